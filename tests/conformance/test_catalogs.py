@@ -59,3 +59,21 @@ class TestHadoopCatalogOnHdfs(CatalogSuite):
         warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
         settings = {**hdfs.client_settings, "hdfs.user": "alice"}
         return load_catalog("files", type="hadoop", warehouse=warehouse, **settings)
+
+
+class TestHadoopCatalogOnGoogle(CatalogSuite):
+    """On a bucket of Google's store."""
+
+    @pytest.fixture
+    def catalog(self, google_store):
+        warehouse = f"{google_store.place()}/warehouse"
+        return load_catalog("files", type="hadoop", warehouse=warehouse, **google_store.settings)
+
+
+class TestHadoopCatalogOnAzure(CatalogSuite):
+    """On a container of Azure's store."""
+
+    @pytest.fixture
+    def catalog(self, azurite):
+        warehouse = f"{azurite.place()}/warehouse"
+        return load_catalog("files", type="hadoop", warehouse=warehouse, **azurite.settings)

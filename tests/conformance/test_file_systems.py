@@ -97,6 +97,13 @@ class TestAzure(TestS3):
     def place(self, azurite):
         return f"{azurite.place()}/in a/place"
 
+    def test_a_folder_is_not_deleted_as_a_file_even_if_it_is_empty(self, io, place):
+        """An empty folder is an empty blob of its name there, and gone with it."""
+        io.create_folder(f"{place}/empty")
+        io.create(f"{place}/full/x", b"")
+        io.delete([f"{place}/empty", f"{place}/full"])
+        assert self.names(io, place) == ["full/x"]
+
 
 class TestWebHdfs(FileSystemSuite):
     """A real HDFS, through its name node's web interface."""

@@ -91,13 +91,6 @@ class AzureFileSystem(ObjectFileSystem):
                 hint="write abfss://container@account.dfs.core.windows.net/path",
                 path=location,
             )
-        if "\\" in key or any(part.endswith(".") for part in key.split("/")):
-            # Azure leaves dots at the end out, and takes a backslash for a slash
-            raise ValidationError(
-                f"Azure's store would change the name of {location!r}",
-                hint="choose a path without backslashes and names that end with a dot",
-                path=location,
-            )
         return f"{start}://{place}{slash or '/'}", key
 
     def connect(self, start: str) -> ObjectClient:
@@ -120,18 +113,21 @@ class AzureClient(RestClient):
     def __init__(
         self, container: str, settings: AzureSettings, *, at_once: int, attempts: int
     ) -> None:
-        super().__init__(azure_signer(settings), at_once=at_once, attempts=attempts)
-        self.container = container
-        self.settings = settings
         base = settings.endpoint or f"https://{settings.account}.blob.core.windows.net"
-        self._container_url = f"{base.rstrip('/')}/{quote(container, safe='$')}"
+        base = base.rstrip("/")
+        super().__init__(azure_signer(settings), base, at_once=at_once, attempts=attempts)
+        self._container = f"{base}/{quote(container, safe='$')}"
 
     def url(self, key: str, location: str) -> str:
-        """Of a blob, a folder's too."""
+        """Of a blob, a folder's too.
+
+        Raises:
+            FileMissingError: it can have no such name.
+        """
         name = key.removesuffix("/")
-        if not name:
+        if not _can_be(name):
             raise is_missing(location)
-        return f"{self._container_url}/{quote(name, safe='/')}"
+        return f"{self._container}/{quote(name, safe='/')}"
 
     def head(self, key: str, location: str) -> Mapping[str, str]:
         """What is known of a blob, a folder's too.
@@ -143,6 +139,11 @@ class AzureClient(RestClient):
             "HEAD", self.url(key, location), location, "look at"
         ).headers
         return headers
+
+    def look(self, location: str) -> Response:
+        """See `RestClient.look`."""
+        asked = {"restype": "container", "comp": "list", "maxresults": "1"}
+        return self.ask("GET", self._container, location, "look at", params=asked)
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """See `ObjectClient.status`."""
@@ -165,6 +166,7 @@ class AzureClient(RestClient):
 
     def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
         """See `ObjectClient.put`: with its MD5, which Azure compares."""
+        _check(key, location)
         self.ask_once(
             "PUT",
             self.url(key, location),
@@ -181,10 +183,12 @@ class AzureClient(RestClient):
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
         """See `ObjectClient.begin_upload`."""
+        _check(key, location)
         return _AzureUpload(self, key, location)
 
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
         """See `ObjectClient.copy`."""
+        _check(key, location)
         complete_once(_Copying(self, source, key, location), location, self.attempts)
 
     def pages(self, prefix: str, location: str, *, below: bool) -> Iterator[ObjectPage]:
@@ -199,7 +203,7 @@ class AzureClient(RestClient):
         empty = True
         seen: set[str] = set()
         while True:
-            found = self.ask("GET", self._container_url, location, "list", params=asked)
+            found = self.ask("GET", self._container, location, "list", params=asked)
             root = ET.fromstring(found.content)  # noqa: S314 - the store is trusted with the rows
             page = _page(root, below=below, seen=seen)
             empty = empty and not page.objects and not page.prefixes
@@ -217,7 +221,7 @@ class AzureClient(RestClient):
                     yield ObjectPage([ObjectStatus(prefix, 0, changed)])
 
     def delete_one(self, key: str, location: str) -> None:
-        """See `RestClient.delete_one`."""
+        """See `RestClient.delete_one`: an empty folder of this name, too, as its blob has it."""
         self.ask("DELETE", self.url(key, location), location, "delete")
 
     def refused(self, verb: str, location: str, response: Response) -> IcecombError:
@@ -341,6 +345,20 @@ class _Copying(Completion):
             return False
         self._wait_for(headers)
         return True
+
+
+def _can_be(name: str) -> bool:
+    """Whether Azure would not change it: a dot at the end it leaves out, a backslash is a slash."""
+    return bool(name) and "\\" not in name and not any(p.endswith(".") for p in name.split("/"))
+
+
+def _check(key: str, location: str) -> None:
+    if not _can_be(key.removesuffix("/")):
+        raise ValidationError(
+            f"Azure's store would change the name of {location!r}",
+            hint="choose a path without backslashes and names that end with a dot",
+            path=location,
+        )
 
 
 def _is_marked(client: AzureClient, key: str, location: str, mark: str) -> bool:

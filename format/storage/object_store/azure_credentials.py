@@ -10,13 +10,13 @@ import hmac
 import os
 import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from icecomb.format.errors import ConfigurationError, FileIOError
 from icecomb.format.optional_library import optional_library
 from icecomb.format.storage.object_store.azure_settings import AzureSettings
+from icecomb.format.storage.object_store.rest_client import Signer
 
 if TYPE_CHECKING:
     from requests import PreparedRequest
@@ -34,26 +34,28 @@ _SAS_VARIABLE: Final = "AZURE_STORAGE_SAS_TOKEN"
 _KEY_VARIABLES: Final = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY")
 
 
-def azure_signer(settings: AzureSettings) -> Callable[[PreparedRequest], PreparedRequest]:
+def azure_signer(settings: AzureSettings) -> Signer:
     """What adds to a request who asks.
 
     Raises:
         ConfigurationError: Nobody is found.
     """
+    said = settings.sources
     if settings.anonymous:
-        return _versioned
+        return _Nobody("nobody", said.get("anonymous", "adls.anon"))
     if settings.token is not None:
-        return _Token(settings.token)
+        return _Token(settings.token, said.get("token", "adls.token"))
     if settings.sas_token is not None:
-        return _Signature(settings.sas_token)
+        return _Signature(settings.sas_token, said.get("sas_token", "adls.sas-token"))
     if settings.account_key is not None:
-        return _SharedKey(settings.account, settings.account_key)
+        source = said.get("account_key", "adls.account-key")
+        return _SharedKey(settings.account, settings.account_key, source)
     if settings.client_secret is None and not settings.managed and settings.token_file is None:
         for variable in _KEY_VARIABLES:
-            if said := os.environ.get(variable):
-                return _SharedKey(settings.account, said)
-        if said := os.environ.get(_SAS_VARIABLE):
-            return _Signature(said.lstrip("?"))
+            if key := os.environ.get(variable):
+                return _SharedKey(settings.account, key, variable)
+        if query := os.environ.get(_SAS_VARIABLE):
+            return _Signature(query.lstrip("?"), _SAS_VARIABLE)
     return _Renewed(settings)
 
 
@@ -63,10 +65,18 @@ def _versioned(request: PreparedRequest) -> PreparedRequest:
     return request
 
 
-class _Token:
+class _Nobody(Signer):
+    """Nobody, for public containers."""
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        return _versioned(request)
+
+
+class _Token(Signer):
     """A token that is given, and not renewed."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, source: str) -> None:
+        super().__init__("a token", source)
         self._token = token
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
@@ -74,10 +84,11 @@ class _Token:
         return request
 
 
-class _Signature:
+class _Signature(Signer):
     """A shared access signature, a part of each URL."""
 
-    def __init__(self, query: str) -> None:
+    def __init__(self, query: str, source: str) -> None:
+        super().__init__("a shared access signature", source)
         self._query = query
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
@@ -89,10 +100,11 @@ class _Signature:
         return _versioned(request)
 
 
-class _SharedKey:
+class _SharedKey(Signer):
     """The account's key. Source: Azure Storage, Authorize with Shared Key."""
 
-    def __init__(self, account: str, key: str) -> None:
+    def __init__(self, account: str, key: str, source: str) -> None:
+        super().__init__(f"the key of account {account}", source)
         self._account = account
         try:
             self._key = base64.b64decode(key, validate=True)
@@ -119,7 +131,7 @@ class _SharedKey:
         return request
 
 
-class _Renewed:
+class _Renewed(Signer):
     """A client's secret, a workload, a machine, or whatever of them is found."""
 
     def __init__(self, settings: AzureSettings) -> None:
@@ -128,6 +140,8 @@ class _Renewed:
             f"Storage account {settings.account} needs azure-identity, as no key is set",
             "icecomb[azure]",
         )
+        who = settings.client_id or "the application's default"
+        super().__init__(who, settings.sources.get("client_id", "what azure-identity finds"))
         others: dict[str, Any] = {"authority": settings.authority} if settings.authority else {}
         self._account = settings.account
         self._lock = threading.Lock()

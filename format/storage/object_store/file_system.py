@@ -27,6 +27,7 @@ from icecomb.format.storage.file_system import (
     exists_already,
     is_missing,
 )
+from icecomb.format.storage.hdfs.address import hadoop_properties
 from icecomb.format.storage.object_store.client import ObjectClient, ObjectStatus
 from icecomb.format.storage.object_store.creation import put_once
 from icecomb.format.storage.object_store.part_stream import PartStream
@@ -97,15 +98,26 @@ class ObjectFileSystem(FileSystem):
     def place(self, location: str) -> ObjectPlace:
         """Who serves a location, and its key there; a file that is on its way is waited for."""
         self._creations.wait_for(location)
-        start, key = self.split(location)
+        if location.startswith("/"):
+            start, key = "/", location[1:]
+        else:
+            start, key = self.split(location)
         # a forked process must not share its parent's connections
-        known = (os.getpid(), start)
+        bucket = self._named(start)
+        known = (os.getpid(), bucket.partition(":")[2])
         client = self._clients.get(known)
         if client is None:
             with self._connecting:
-                client = self._clients.get(known) or self.connect(start)
+                client = self._clients.get(known) or self.connect(bucket)
                 self._clients[known] = client
         return ObjectPlace(client, key, start)
+
+    def _named(self, start: str) -> str:
+        """What names the bucket; that of a path without a scheme is in `fs.defaultFS`."""
+        if start != "/":
+            return start
+        default = hadoop_properties(self._properties).get("fs.defaultFS", "")
+        return self.split(f"{default.rstrip('/')}/")[0]
 
     def close(self) -> None:
         """See `FileIO.close`."""
@@ -257,7 +269,7 @@ class ObjectFileSystem(FileSystem):
         """See `FileIO.entries`: 1,000 a request."""
         self._creations.wait()
         found = self._in_folder(location)
-        start, _ = self.split(location)
+        start = self.place(location).start
         files = [
             _status(f"{start}{each.key}", each)
             for each in found.objects

@@ -71,12 +71,6 @@ class GoogleFileSystem(ObjectFileSystem):
                 hint="write gs://bucket/key",
                 path=location,
             )
-        if key in {".", ".."} or "\r" in key or "\n" in key:
-            raise ValidationError(
-                f"Google's store has no object of this name: {location!r}",
-                hint="choose a name without line ends, not . nor ..",
-                path=location,
-            )
         return f"{start}://{bucket}{slash or '/'}", key
 
     def connect(self, start: str) -> ObjectClient:
@@ -99,19 +93,22 @@ class GoogleClient(RestClient):
     def __init__(
         self, bucket: str, settings: GoogleSettings, *, at_once: int, attempts: int
     ) -> None:
+        base = (settings.endpoint or "https://storage.googleapis.com").rstrip("/")
         super().__init__(
-            google_signer(settings), at_once=at_once, attempts=attempts, proxy=settings.proxy
+            google_signer(settings), base, at_once=at_once, attempts=attempts, proxy=settings.proxy
         )
         self.bucket = bucket
-        self.settings = settings
-        base = (settings.endpoint or "https://storage.googleapis.com").rstrip("/")
         self._objects = f"{base}/storage/v1/b/{quote(bucket, safe='')}/o"
         self.uploads = f"{base}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
         self.payer = {"userProject": settings.user_project} if settings.user_project else {}
 
     def url(self, key: str, location: str) -> str:
-        """Of an object."""
-        if not key:
+        """Of an object.
+
+        Raises:
+            FileMissingError: it can have no such name.
+        """
+        if not _can_be(key):
             raise is_missing(location)
         return f"{self._objects}/{quote(key, safe='')}"
 
@@ -125,6 +122,11 @@ class GoogleClient(RestClient):
         found = self.ask("GET", self.url(key, location), location, "look at", params=fields)
         return _said(found)
 
+    def look(self, location: str) -> Response:
+        """See `RestClient.look`."""
+        asked = {"maxResults": "1", **self.payer}
+        return self.ask("GET", self._objects, location, "look at", params=asked)
+
     def status(self, key: str, location: str) -> ObjectStatus:
         """See `ObjectClient.status`."""
         return _status(self.resource(key, location))
@@ -136,6 +138,7 @@ class GoogleClient(RestClient):
 
     def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
         """See `ObjectClient.put`: with its MD5, which the store compares."""
+        _check(key, location)
         digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
         boundary = uuid.uuid4().hex
         body = b"".join(
@@ -160,10 +163,12 @@ class GoogleClient(RestClient):
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
         """See `ObjectClient.begin_upload`."""
+        _check(key, location)
         return _GoogleUpload(self, key, location)
 
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
         """See `ObjectClient.copy`."""
+        _check(key, location)
         with suppress(FileMissingError):
             # of long objects the store says so only in the end
             self.status(key, location)
@@ -373,6 +378,19 @@ class _Rewriting(Completion):
 
     def is_done(self) -> bool:
         return _is_marked(self._client, self._key, self._location, self._mark)
+
+
+def _can_be(key: str) -> bool:
+    return key not in {"", ".", ".."} and "\r" not in key and "\n" not in key
+
+
+def _check(key: str, location: str) -> None:
+    if not _can_be(key):
+        raise ValidationError(
+            f"Google's store has no object of this name: {location!r}",
+            hint="choose a name without line ends, not . nor ..",
+            path=location,
+        )
 
 
 def _is_marked(client: GoogleClient, key: str, location: str, mark: str) -> bool:

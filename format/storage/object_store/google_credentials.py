@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
 from icecomb.format.optional_library import optional_library
 from icecomb.format.storage.object_store.google_settings import GoogleSettings
+from icecomb.format.storage.object_store.rest_client import Signer
 
 if TYPE_CHECKING:
     from requests import PreparedRequest
@@ -21,25 +21,33 @@ _REMEDY: Final = (
 )
 
 
-def google_signer(settings: GoogleSettings) -> Callable[[PreparedRequest], PreparedRequest]:
+def google_signer(settings: GoogleSettings) -> Signer:
     """What adds to a request who asks.
 
     Raises:
         ConfigurationError: Nobody is found.
     """
     if settings.anonymous:
-        return lambda request: request
+        return _Nobody("nobody", settings.sources.get("anonymous", "gcs.no-auth"))
     if settings.token is not None:
-        return _Token(settings.token, settings.token_expires_at_ms)
+        return _Token(settings)
     return _Renewed(settings)
 
 
-class _Token:
+class _Nobody(Signer):
+    """Nobody, for public buckets."""
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        return request
+
+
+class _Token(Signer):
     """A token that is given, and not renewed."""
 
-    def __init__(self, token: str, expires_at_ms: int | None) -> None:
-        self._token = token
-        self._expires_at_ms = expires_at_ms
+    def __init__(self, settings: GoogleSettings) -> None:
+        super().__init__("a token", settings.sources.get("token", "gcs.oauth2.token"))
+        self._token = settings.token
+        self._expires_at_ms = settings.token_expires_at_ms
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         if self._expires_at_ms is not None and self._expires_at_ms <= time.time() * 1000:
@@ -51,7 +59,7 @@ class _Token:
         return request
 
 
-class _Renewed:
+class _Renewed(Signer):
     """A key file, or the application's default: variables, a login, the metadata service."""
 
     def __init__(self, settings: GoogleSettings) -> None:
@@ -73,6 +81,9 @@ class _Renewed:
             raise ConfigurationError(
                 f"Nobody is found to ask Google's store: {_line(error)}", hint=_REMEDY
             ) from None
+        email = getattr(self._credentials, "service_account_email", None)
+        who = email or "the application's default"
+        super().__init__(who, settings.sources.get("key_file", "what google-auth finds"))
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         from google.auth import exceptions

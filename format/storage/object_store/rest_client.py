@@ -6,8 +6,9 @@ A URL may carry a signature, and an exception of the library the URL: neither ge
 from __future__ import annotations
 
 import email.utils
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from icecomb.format.storage.object_store.client import (
     AnswerLostError,
     ObjectClient,
     StoreBusyError,
+    StoreFacts,
 )
 from icecomb.format.storage.object_store.creation import wait_before
 
@@ -27,11 +29,33 @@ _CONNECT_S: Final = 10.0
 _ANSWER_S: Final = 60.0
 
 
+class Signer(ABC):
+    """Adds to a request who asks; safe for threads.
+
+    Attributes:
+        who: For people; nothing in it is secret.
+        source: Where that is said.
+    """
+
+    def __init__(self, who: str, source: str) -> None:
+        self.who = who
+        self.source = source
+
+    @abstractmethod
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        """The request, signed.
+
+        Raises:
+            IcecombError: Who asks is known no longer.
+        """
+
+
 class RestClient(ObjectClient):
     """One bucket, over HTTP.
 
     Args:
-        sign: Adds to a request who asks; it may raise an `IcecombError`.
+        signer: Says who asks.
+        base: The URL of the store.
         at_once: How many requests may be on their way.
         attempts: How often what does no harm is asked.
         proxy: A URL of a proxy on the way.
@@ -39,13 +63,15 @@ class RestClient(ObjectClient):
 
     def __init__(
         self,
-        sign: Callable[[PreparedRequest], PreparedRequest],
+        signer: Signer,
+        base: str,
         *,
         at_once: int,
         attempts: int,
         proxy: str | None = None,
     ) -> None:
-        self._sign = sign
+        self._signer = signer
+        self._base = base
         self._at_once = at_once
         self._proxies = {"http": proxy, "https": proxy} if proxy else None
         self._session = self._connected()
@@ -114,7 +140,7 @@ class RestClient(ObjectClient):
                 params=params,
                 headers=headers,
                 data=data,
-                auth=self._sign,
+                auth=self._signer,
                 allow_redirects=False,
                 timeout=(_CONNECT_S, _ANSWER_S),
                 proxies=self._proxies,
@@ -136,6 +162,20 @@ class RestClient(ObjectClient):
             except (StoreBusyError, AnswerLostError) as error:
                 problem = error
         raise problem or FileIOError(f"Cannot {verb} {location}: no attempt is allowed")
+
+    @abstractmethod
+    def look(self, location: str) -> Response:
+        """The answer to a request for which the bucket must be there."""
+
+    def facts(self, location: str) -> StoreFacts:
+        """See `ObjectClient.facts`."""
+        date = self.look(location).headers.get("Date")
+        return StoreFacts(
+            where=self._base,
+            who=self._signer.who,
+            source=self._signer.source,
+            clock_ahead_s=time.time() - http_time_ms(date) / 1000 if date else None,
+        )
 
     def read_range(
         self,

@@ -27,7 +27,7 @@ from icecomb.format.storage.object_store.client import (
 )
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.s3_facts import s3_facts
-from icecomb.format.storage.object_store.s3_failure import elsewhere, failed, refused
+from icecomb.format.storage.object_store.s3_failure import elsewhere, failed, no_bucket, refused
 from icecomb.format.storage.object_store.s3_settings import S3Settings
 
 if TYPE_CHECKING:
@@ -96,8 +96,12 @@ class S3Client(ObjectClient):
 
     def facts(self, location: str) -> StoreFacts:
         """See `ObjectClient.facts`: the bucket is asked where it is."""
-        with _failures("look at", location):
-            return s3_facts(self._boto, self._session.get_credentials(), self.settings, self.bucket)
+        try:
+            with _failures("look at", location):
+                keys = self._session.get_credentials()
+                return s3_facts(self._boto, keys, self.settings, self.bucket)
+        except FileMissingError as error:
+            raise no_bucket("look at", location) from error
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """See `ObjectClient.status`."""

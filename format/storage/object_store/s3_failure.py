@@ -93,6 +93,15 @@ def elsewhere(verb: str, location: str) -> FileIOError:
     )
 
 
+def no_bucket(verb: str, location: str) -> FileIOError:
+    """The error for a bucket that is not there, where the answer has no text."""
+    return FileIOError(
+        f"Cannot {verb} {location}: NoSuchBucket: there is no such bucket",
+        hint=_ADVICE["NoSuchBucket"],
+        path=location,
+    )
+
+
 def failed(verb: str, location: str, error: Exception) -> IcecombError:
     """The error for a request that was not sent, or not answered.
 
