@@ -203,7 +203,8 @@ class FileIO:
     def list(self, prefix: str) -> Iterator[FileStatus]:
         """All files in the folder `prefix` and below, folder by folder in order of their names.
 
-        Object stores, which have no folders, list them in order of their whole keys. A folder that does not exist has none. Links to folders are not followed.
+        Object stores, which have no folders, list them in order of their whole keys. A folder that
+        does not exist has none. Links to folders are not followed.
         """
         return self._of(prefix).list(prefix)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import subprocess
 import sys
 import time
-import urllib.request
 import uuid
 from typing import Any
 
 from tests.peers.ports import free_ports
 
-KEY, SECRET = "AKIAICECOMBTESTS", "a secret of tests"  # noqa: S105 - of no real store
+KEY, SECRET = "AKIAICECOMBTESTS", "a secret of tests"
 
 
 class S3:
@@ -39,14 +39,23 @@ class S3:
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         for _ in range(600):
-            try:
-                with urllib.request.urlopen(f"{self.endpoint}/moto-api/", timeout=5):
-                    return self
-            except OSError:
-                assert self._process.poll() is None, "moto has ended"
-                time.sleep(0.1)
+            if self._answers():
+                return self
+            assert self._process.poll() is None, "moto has ended"
+            time.sleep(0.1)
         self.stop()
         raise TimeoutError("moto does not answer")
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/moto-api/")
+            connection.getresponse().read()
+        except OSError:
+            return False
+        finally:
+            connection.close()
+        return True
 
     def stop(self) -> None:
         self._process.kill()
