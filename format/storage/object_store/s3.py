@@ -330,9 +330,10 @@ def boto_session(settings: S3Settings) -> Any:
 def _boto_client(session: Any, settings: S3Settings, at_once: int, attempts: int) -> BotoClient:
     from botocore import UNSIGNED
     from botocore.config import Config
+    from botocore.handlers import add_expect_header
 
     style: Any = {None: "auto", True: "path", False: "virtual"}[settings.path_style]
-    return session.client(  # type: ignore[no-any-return]
+    client: BotoClient = session.client(
         "s3",
         endpoint_url=settings.endpoint,
         region_name=settings.region or session.region_name or "us-east-1",
@@ -351,6 +352,9 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int, attempts: int
             user_agent_extra="icecomb",
         ),
     )
+    # bodies are small and in memory: to ask first whether they are wanted is a round trip for each
+    client.meta.events.unregister("before-call.s3", add_expect_header)
+    return client
 
 
 def _again(ask: Callable[[], T]) -> T:
