@@ -22,7 +22,9 @@ _ALIKE: Final = 0.88
 """How alike two names are of which one is taken for a misspelling of the other."""
 HIDDEN: Final = "********"
 _SECRET: Final = re.compile(
-    r"password|passwd|passphrase|secret|token|credential|(^|[.\-_])key([.\-_]|$)", re.IGNORECASE
+    r"password|passwd|passphrase|secret|token|credential|connection-string|"
+    r"(^|[.\-_])(key|sas)([.\-_]|$)",
+    re.IGNORECASE,
 )
 _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]*@")
 
@@ -70,6 +72,10 @@ class Property(Generic[T]):
             if (text := properties.get(key)) is not None:
                 return self.read(text, key)
         return self.default if default is None else default
+
+    def said_by(self, properties: Mapping[str, str]) -> str | None:
+        """The name it is set by; None if it is not set."""
+        return next((key for key in (self.key, *self.also) if key in properties), None)
 
     def of_each(self, properties: Mapping[str, str]) -> dict[str, T]:
         """The values of a family by column name; see `of`."""

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from icecomb.format.property import Property, choice, flag, number, registered, seconds, text
+from icecomb.format.property import (
+    Property,
+    choice,
+    flag,
+    number,
+    optional_number,
+    registered,
+    seconds,
+    text,
+)
 
 SYNC_DATA_FILES: Final = flag(
     "local.sync-data-files",
@@ -96,18 +106,34 @@ OBJECT_STORE_ATTEMPTS: Final = number(
 )
 
 S3_ENDPOINT: Final = text("s3.endpoint", "Where S3 is, if not at Amazon.", "a URL")
-S3_REGION: Final = text("s3.region", "The region of the buckets.", "as eu-central-1")
-CLIENT_REGION: Final = text("client.region", "`s3.region` where that is not set.", "a region")
-S3_ACCESS_KEY: Final = text("s3.access-key-id", "Who asks.", "the id of an access key")
-S3_SECRET_KEY: Final = text("s3.secret-access-key", "Proves it.", "its secret")
-S3_SESSION_TOKEN: Final = text(
-    "s3.session-token", "Comes with a key that holds for some hours.", "a token"
+S3_REGION: Final = replace(
+    text("s3.region", "The region of the buckets.", "as eu-central-1"), also=("client.region",)
 )
-S3_PROFILE: Final = text("s3.profile-name", "A profile of `~/.aws/config`.", "a name")
-S3_ROLE_ARN: Final = text("s3.role-arn", "A role that is assumed.", "an ARN")
-S3_ROLE_SESSION: Final = text("s3.role-session-name", "Whose session that is.", "a name")
-S3_ROLE_EXTERNAL_ID: Final = text(
-    "s3.role-external-id", "What the role's owner asks for.", "a text"
+S3_ACCESS_KEY: Final = replace(
+    text("s3.access-key-id", "Who asks.", "the id of an access key"), also=("client.access-key-id",)
+)
+S3_SECRET_KEY: Final = replace(
+    text("s3.secret-access-key", "Proves it.", "its secret"), also=("client.secret-access-key",)
+)
+S3_SESSION_TOKEN: Final = replace(
+    text("s3.session-token", "Comes with a key that holds for some hours.", "a token"),
+    also=("client.session-token",),
+)
+S3_PROFILE: Final = replace(
+    text("s3.profile-name", "A profile of `~/.aws/config`.", "a name"),
+    also=("client.profile-name",),
+)
+S3_ROLE_ARN: Final = replace(
+    text("s3.role-arn", "A role that is assumed.", "an ARN"),
+    also=("client.role-arn", "client.assume-role.arn"),
+)
+S3_ROLE_SESSION: Final = replace(
+    text("s3.role-session-name", "Whose session that is.", "a name"),
+    also=("client.role-session-name", "client.assume-role.session-name"),
+)
+S3_ROLE_EXTERNAL_ID: Final = replace(
+    text("s3.role-external-id", "What the role's owner asks for.", "a text"),
+    also=("client.assume-role.external-id",),
 )
 S3_ANONYMOUS: Final = flag("s3.anonymous", "Whether nobody asks: public buckets.", default=False)
 S3_PATH_STYLE: Final = text(
@@ -146,9 +172,55 @@ S3_ACL: Final = text("s3.acl", "Who else may use what is written.", "a canned AC
 S3_STORAGE_CLASS: Final = text(
     "s3.write.storage-class", "In which class it is kept.", "as INTELLIGENT_TIERING"
 )
+S3_DELETE_ENABLED: Final = flag(
+    "s3.delete-enabled", "Always true here: what is deleted is deleted.", default=True
+)
 S3_TAG: Final = Property(
     "s3.write.tags.", "", "A tag of what is written, by its name.", "a text", str
 )
+
+GCS_TOKEN: Final = text("gcs.oauth2.token", "Proves to Google who asks, for some hours.", "a token")
+GCS_TOKEN_EXPIRY: Final = optional_number(
+    "gcs.oauth2.token-expires-at", "When that token ends, in milliseconds of the epoch.", least=0
+)
+GCS_ENDPOINT: Final = text("gcs.service.host", "Where the store is, if not at Google.", "a URL")
+GCS_USER_PROJECT: Final = text(
+    "gcs.user-project", "Which project pays for requests, if not the bucket's.", "its id"
+)
+GCS_NO_AUTH: Final = flag("gcs.no-auth", "Whether nobody asks: public buckets.", default=False)
+
+ADLS_CONNECTION: Final = text(
+    "adls.connection-string",
+    "Account, key and addresses in one; `adls.connection-string.<account>` is one account's.",
+    "as AccountName=a;AccountKey=...;EndpointSuffix=core.windows.net",
+)
+ADLS_ACCOUNT: Final = replace(
+    text("adls.account-name", "The storage account, where a location names none.", "its name"),
+    also=("adls.auth.shared-key.account.name",),
+)
+ADLS_KEY: Final = replace(
+    text("adls.account-key", "The account's key.", "its key in Base64"),
+    also=("adls.auth.shared-key.account.key",),
+)
+ADLS_SAS: Final = text(
+    "adls.sas-token",
+    "A shared access signature; `adls.sas-token.<account>` is one account's.",
+    "a query without the question mark",
+)
+ADLS_TOKEN: Final = text("adls.token", "Proves to Azure who asks, for some hours.", "a token")
+ADLS_TENANT: Final = text("adls.tenant-id", "Whose directory knows the client.", "its id")
+ADLS_CLIENT: Final = text("adls.client-id", "Who asks.", "an application's id")
+ADLS_SECRET: Final = text("adls.client-secret", "Proves it.", "its secret")
+ADLS_HOST: Final = text(
+    "adls.account-host", "The account's host.", "as account.blob.core.windows.net"
+)
+ADLS_AUTHORITY: Final = text(
+    "adls.blob-storage-authority",
+    "The hosts of all accounts end so, or it is the host and port of an emulator.",
+    "as .blob.core.windows.net",
+)
+ADLS_SCHEME: Final = choice("adls.blob-storage-scheme", ("https", "http"), "How Azure is asked.")
+ADLS_ANONYMOUS: Final = flag("adls.anon", "Whether nobody asks: public containers.", default=False)
 
 STORAGE_PROPERTIES: Final[Mapping[str, Property[Any]]] = registered(list(globals().values()))
 """All of them by key."""

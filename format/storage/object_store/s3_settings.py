@@ -1,6 +1,6 @@
 """How one bucket of S3 is reached, and as whom: from properties, Hadoop's settings, else boto3's.
 
-In this order, each setting by itself but for the keys, which go together:
+In this order, each setting by itself, but for who asks, which comes from one place:
 
 1. properties of Iceberg and PyIceberg: `s3.endpoint`, `s3.access-key-id`, ... and `client.region`;
 2. Hadoop's S3A for the bucket, `fs.s3a.bucket.<bucket>.access.key`, then for all of them,
@@ -13,18 +13,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
+from urllib.parse import quote, urlencode
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property import Property
-from icecomb.format.storage.hdfs.address import hadoop_properties
+from icecomb.format.property import Property, seconds
+from icecomb.format.storage.object_store.setting_search import SettingSearch
 from icecomb.format.storage.storage_property import (
-    CLIENT_REGION,
     S3_ACCESS_KEY,
     S3_ACL,
     S3_ANONYMOUS,
     S3_CA_PATH,
     S3_CONNECT_TIMEOUT,
+    S3_DELETE_ENABLED,
     S3_ENDPOINT,
     S3_PATH_STYLE,
     S3_PROFILE,
@@ -53,9 +54,15 @@ _WRITTEN: Final = {
     "dsse-kms": "aws:kms:dsse", "aws:kms:dsse": "aws:kms:dsse",
 }  # fmt: skip
 """What S3 calls the encryptions of Iceberg, PyIceberg and Hadoop; None leaves it to the bucket."""
-_KEYS: Final = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}
+_KEYS: Final = {
+    "access_key": (S3_ACCESS_KEY, "access.key"),
+    "secret_key": (S3_SECRET_KEY, "secret.key"),
+    "session_token": (S3_SESSION_TOKEN, "session.token"),
+}
+_OF_SETTINGS: Final = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}
 _ANONYMOUS: Final = "AnonymousAWSCredentialsProvider"
 _ROLE: Final = "AssumedRoleCredentialProvider"
+_FOUND_BY_BOTO: Final = "boto3"
 _BY_BOTO: Final = {
     "EnvironmentVariableCredentialsProvider",
     "InstanceProfileCredentialsProvider",
@@ -72,10 +79,16 @@ _BY_BOTO: Final = {
 _REFUSED: Final = {
     "s3.signer": "requests are signed here, not by a REST catalog",
     "s3.remote-signing-enabled": "requests are signed here, not by a REST catalog",
-    "s3.delete-enabled": "what is deleted is deleted: keep versions of the bucket instead",
+    "s3.access-grants.enabled": "keys come from profiles, roles or settings",
+    "s3.write.table-tag-enabled": "tags are those of s3.write.tags.<name>",
+    "s3.write.namespace-tag-enabled": "tags are those of s3.write.tags.<name>",
     "s3.client-factory-impl": "it names a class of Java's",
     "client.factory": "it names a class of Java's",
     "client.credentials-provider": "it names a class of Java's",
+}
+_REFUSED_FAMILIES: Final = {
+    "s3.access-points.": "write the alias of the access point in place of the bucket's name",
+    "s3.delete.tags.": "what is deleted gets no tags before",
 }
 
 
@@ -130,14 +143,15 @@ class _Found:
     def __init__(self, properties: Mapping[str, str], bucket: str) -> None:
         self._properties = properties
         self._bucket = bucket
-        self._hadoop = hadoop_properties(properties)
-        self.sources: dict[str, str] = {}
+        self._search = SettingSearch(properties)
+        self._hadoop = self._search.hadoop
+        self.sources = self._search.sources
 
     def settings(self) -> S3Settings:
         """All of them."""
         self._refuse()
         endpoint = self._text("endpoint", [S3_ENDPOINT], "endpoint")
-        region = self._text("region", [S3_REGION, CLIENT_REGION], "endpoint.region")
+        region = self._text("region", [S3_REGION], "endpoint.region")
         central = _CENTRAL.fullmatch(re.sub(r"^https?://|/+$", "", endpoint or ""))
         if central is not None:
             # Amazon's own, as Hadoop's users write it: boto3 knows the host of a region better
@@ -145,26 +159,19 @@ class _Found:
         elif endpoint and "://" not in endpoint:
             plain = self._text("", [], "connection.ssl.enabled")
             endpoint = f"{'http' if plain == 'false' else 'https'}://{endpoint}"
-        provider = self._provider()
-        keys = self._keys() if provider in {"", "keys", _ROLE} else {}
         return S3Settings(
             endpoint=endpoint,
             region=region or ("us-east-1" if endpoint else None),
             path_style=self._path_style(endpoint),
-            **keys,
-            profile=self._text("profile", [S3_PROFILE]),
-            role_arn=self._text(
-                "role_arn", [S3_ROLE_ARN], "assumed.role.arn" if provider == _ROLE else None
-            ),
+            **self._identity(),
             role_session=self._text("role_session", [S3_ROLE_SESSION], "assumed.role.session.name"),
             role_external_id=self._text(
                 "role_external_id", [S3_ROLE_EXTERNAL_ID], "assumed.role.external.id"
             ),
-            anonymous=S3_ANONYMOUS.of(self._properties) or provider == _ANONYMOUS,
             proxy=self._text("proxy", [S3_PROXY]) or self._proxy(),
             ca_path=self._text("ca_path", [S3_CA_PATH]),
-            connect_timeout_s=S3_CONNECT_TIMEOUT.of(self._properties),
-            request_timeout_s=S3_REQUEST_TIMEOUT.of(self._properties),
+            connect_timeout_s=self._seconds(S3_CONNECT_TIMEOUT, "connection.establish.timeout"),
+            request_timeout_s=self._seconds(S3_REQUEST_TIMEOUT, "connection.timeout"),
             written=self._written(),
             sources=self.sources,
         )
@@ -172,59 +179,80 @@ class _Found:
     def _text(
         self, name: str, known: list[Property[str | None]], hadoop: str | None = None
     ) -> str | None:
-        for one in known:
-            if (said := one.of(self._properties)) is not None:
-                self.sources[name] = one.key
-                return said
-        if hadoop is None:
-            return None
-        for key in (f"fs.s3a.bucket.{self._bucket}.{hadoop}", f"fs.s3a.{hadoop}"):
-            if said := self._hadoop.get(key, "").strip():
-                self.sources[name] = key
-                return said
-        return None
+        each = [] if hadoop is None else [f"bucket.{self._bucket}.{hadoop}", hadoop]
+        return self._search.text(name, known, [f"fs.s3a.{one}" for one in each])
 
-    def _keys(self) -> dict[str, str | None]:
-        """The keys, all from one place: half of one and half of another fit nowhere."""
-        named = (
-            ("access_key", S3_ACCESS_KEY, "access.key"),
-            ("secret_key", S3_SECRET_KEY, "secret.key"),
-            ("session_token", S3_SESSION_TOKEN, "session.token"),
-        )
-        found = {name: self._text(name, [one]) for name, one, _ in named}
-        if not any(found.values()):
-            found = {name: self._text(name, [], key) for name, _, key in named}
-        if (found["access_key"] is None) != (found["secret_key"] is None):
-            missing = S3_ACCESS_KEY if found["access_key"] is None else S3_SECRET_KEY
-            raise ConfigurationError(
-                f"Half of a key of S3 is set: there is no {missing}",
-                hint="set s3.access-key-id and s3.secret-access-key (fs.s3a.access.key and "
-                "fs.s3a.secret.key), or neither",
-            )
-        store = self._text("", [], "security.credential.provider.path") or self._hadoop.get(
-            "hadoop.security.credential.provider.path"
-        )
-        if store and found["access_key"] is None and not S3_PROFILE.of(self._properties):
+    def _seconds(self, known: Property[float], hadoop: str) -> float:
+        """A time-out; Hadoop counts milliseconds, and 0 is none."""
+        said = self._text("", [], hadoop)
+        if said is None or known.key in self._properties:
+            return known.of(self._properties)
+        try:
+            return seconds(f"fs.s3a.{hadoop}", 0, "", unit="ms").read(said) or known.default
+        except ConfigurationError:
+            return known.default
+
+    def _identity(self) -> dict[str, Any]:
+        """Who asks, by the first place that says it."""
+        role_arn = self._text("role_arn", [S3_ROLE_ARN])
+        if S3_ANONYMOUS.of(self._properties):
+            self.sources["anonymous"] = S3_ANONYMOUS.key
+            return {"anonymous": True}
+        if found := self._keys(_KEYS):
+            return {**found, "role_arn": role_arn}
+        if profile := self._text("profile", [S3_PROFILE]):
+            return {"profile": profile, "role_arn": role_arn}
+        provider = self._provider()
+        if provider == _ANONYMOUS and role_arn is None:
+            self.sources["anonymous"] = self.sources["provider"]
+            return {"anonymous": True}
+        if provider == _ROLE and role_arn is None:
+            role_arn = self._text("role_arn", [], "assumed.role.arn")
+        if provider == _FOUND_BY_BOTO:
+            return {"role_arn": role_arn}
+        found = self._keys({name: (None, key) for name, (_, key) in _KEYS.items()})
+        if not found and self._text("", [], "security.credential.provider.path"):
             raise ConfigurationError(
                 f"The keys of bucket {self._bucket} are in a keystore of Java's: "
                 "fs.s3a.security.credential.provider.path",
                 hint="icecomb does not read it: set s3.profile-name, or s3.access-key-id and "
                 "s3.secret-access-key",
             )
+        return {**found, "role_arn": role_arn}
+
+    def _keys(
+        self, named: Mapping[str, tuple[Property[str | None] | None, str]]
+    ) -> dict[str, str | None]:
+        """The keys, all of one place: half of one and half of another fit nowhere."""
+        found = {
+            name: self._text(name, [ours]) if ours else self._text(name, [], key)
+            for name, (ours, key) in named.items()
+        }
+        if found["access_key"] is None and found["secret_key"] is None:
+            for name in found:
+                self.sources.pop(name, None)
+            return {}
+        for name, (ours, key) in named.items():
+            if found[name] is None and name != "session_token":
+                raise ConfigurationError(
+                    f"Half of a key of S3 is set: there is no {ours or f'fs.s3a.{key}'}",
+                    hint="set s3.access-key-id and s3.secret-access-key (fs.s3a.access.key and "
+                    "fs.s3a.secret.key), or neither",
+                )
         return found
 
     def _provider(self) -> str:
-        """Who gives keys, by `fs.s3a.aws.credentials.provider`: `keys`, a class, or `boto3`."""
+        """Who gives keys, by `fs.s3a.aws.credentials.provider`."""
         said = self._text("provider", [], "aws.credentials.provider") or ""
         names = [one.strip().rpartition(".")[2] for one in said.split(",") if one.strip()]
         for name in names:
             if name in {_ANONYMOUS, _ROLE}:
                 return name
-            if name in _KEYS:
-                return "keys"
+            if name in _OF_SETTINGS:
+                return ""
             if name in _BY_BOTO:
-                return "boto3"
-        if names and S3_ACCESS_KEY.of(self._properties) is None:
+                return _FOUND_BY_BOTO
+        if names:
             raise ConfigurationError(
                 f"{self.sources['provider']} names {said}, a class of Java's that icecomb has no "
                 "equal of",
@@ -245,14 +273,21 @@ class _Found:
         if host is None:
             return None
         port = self._text("", [], "proxy.port")
-        return f"http://{host}:{port}" if port else f"http://{host}"
+        user, password = (self._text("", [], f"proxy.{name}") for name in ("username", "password"))
+        login = f"{quote(user, safe='')}:{quote(password or '', safe='')}@" if user else ""
+        return f"http://{login}{host}:{port}" if port else f"http://{login}{host}"
+
+    def _written_by_hadoop(self) -> str | None:
+        return self._text("sse", [], "encryption.algorithm") or self._text(
+            "sse", [], "server-side-encryption-algorithm"
+        )
 
     def _written(self) -> dict[str, str]:
         found: dict[str, str] = {}
         said = self._text("sse", [S3_SSE_NAME], None)
         if said is None:
-            kind = S3_SSE_TYPE.of(self._properties)
-            said = kind if kind != "none" else self._text("sse", [], "encryption.algorithm") or ""
+            is_set = S3_SSE_TYPE.key in self._properties
+            said = S3_SSE_TYPE.of(self._properties) if is_set else self._written_by_hadoop() or ""
         if said.lower() not in _WRITTEN:
             raise ConfigurationError(
                 f"Encryption {said} of S3 is not served: its keys would have to be here",
@@ -261,27 +296,35 @@ class _Found:
         name = _WRITTEN[said.lower()]
         if name is not None:
             found["ServerSideEncryption"] = name
-            key = self._text("", [S3_SSE_KEY, S3_SSE_KMS_KEY], "encryption.key")
+            key = self._text("", [S3_SSE_KEY, S3_SSE_KMS_KEY], "encryption.key") or self._text(
+                "", [], "server-side-encryption.key"
+            )
             if key and name != "AES256":
                 found["SSEKMSKeyId"] = key
         if acl := self._text("", [S3_ACL], "acl.default"):
             # Hadoop writes PublicRead for what S3 calls public-read
             found["ACL"] = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", acl).lower()
-        if storage_class := S3_STORAGE_CLASS.of(self._properties):
-            found["StorageClass"] = storage_class
+        if storage_class := self._text("", [S3_STORAGE_CLASS], "create.storage.class"):
+            found["StorageClass"] = storage_class.upper()
         if tags := S3_TAG.of_each(self._properties):
-            from urllib.parse import urlencode
-
             found["Tagging"] = urlencode(tags)
         return found
 
     def _refuse(self) -> None:
-        for key, reason in _REFUSED.items():
-            said = self._properties.get(key)
-            harmless = {"s3.delete-enabled": "true"}.get(key, "false")
-            if said is not None and said.strip().lower() != harmless:
-                raise ConfigurationError(
-                    f"Property {key} is not served: {reason}",
-                    hint=f"leave {key} out for icecomb",
-                    property=key,
-                )
+        self._search.refuse(_REFUSED)
+        for key in self._properties:
+            for start, reason in _REFUSED_FAMILIES.items():
+                if key.startswith(start):
+                    self._search.refuse({key: reason})
+        if arn := self._text("", [], "accesspoint.arn"):
+            raise ConfigurationError(
+                f"Bucket {self._bucket} is reached by the access point {arn}, which is not served",
+                hint="write the alias of the access point in place of the bucket's name, or leave "
+                f"fs.s3a.bucket.{self._bucket}.accesspoint.arn out for icecomb",
+            )
+        if S3_DELETE_ENABLED.of(self._properties) is False:
+            raise ConfigurationError(
+                f"Property {S3_DELETE_ENABLED} is not served: what is deleted is deleted",
+                hint=f"leave {S3_DELETE_ENABLED} out for icecomb, and let the bucket keep versions",
+                property=S3_DELETE_ENABLED.key,
+            )

@@ -1,0 +1,332 @@
+"""How a container of Azure's is reached, and as whom.
+
+In this order, each setting by itself, but for who asks, which comes from one place:
+
+1. properties of Iceberg and PyIceberg: `adls.account-key`, `adls.sas-token.<account>`, ...;
+2. Hadoop's ABFS and WASB, for the account of the location and then for all, as properties or in
+   core-site.xml: `fs.azure.account.key.<account>.dfs.core.windows.net`, `fs.azure.sas.*`,
+   `fs.azure.account.oauth2.*`;
+3. what the client library finds: variables `AZURE_*`, workload and managed identities.
+
+Source: Iceberg, AzureProperties; PyIceberg, configuration; Hadoop, ABFS, "Authentication".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from icecomb.format.errors import ConfigurationError
+from icecomb.format.storage.object_store.setting_search import SettingSearch
+from icecomb.format.storage.storage_property import (
+    ADLS_ACCOUNT,
+    ADLS_ANONYMOUS,
+    ADLS_AUTHORITY,
+    ADLS_CLIENT,
+    ADLS_CONNECTION,
+    ADLS_HOST,
+    ADLS_KEY,
+    ADLS_SAS,
+    ADLS_SCHEME,
+    ADLS_SECRET,
+    ADLS_TENANT,
+    ADLS_TOKEN,
+)
+
+EMULATOR_ACCOUNT: Final = "devstoreaccount1"
+_EMULATOR_KEY: Final = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+"""Of every Azurite: it is printed in its documentation."""
+
+_TENANT: Final = re.compile(r"(https?://[^/]+)/([^/]+)/oauth2(?:/v2\.0)?/token/?")
+_NEEDED: Final = ("tenant_id", "client_id", "client_secret")
+_REFUSED: Final = {
+    "adls.token-credential-provider": "it names a class of Java's",
+    "fs.azure.sas.token.provider.type": "it names a class of Java's",
+    "fs.azure.encryption.context.provider.type": "it names a class of Java's",
+}
+_KEY_STORES: Final = ("fs.azure.encryption.encoded.client-provided-key",)
+
+
+@dataclass(frozen=True, slots=True)
+class AzureSettings:
+    """See the module.
+
+    Attributes:
+        account: The storage account; empty where nothing names it.
+        endpoint: The URL of its blobs; None is `https://<account>.blob.core.windows.net`.
+        account_key: In Base64.
+        sas_token: A query without the question mark.
+        token: A bearer token.
+        tenant_id: With `client_id` and `client_secret`, or `token_file`.
+        client_id: Alone, that of a managed identity.
+        authority: A URL of who gives tokens; None is Azure's own.
+        token_file: The token of a workload's identity.
+        managed: Whether the machine says who asks.
+        anonymous: Nobody asks.
+        sources: The property that said it, by attribute.
+    """
+
+    account: str = ""
+    endpoint: str | None = None
+    account_key: str | None = field(default=None, repr=False)
+    sas_token: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    tenant_id: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    authority: str | None = None
+    token_file: str | None = None
+    managed: bool = False
+    anonymous: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], container: str, host: str) -> AzureSettings:
+        """Those of a container.
+
+        Args:
+            properties: Of the `FileIO`.
+            container: Its name.
+            host: Of the location, as `account.dfs.core.windows.net`; empty if it names none.
+
+        Raises:
+            ConfigurationError: One makes no sense, or is not served, or there is no account.
+        """
+        return _Found(properties, container, host).settings()
+
+
+class _Found:
+    """What is said, and where."""
+
+    def __init__(self, properties: Mapping[str, str], container: str, host: str) -> None:
+        self._search = SettingSearch(properties)
+        self._container = container
+        self._host = host.lower()
+        self._account = self._host.partition(".")[0]
+
+    def settings(self) -> AzureSettings:
+        search = self._search
+        search.refuse(_REFUSED)
+        self._refuse_key_stores()
+        connection = self._connection()
+        if not self._account:
+            self._account = (
+                search.text("account", [ADLS_ACCOUNT])
+                or connection.get("accountname", "")
+                or (search.text("", [ADLS_HOST]) or "").partition(".")[0]
+            )
+        if not self._account:
+            raise ConfigurationError(
+                f"No storage account is named for container {self._container}",
+                hint="write abfss://container@account.dfs.core.windows.net/..., or set "
+                "adls.account-name",
+            )
+        return AzureSettings(
+            account=self._account,
+            endpoint=self._endpoint(connection),
+            **self._identity(connection),
+            sources=search.sources,
+        )
+
+    def _hadoop(self, key: str) -> list[str]:
+        """Hadoop's names of a setting: of this account, by each name of its host, and of all."""
+        hosts = [self._host] if self._host else []
+        hosts += [f"{self._account}.{kind}.core.windows.net" for kind in ("dfs", "blob")]
+        if ".dfs." in self._host or ".blob." in self._host:
+            hosts += [
+                re.sub(r"\.(?:dfs|blob)\.", f".{kind}.", self._host, count=1)
+                for kind in ("dfs", "blob")
+            ]
+        return [*(f"{key}.{host}" for host in dict.fromkeys(hosts)), key]
+
+    def _connection(self) -> dict[str, str]:
+        """The connection string's parts, by name in small letters."""
+        properties = self._search.properties
+        key = next(
+            (
+                f"{ADLS_CONNECTION}.{end}"
+                for end in (self._host, self._account)
+                if end and f"{ADLS_CONNECTION}.{end}" in properties
+            ),
+            ADLS_CONNECTION.key,
+        )
+        text = properties.get(key, "")
+        parts = dict(_pairs(text))
+        if text and not parts:
+            raise ConfigurationError(
+                f"{key} is no connection string",
+                hint="copy it from the access keys of the storage account: "
+                "DefaultEndpointsProtocol=https;AccountName=...;AccountKey=...",
+                property=key,
+            )
+        if parts.get("usedevelopmentstorage", "").lower() == "true":
+            parts.setdefault("accountname", EMULATOR_ACCOUNT)
+            parts.setdefault("accountkey", _EMULATOR_KEY)
+            parts.setdefault("blobendpoint", f"http://127.0.0.1:10000/{EMULATOR_ACCOUNT}")
+        for name in ("account_key", "sas_token", "endpoint") if parts else ():
+            self._search.sources[name] = key
+        return parts
+
+    def _endpoint(self, connection: Mapping[str, str]) -> str | None:
+        search = self._search
+        scheme = ADLS_SCHEME.of(search.properties)
+        if search.text("", [], ["fs.azure.always.use.https"]) == "false":
+            scheme = ADLS_SCHEME.of(search.properties, default="http")
+        if host := search.text("endpoint", [ADLS_HOST]):
+            return f"{scheme}://{host}"
+        if authority := search.text("endpoint", [ADLS_AUTHORITY]):
+            if authority.startswith("."):
+                return f"{scheme}://{self._account}{authority}"
+            return f"{scheme}://{authority}/{self._account}"
+        if stated := connection.get("blobendpoint"):
+            return stated.rstrip("/")
+        if suffix := connection.get("endpointsuffix"):
+            protocol = connection.get("defaultendpointsprotocol", scheme)
+            return f"{protocol}://{self._account}.blob.{suffix}"
+        search.sources.pop("endpoint", None)
+        if self._host:
+            return f"{scheme}://{re.sub(r'[.]dfs[.]', '.blob.', self._host, count=1)}"
+        return None
+
+    def _identity(self, connection: Mapping[str, str]) -> dict[str, Any]:
+        """Who asks, by the first place that says it."""
+        search, properties = self._search, self._search.properties
+        if ADLS_ANONYMOUS.of(properties):
+            search.sources["anonymous"] = ADLS_ANONYMOUS.key
+            return {"anonymous": True}
+        if token := search.text("token", [ADLS_TOKEN]):
+            return {"token": token}
+        for end in filter(None, (self._host, self._account)):
+            if token := properties.get(f"{ADLS_SAS}.{end}"):
+                search.sources["sas_token"] = f"{ADLS_SAS}.{end}"
+                return {"sas_token": token.lstrip("?")}
+        if token := search.text("sas_token", [ADLS_SAS]):
+            return {"sas_token": token.lstrip("?")}
+        if key := search.text("account_key", [ADLS_KEY]):
+            return {"account_key": key}
+        if found := self._client([ADLS_TENANT], [ADLS_CLIENT], [ADLS_SECRET]):
+            return found
+        if key := connection.get("accountkey"):
+            return {"account_key": key}
+        if token := connection.get("sharedaccesssignature"):
+            return {"sas_token": token.lstrip("?")}
+        return self._by_hadoop()
+
+    def _client(self, tenant: list[Any], client: list[Any], secret: list[Any]) -> dict[str, Any]:
+        search = self._search
+        found = {
+            "tenant_id": search.text("tenant_id", tenant),
+            "client_id": search.text("client_id", client),
+            "client_secret": search.text("client_secret", secret),
+        }
+        if found["client_secret"] is None:
+            # a client's id alone, or with a tenant, is that of a workload or a machine
+            return {}
+        return self._whole(found, "adls.tenant-id, adls.client-id and adls.client-secret")
+
+    def _whole(self, found: dict[str, Any], keys: str) -> dict[str, Any]:
+        if missing := [name for name in _NEEDED if not found.get(name)]:
+            raise ConfigurationError(
+                f"Who asks storage account {self._account} is half said: there is no "
+                f"{' and no '.join(missing)}",
+                hint=f"set {keys}",
+            )
+        return found
+
+    def _by_hadoop(self) -> dict[str, Any]:
+        search = self._search
+        kind = search.text("kind", [], self._hadoop("fs.azure.account.auth.type")) or ""
+        if kind.lower() in {"", "sas"}:
+            wasb = [
+                f"fs.azure.sas.{self._container}.{self._account}.blob.core.windows.net",
+                f"fs.azure.sas.{self._container}.{self._host}",
+            ]
+            token = search.text("sas_token", [], [*self._hadoop("fs.azure.sas.fixed.token"), *wasb])
+            if token:
+                return {"sas_token": token.lstrip("?")}
+        if kind.lower() in {"", "sharedkey"}:
+            key = search.text("account_key", [], self._hadoop("fs.azure.account.key"))
+            if key:
+                return {"account_key": key}
+        if kind.lower() == "oauth":
+            return self._oauth()
+        if kind.lower() not in {"", "sas", "sharedkey"}:
+            raise ConfigurationError(
+                f"Storage account {self._account}: {search.sources['kind']}={kind} is not served",
+                hint="set adls.account-key, adls.sas-token, or adls.tenant-id, adls.client-id and "
+                "adls.client-secret",
+            )
+        if kind:
+            raise ConfigurationError(
+                f"Storage account {self._account}: {search.sources['kind']} is {kind}, and nothing "
+                "of that kind is set",
+                hint=f"set fs.azure.account.key.{self._account}.dfs.core.windows.net, or "
+                "adls.account-key"
+                if kind.lower() == "sharedkey"
+                else "set fs.azure.sas.fixed.token, or adls.sas-token",
+            )
+        return {
+            "client_id": search.text("client_id", [ADLS_CLIENT]),
+            "tenant_id": search.text("tenant_id", [ADLS_TENANT]),
+        }
+
+    def _oauth(self) -> dict[str, Any]:
+        """What `fs.azure.account.oauth.provider.type` needs."""
+        search = self._search
+
+        def said(name: str, key: str) -> str | None:
+            return search.text(name, [], self._hadoop(f"fs.azure.account.oauth2.{key}"))
+
+        provider = search.text("provider", [], self._hadoop("fs.azure.account.oauth.provider.type"))
+        kind = (provider or "ClientCredsTokenProvider").rpartition(".")[2]
+        endpoint = said("authority", "client.endpoint")
+        place = _TENANT.fullmatch(endpoint or "")
+        found: dict[str, Any] = {
+            "client_id": said("client_id", "client.id"),
+            "tenant_id": place[2] if place else said("tenant_id", "msi.tenant"),
+            "authority": place[1] if place else said("authority", "msi.authority"),
+        }
+        if kind == "ClientCredsTokenProvider":
+            if endpoint and place is None:
+                raise ConfigurationError(
+                    f"Storage account {self._account}: {search.sources['authority']} names no "
+                    f"tenant: {endpoint}",
+                    hint="write https://login.microsoftonline.com/<tenant>/oauth2/token",
+                )
+            found["client_secret"] = said("client_secret", "client.secret")
+            return self._whole(
+                found,
+                "fs.azure.account.oauth2.client.endpoint, .client.id and .client.secret",
+            )
+        if kind == "MsiTokenProvider":
+            return {**found, "managed": True}
+        if kind == "WorkloadIdentityTokenProvider":
+            return {**found, "token_file": said("token_file", "token.file")}
+        raise ConfigurationError(
+            f"Storage account {self._account}: {kind} ({search.sources['provider']}) is not served",
+            hint="use ClientCredsTokenProvider, MsiTokenProvider or WorkloadIdentityTokenProvider, "
+            "or set adls.account-key or adls.sas-token",
+        )
+
+    def _refuse_key_stores(self) -> None:
+        """Refuse what would be written encrypted by a key of the client's."""
+        for name in _KEY_STORES:
+            for key in self._hadoop(name):
+                if self._search.hadoop.get(key):
+                    raise ConfigurationError(
+                        f"Property {key} is not served: other engines would need the key for each "
+                        "file",
+                        hint="let Azure keep the key: encryption scopes, or the account's own key",
+                        property=key,
+                    )
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for part in text.split(";"):
+        name, sign, value = part.strip().partition("=")
+        if sign:
+            yield name.lower(), value
