@@ -13,6 +13,7 @@ from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER, SortOrder
+from icecomb.format.storage.location import check_table_location
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,8 +74,10 @@ class TableDefinition:
         """The metadata of a new table at a place.
 
         Raises:
-            ValidationError: Schema, spec, order and properties do not go together.
+            ValidationError: Schema, spec, order and properties do not go together, or engines would
+                not agree on the place.
         """
+        check_table_location(location)
         made = new_table_metadata(
             self.schema, self.partition_spec, self.sort_order, location, self.properties
         )

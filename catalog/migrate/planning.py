@@ -52,6 +52,7 @@ from icecomb.format.manifests.encoded_file import DataFileForm
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
+from icecomb.format.storage.location import is_ambiguous
 
 _PAGE: Final = 1_000
 """Partitions whose folders are compared at a time."""
@@ -146,9 +147,13 @@ class _Survey:
     def _places(self, partitions: Iterable[HivePartition]) -> PlaceList:
         table = self._table
         places = PlaceList(self._packing)
+        ambiguous = Mentions()
+        if is_ambiguous(table.storage.location or ""):
+            ambiguous.add(table.storage.location or "")
         if not table.partition_keys:
             places.extend(self._io, [table_place(table)])
             places.close()
+            self._block_ambiguous(ambiguous)
             return places
         formats, wrong, outside = Mentions(), Mentions(), Mentions()
         # Without a type for each key no value can be right, and the column's finding says why.
@@ -178,7 +183,10 @@ class _Survey:
             for place, folder in zip(found, places.extend(self._io, found), strict=True):
                 if not folder.startswith(f"{own.rstrip('/')}/"):
                     outside.add(place.name)
+                if is_ambiguous(place.location):
+                    ambiguous.add(place.location)
         places.close()
+        self._block_ambiguous(ambiguous)
         self._findings += seen.findings()
         self._findings += outside_findings(outside)
         if formats and not self._has({"format"}):
@@ -206,6 +214,17 @@ class _Survey:
                 shared,
             )
         return places
+
+    def _block_ambiguous(self, locations: Mentions) -> None:
+        """Hive reads an object store by Hadoop's paths, Iceberg's engines read it by its keys."""
+        if locations:
+            self._block(
+                "ambiguous-location",
+                f"{len(locations)} locations have empty or dotted parts: Hive reads other folders "
+                "there than Iceberg's engines would",
+                "ALTER TABLE ... [PARTITION ...] SET LOCATION in Hive, without '//', '.' and '..'",
+                locations,
+            )
 
     def _listed(self, places: PlaceList) -> Listing:
         accept = self._choices.accept

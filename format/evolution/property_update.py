@@ -16,6 +16,7 @@ from icecomb.format.spec.update import (
     SetPropertiesUpdate,
     UpgradeFormatVersionUpdate,
 )
+from icecomb.format.storage.location import check_table_location
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -108,7 +109,7 @@ class UpdateLocation(PendingUpdate):
         commit: See `PendingUpdate`.
 
     Raises:
-        ValidationError: The location is empty.
+        ValidationError: The location is empty, or engines would not agree on it.
     """
 
     def __init__(self, location: str, commit: Commit | None = None) -> None:
@@ -118,6 +119,7 @@ class UpdateLocation(PendingUpdate):
                 "A table needs a location",
                 hint="Name a folder, as hdfs://cluster/warehouse/db.db/t.",
             )
+        check_table_location(location)
         self._location = location
 
     def apply(self, base: TableMetadata) -> Changes:

@@ -36,6 +36,7 @@ from icecomb.format.spec.update import (
     TableUpdate,
     UpgradeFormatVersionUpdate,
 )
+from icecomb.format.storage.location import check_table_location
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -117,6 +118,7 @@ class TableReplacement(PendingUpdate):
             SetDefaultSortOrderUpdate(),
         )
         if self._location is not None:
+            check_table_location(self._location)
             updates.append(SetLocationUpdate(self._location))
         mapped = {} if mapping is None else {NAME_MAPPING.key: mapping.to_json()}
         updates.append(SetPropertiesUpdate({**mapped, **self._properties}))

@@ -26,6 +26,7 @@ from icecomb.format.spec.name_mapping import create_name_mapping
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform, VoidTransform
 from icecomb.format.spec.types import DoubleType, FloatType, NestedField, PrimitiveType, StructType
+from icecomb.format.storage.location import hadoop_location, is_ambiguous
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
@@ -104,8 +105,15 @@ class AddedFiles:
             SchemaError: Its columns do not fit the table's, or times in a Parquet file are neither
                 microseconds nor INT96.
             ValidationError: A required column holds nulls, or a partition value is not known, or
-                not the same in all rows.
+                not the same in all rows; or engines do not agree which file it is.
         """
+        if is_ambiguous(location):
+            raise ValidationError(
+                f"File {location} cannot be added: for engines that read by Hadoop it is "
+                f"{hadoop_location(location)}",
+                hint="copy it to a key without empty and dotted parts, and add that",
+                path=location,
+            )
         tail, size = self._describer.look(location)
         file = self._describer.describe(location, tail, self.name_mapping)
         self._check_names(file, location)

@@ -4,6 +4,12 @@ In metadata a location stays as it was written. Before files are added, or delet
 `/a/x`, `file:/a/x`, `file:///a//x` and `/a/b/../x` are one file, as are `hdfs:///x` and `hdfs://nn/x`
 where `nn` is the cluster of `fs.defaultFS`, which is that of `/x`, too, then. Links between folders
 are not followed.
+
+On object stores `s3://b/x`, `s3a://b/x` and `s3n://b/x` are one file, and `abfss://c@a.dfs.host/x`
+and `wasb://c@a.blob.host/x`. What `s3a://b/a//x` is depends on who asks: a key of its own for
+S3FileIO, PyIceberg and us, `a/x` for Hadoop, whose paths have no empty or dotted parts. So these
+count as one file, too: whoever adds files is not to add one twice, whoever deletes some is not to
+delete one that is needed. Nothing in a key is decoded: `%20` is three characters for all.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import IcecombError
+from icecomb.format.errors import IcecombError, ValidationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +27,17 @@ if TYPE_CHECKING:
 _PARTS: Final = r"^(?P<prefix>(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?)?)(?P<path>(?s:.*))$"
 _LOCAL: Final = re.compile(r"file:.*", re.IGNORECASE)
 _HDFS: Final = re.compile(r"(?:hdfs|webhdfs|swebhdfs|viewfs):.*", re.IGNORECASE)
+_STORE: Final = re.compile(
+    r"(?P<scheme>s3|s3a|s3n|gs|gcs|abfs|abfss|wasb|wasbs):(?://(?P<authority>[^/]*))?",
+    re.IGNORECASE,
+)
+_KINDS: Final = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
+    **dict.fromkeys(("gs", "gcs"), "gs"),
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "abfs"),
+}
 _DOTS: Final = r"/\.{1,2}(?:/|$)"
+_AMBIGUOUS: Final = re.compile(r"[^:/]+://[^/]*/(?:.*/)?(?:/|\.{1,2}(?:/|$))", re.DOTALL)
 
 
 def plain_texts(
@@ -45,13 +61,14 @@ def plain_locations(
 ) -> pa.Array:
     """Texts that are equal where locations name one file.
 
-    Of a storage that is neither local nor HDFS, every text names a file of its own.
+    Of storage of other kinds than are served, every text names a file of its own.
 
     Args:
         locations: Texts.
         properties: Of the `FileIO`: what HDFS clusters there are.
-        any_cluster: Whether files of one path on different clusters are equal, too: where the
-            question is whether a file may be deleted, and a cluster may have several names.
+        any_cluster: Whether files of one path on different clusters, or in different buckets, are
+            equal, too: where the question is whether a file may be deleted, and a cluster may have
+            several names, a bucket access points.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -63,10 +80,12 @@ def plain_locations(
         meant = prefix or _default(properties)
         if _LOCAL.fullmatch(meant):
             start = ""
-        elif not _HDFS.fullmatch(meant):
-            continue
-        else:
+        elif _HDFS.fullmatch(meant):
             start = _cluster(meant, properties, any_cluster=any_cluster)
+        elif (store := _STORE.fullmatch(meant)) is not None:
+            start = _bucket(store, properties, any_cluster=any_cluster)
+        else:
+            continue
         rows = pc.equal(prefixes, prefix)
         chosen = paths.filter(rows)
         if meant.lower().startswith("viewfs:"):
@@ -77,6 +96,34 @@ def plain_locations(
             plain = pc.binary_join_element_wise(start, _plain_paths(chosen), "")
         out = pc.replace_with_mask(out, rows, plain.cast(out.type))
     return out
+
+
+def is_ambiguous(location: str) -> bool:
+    """Whether Hadoop takes a location of an object store for another object than others do."""
+    return _STORE.match(location) is not None and _AMBIGUOUS.match(location) is not None
+
+
+def hadoop_location(location: str) -> str:
+    """What Hadoop takes a location of an object store for: without empty and dotted parts."""
+    parts = re.fullmatch(_PARTS, location)
+    if parts is None or not is_ambiguous(location):
+        return location
+    return parts["prefix"] + posixpath.normpath(re.sub("/{2,}", "/", parts["path"]))
+
+
+def check_table_location(location: str) -> None:
+    """Refuse a folder that engines would not agree on, see `is_ambiguous`.
+
+    Raises:
+        ValidationError: it is one.
+    """
+    if is_ambiguous(location):
+        raise ValidationError(
+            f"A table cannot be at {location}: for engines that write by Hadoop that is "
+            f"{hadoop_location(location)}",
+            hint="choose a location without empty and dotted parts",
+            path=location,
+        )
 
 
 def _default(properties: Mapping[str, str]) -> str:
@@ -103,6 +150,24 @@ def _cluster(prefix: str, properties: Mapping[str, str], *, any_cluster: bool) -
         return "hdfs:"
     found = _resolved(prefix + "/", properties)
     return prefix.lower() if found is None else f"hdfs://{','.join(found[0])}"
+
+
+def _bucket(found: re.Match[str], properties: Mapping[str, str], *, any_cluster: bool) -> str:
+    """A bucket or container by one name, whatever interface of its store a location asks for."""
+    from icecomb.format.storage.hdfs.address import hadoop_properties
+
+    kind, authority = _KINDS[found["scheme"].lower()], found["authority"]
+    if any_cluster:
+        return f"{kind}:"
+    if not authority:
+        default = _STORE.match(hadoop_properties(properties).get("fs.defaultFS", ""))
+        same = default is not None and _KINDS[default["scheme"].lower()] == kind
+        authority = default["authority"] if same and default is not None else ""
+    if kind == "abfs":
+        container, at, host = authority.partition("@")
+        host = re.sub(r"\.blob\.", ".dfs.", host.lower(), count=1)
+        authority = f"{container}{at}{host}"
+    return f"{kind}://{authority}"
 
 
 def _mounted(location: str, properties: Mapping[str, str], any_cluster: bool) -> str:  # noqa: FBT001

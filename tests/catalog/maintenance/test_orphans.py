@@ -376,7 +376,19 @@ class TestSpellings:
             ("s3n://b/x", "s3a://b/x", kept, kept),
             ("S3://B/x", "s3://b/x", kept, kept),
             ("gs://b/x", "s3://b/x", doubtful, kept),
-            ("gcs://b/x", "gs://b/x", doubtful, kept),
+            ("gcs://b/x", "gs://b/x", kept, kept),
+            ("s3a://b//y//x", "s3://b/y/x", kept, kept),  # as Hadoop writes it
+            (
+                "wasbs://c@a.blob.core.windows.net/x",
+                "abfs://c@a.dfs.core.windows.net/x",
+                kept,
+                kept,
+            ),
+            (
+                "abfs://c@a.dfs.core.windows.net/x",
+                "abfs://d@a.dfs.core.windows.net/x",
+                *[doubtful] * 2,
+            ),
             ("s3://old/x", "s3://new/x", doubtful, kept),
             ("s3://older/x", "s3://old/x", doubtful, kept),
             ("s3://b/x", "s3://c/x", doubtful, doubtful),

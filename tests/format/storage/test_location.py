@@ -3,7 +3,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icecomb.format.storage.location import plain_locations, plain_texts
+from icecomb.format.storage.location import (
+    hadoop_location,
+    is_ambiguous,
+    plain_locations,
+    plain_texts,
+)
 
 ONE_NODE = {"fs.defaultFS": "hdfs://nn:8020"}
 PAIR = {
@@ -42,8 +47,28 @@ def no_site_files(monkeypatch):
         ),
         (PAIR, ["hdfs://ns/warehouse/x", "viewfs://home/lake/x", "viewfs:/lake//x", "/lake/x"]),
         ({"fs.defaultFS": "file:///"}, ["/a/x", "file:/a//x"]),
+        (
+            {},
+            [
+                *("s3://b/a/x", "s3a://b/a/x", "s3n://b/a/x", "S3A://b/a/x"),
+                *("s3a://b//a//x", "s3a://b/a/./x", "s3a://b/a/b/../x"),
+            ],
+        ),
+        ({"fs.defaultFS": "s3a://b"}, ["/a/x", "s3://b/a/x", "s3a:///a/x"]),
+        ({}, ["gs://b/a/x", "gcs://b/a/x", "gs://b/a//x"]),
+        (
+            {},
+            [
+                *("abfs://c@a.dfs.core.windows.net/x", "abfss://c@a.dfs.core.windows.net/x"),
+                *("wasb://c@a.blob.core.windows.net/x", "wasbs://c@A.blob.core.windows.net//x"),
+                "abfss://c@a.blob.core.windows.net/x",
+            ],
+        ),
     ],
-    ids=["local", "without settings", "one name node", "mounted", "local by name"],
+    ids=[
+        *("local", "without settings", "one name node", "mounted", "local by name"),
+        *("S3", "S3 by default", "Google", "Azure"),
+    ],
 )
 def test_all_spellings_of_one_file_are_one(properties, spellings):
     one = {plain_texts([each], properties)[0] for each in spellings}
@@ -53,7 +78,10 @@ def test_all_spellings_of_one_file_are_one(properties, spellings):
 
 def test_different_files_stay_different():
     different = ["/a/x", "/a/x/", "/a/X", "/a/x ", "/a/..x", "/a/%78", "hdfs://nn/a/x", "/a\n/x"]
-    different += ["hdfs://other/a/x", "s3://b/a/x", "s3://b//a/x", "s3://b/a/../x", "S3://b/a/x"]
+    different += ["hdfs://other/a/x", "s3://b/a/x", "s3://c/a/x", "s3://b/a/x/", "s3://b/a/%78"]
+    different += ["s3://b/A/x", "s3://b/a/x ", "gs://b/a/x", "oss://b/a/x", "oss://b/a//x"]
+    different += ["abfs://c@a.dfs.core.windows.net/x", "abfs://d@a.dfs.core.windows.net/x"]
+    different += ["abfs://c@b.dfs.core.windows.net/x", "abfs://c@a.dfs.core.chinacloudapi.cn/x"]
     found = plain_locations(pa.array(different, pa.large_string()), {}).to_pylist()
     assert len(set(found)) == len(different)
     assert plain_locations(pa.array([], pa.string()), {}).to_pylist() == []
@@ -64,7 +92,7 @@ def test_a_path_without_a_scheme_is_no_local_file_where_the_default_is_elsewhere
         assert len(set(plain_texts(["/lake/x", "file:/lake/x"], properties))) == 2
         found = set(plain_texts(["/lake/x", "file:/lake/x"], properties, any_cluster=True))
         assert len(found) == 2
-    assert plain_texts(["/lake/x"], {"fs.defaultFS": "s3a://b"}) == ["/lake/x"]
+    assert plain_texts(["/lake/x"], {"fs.defaultFS": "oss://b"}) == ["/lake/x"]
 
 
 def test_where_files_are_deleted_the_name_of_a_cluster_does_not_count():
@@ -73,3 +101,43 @@ def test_where_files_are_deleted_the_name_of_a_cluster_does_not_count():
     there = set(plain_texts(("viewfs:/lake/x", "hdfs:/lake/x"), PAIR, any_cluster=True))
     assert there == {"hdfs:/warehouse/x", "hdfs:/lake/x"}
     assert plain_texts(["/a/x"], {}, any_cluster=True) == ["/a/x"]
+
+
+def test_where_files_are_deleted_the_name_of_a_bucket_does_not_count():
+    names = ["s3://b/a/x", "s3a://arn:aws:s3:eu:1:accesspoint/a/x", "s3n://b-s3alias//a/x"]
+    assert len(set(plain_texts(names, {}, any_cluster=True))) == 1
+    others = ["s3://b/a/x", "gs://b/a/x", "abfs://c@a.dfs.core.windows.net/a/x", "/a/x"]
+    assert len(set(plain_texts(others, {}, any_cluster=True))) == len(others)
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("s3a://b/a//x", "s3a://b/a/x"),
+        ("s3://b//a/x", "s3://b/a/x"),
+        ("s3://b/a/./x", "s3://b/a/x"),
+        ("gs://b/a/c/../x", "gs://b/a/x"),
+        ("abfs://c@a.dfs.core.windows.net/a//", "abfs://c@a.dfs.core.windows.net/a"),
+        ("s3://b/a/..", "s3://b/"),
+    ],
+)
+def test_hadoop_has_no_empty_and_dotted_parts_in_its_paths(location, path):
+    assert is_ambiguous(location)
+    assert hadoop_location(location) == path
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "s3://b/a/x",
+        "s3://b/a/x/",
+        "s3://b",
+        "s3://b/",
+        "s3://b/a/.x/..y/z.",
+        "hdfs://nn/a//x",
+        "/a//x",
+    ],
+)
+def test_all_take_other_locations_for_the_same(location):
+    assert not is_ambiguous(location)
+    assert hadoop_location(location) == location
