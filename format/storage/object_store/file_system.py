@@ -96,8 +96,8 @@ class ObjectFileSystem(FileSystem):
         """Who serves a location, and its key there; a file that is on its way is waited for."""
         self._creations.wait_for(location)
         start, key = self.split(location)
-        # a forked process must not share its parent's connections
-        known = (os.getpid(), start)
+        # one bucket, whichever of its schemes; a forked process must not share its parent's connections
+        known = (os.getpid(), start.partition("://")[2])
         client = self._clients.get(known)
         if client is None:
             with self._connecting:
