@@ -342,7 +342,10 @@ class FileIO:
                     f"file; {known}",
                     path=location,
                 )
-            system = self._open.setdefault(scheme, factory(self.properties))
+            # what has several schemes is one storage
+            held = [*self._open.items()]
+            same = next((one for name, one in held if _FILE_SYSTEMS.get(name) is factory), None)
+            system = self._open.setdefault(scheme, same or factory(self.properties))
         return system
 
 

@@ -66,7 +66,11 @@ public final class Protocol {
       String name, Map<String, String> options, Environment environment, Identity identity)
       implements Repeatable {}
 
-  public record OpenedCatalog(String catalog, List<String> defaultNamespace, String version) {}
+  public record OpenedCatalog(
+      String catalog,
+      List<String> defaultNamespace,
+      String version,
+      Map<String, String> hadoop) {}
 
   public record ListNamespaces(String catalog, List<String> parent) implements Repeatable {}
 
