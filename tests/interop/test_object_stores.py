@@ -76,9 +76,7 @@ def test_what_we_write_on_s3_others_read_and_change(lake, java, python, name):
 
     java(f"INSERT INTO ice_s3.{name} VALUES (10, 'java')")
     python.load_table(name).append(ROWS.slice(1, 1))
-    java(
-        f"ALTER TABLE ice_s3.{name} SET TBLPROPERTIES ('write.delete.mode'='merge-on-read')"
-    )
+    java(f"ALTER TABLE ice_s3.{name} SET TBLPROPERTIES ('write.delete.mode'='merge-on-read')")
     java(f"DELETE FROM ice_s3.{name} WHERE id = 3")
     assert _ids(ours.refresh()) == [1, 2, 10]
 

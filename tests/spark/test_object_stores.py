@@ -71,7 +71,9 @@ def test_rows_are_written_changed_and_read_on_s3(spark, lake, s3, mode, way):
     found = ours.scan().to_arrow().sort_by("id").to_pylist()
     assert [(row["id"], row["part"]) for row in found] == expected
     first = ours.history()[0].snapshot_id
-    assert _rows(spark, f"SELECT count(*), sum(id) FROM {table} VERSION AS OF {first}") == [(10, 45)]
+    assert _rows(spark, f"SELECT count(*), sum(id) FROM {table} VERSION AS OF {first}") == [
+        (10, 45)
+    ]
 
 
 def test_maintenance_runs_on_s3_and_leaves_what_the_table_needs(spark, lake, s3):
