@@ -81,10 +81,12 @@ class HadoopPointer:
 
         Raises:
             NoSuchTableError: it was dropped: to write to it would make its folder again.
-            UnsupportedError: the catalog's ``lock-impl`` names a class of Java's.
+            UnsupportedError: the catalog's ``lock-impl`` names a class of Java's, or the storage
+                replaces files.
         """
         check_commit_allowed(self._name, metadata)
         self._check_lock()
+        self._check_storage(self._files.folder)
         if metadata is self._seen and self._io.at_once(self._folder) > 1:
             # it was there when the change began, and `swap` looks again before it is published
             return
@@ -143,6 +145,9 @@ class HadoopPointer:
                 table=self._name,
             )
         compression_marker(metadata)
+        if base is None:
+            # no folder yet: its name must not look taken to others
+            self._check_storage(self._folder.rpartition("/")[0])
         marker = "" if base is None else compression_marker(base.metadata)
         location = self._files.name(1 if base is None else _number(base) + 1, marker)
         return MetadataVersion(location, metadata)
@@ -216,6 +221,16 @@ class HadoopPointer:
                 "that lock, and would write without it",
                 hint=f"leave {LOCK_IMPL} out for icecomb if all writers publish by a rename that "
                 "replaces nothing, as on HDFS, or let Iceberg Java write; reading needs no lock",
+                table=self._name,
+            )
+
+    def _check_storage(self, folder: str) -> None:
+        """Refuse storage where two commits at once may both succeed, and one is lost."""
+        if not self._io.replaces_nothing(folder):
+            raise UnsupportedError(
+                f"{self._name}: the store of {folder} replaces objects although it is told not to "
+                "(If-None-Match: *): of two commits at once one would be lost",
+                hint="keep the table in a metastore, or update the store's software",
                 table=self._name,
             )
 

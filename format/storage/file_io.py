@@ -190,6 +190,20 @@ class FileIO:
         """
         return self._of(location).side_by_side()
 
+    def replaces_nothing(self, location: str) -> bool:
+        """Whether of several who create a file exactly one succeeds.
+
+        Local folders and HDFS see to that. An object store is tried, once, with an object of our
+        own: some do not know `If-None-Match: *`. There only names that nobody else uses are safe.
+
+        Args:
+            location: A folder where files may be created; it need not exist.
+
+        Raises:
+            FileIOError: it cannot be told.
+        """
+        return self._of(location).replaces_nothing(location)
+
     def at_once(self, location: str) -> int:
         """How many requests at a time pay off: one where none waits for a network.
 
@@ -328,7 +342,10 @@ class FileIO:
                     f"file; {known}",
                     path=location,
                 )
-            system = self._open.setdefault(scheme, factory(self.properties))
+            # what has several schemes is one storage
+            held = [*self._open.items()]
+            same = next((one for name, one in held if _FILE_SYSTEMS.get(name) is factory), None)
+            system = self._open.setdefault(scheme, same or factory(self.properties))
         return system
 
 

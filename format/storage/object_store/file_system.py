@@ -31,6 +31,7 @@ from icecomb.format.storage.hdfs.address import hadoop_properties
 from icecomb.format.storage.object_store.client import ObjectClient, ObjectStatus
 from icecomb.format.storage.object_store.creation import put_once
 from icecomb.format.storage.object_store.part_stream import PartStream
+from icecomb.format.storage.object_store.probe import probe_object, replaces_nothing
 from icecomb.format.storage.output_stream import HeldOutput, Upload
 from icecomb.format.storage.range_input import RangeInput
 from icecomb.format.storage.storage_property import OBJECT_STORE_ATTEMPTS, OBJECT_STORE_CONCURRENCY
@@ -76,6 +77,7 @@ class ObjectFileSystem(FileSystem):
         self._creations = Creations(self.at_once)
         self._clients: dict[tuple[int, str], ObjectClient] = {}
         self._connecting = Lock()
+        self._probed: dict[str, bool] = {}
 
     @abstractmethod
     def split(self, location: str) -> tuple[str, str]:
@@ -191,6 +193,17 @@ class ObjectFileSystem(FileSystem):
         except BaseException:
             stream.abandon()
             raise
+
+    def replaces_nothing(self, location: str) -> bool:
+        """See `FileIO.replaces_nothing`: each bucket is tried once."""
+        place = self.place(location.rstrip("/"))
+        found = self._probed.get(place.start)
+        if found is None:
+            folder = f"{place.start}{place.key}".rstrip("/")
+            with probe_object(place.client, place.key, folder, self._attempts) as (key, name):
+                found = replaces_nothing(place.client, key, name, self._attempts)
+            self._probed[place.start] = found
+        return found
 
     def delete(self, locations: Iterable[str]) -> None:
         """See `FileIO.delete`: up to 1,000 a request; a folder is not noticed."""
