@@ -1,6 +1,6 @@
 """What Spark's tasks are told of object stores, in Hadoop's words: they open files by Hadoop's S3A.
 
-Options of a catalog may say by Iceberg's names how S3 is reached (`s3.endpoint`, ...). Tasks know
+Options of a catalog may say by Iceberg's names how S3 is reached (`s3.endpoint`, `client.region`, ...). Tasks know
 `fs.s3a.*` only. And an `s3:` that nobody has a class for is what S3A calls `s3a:`.
 Source: Hadoop, "Integration with Amazon Web Services".
 """
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _AUTH: Final = "org.apache.hadoop.fs.s3a.auth"
-_OURS: Final = ("s3.", "client.region")
+_OURS: Final = (
+    "s3.",
+    *("client.region", "client.access", "client.secret", "client.session", "client.assume"),
+    "client.profile",
+)
 _PROVIDER: Final = "fs.s3a.aws.credentials.provider"
 _ENCRYPTIONS: Final = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-KMS"}
 
