@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.metastore import RunningMetastore
+    from tests.peers.azurite import Azurite
+    from tests.peers.gofakes3 import GoFakeS3
+    from tests.peers.google_store import GoogleStore
     from tests.peers.hdfs import Hdfs
     from tests.peers.hive_metastore import HiveMetastore
     from tests.peers.iceberg_java import IcebergJava
@@ -188,6 +191,36 @@ def s3() -> Iterator[S3]:
     from tests.peers.s3 import S3
 
     server = started(lambda: S3().start())
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def other_s3() -> Iterator[GoFakeS3]:
+    """Another S3: ``.settings``, ``.place()`` is the location of a new bucket."""
+    from tests.peers.gofakes3 import GoFakeS3
+
+    server = started(lambda: GoFakeS3().start())
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def google_store() -> Iterator[GoogleStore]:
+    """A Google Cloud Storage: ``.settings``, ``.place()`` is the location of a new bucket."""
+    from tests.peers.google_store import GoogleStore
+
+    server = started(lambda: GoogleStore().start())
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[Azurite]:
+    """An Azure Blob Storage: ``.settings``, ``.place()`` is the location of a new container."""
+    from tests.peers.azurite import Azurite
+
+    server = started(lambda: Azurite().start())
     yield server
     server.stop()
 

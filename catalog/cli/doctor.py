@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.configuration import Configuration
 
-_DOWN: Final = ("hdfs", "name node", "warehouse")
+_DOWN: Final = ("hdfs", "name node", "object store", "read", "warehouse")
 _COLUMNS: Final = ("level", "subject", "message", "remedy")
 _LIBRARIES: Final = ("icecomb", "pyarrow", "fastavro", "polars", "thrift", "pyspark")
 
@@ -29,9 +29,9 @@ def doctor(application: Application, table: str | None, *, as_json: bool) -> int
     """Examine the catalog, or one TABLE of it: each problem comes with its remedy.
 
     Says which versions are installed, where each setting came from, whether the metastore answers
-    and what it checks, which name node of HDFS is active and what the warehouse there allows, and
-    what is wrong with the table. Nothing is changed, but for a view of our
-    own that is made and dropped to see what the metastore checks.
+    and what it checks, which name node of HDFS is active or who asks the object store, what the
+    warehouse there allows, and what is wrong with the table. Nothing is changed, but for a view and
+    an object of our own that are made and deleted to see what metastore and store check.
 
     Exit code 0 if all is well (warnings included), 3 if there is a problem.
     """
@@ -132,10 +132,15 @@ def _findings(application: Application, table: str | None) -> Iterator[Finding]:
 
 
 def _cluster(catalog: Catalog) -> Iterator[Finding]:
-    """What is said of the HDFS that holds the warehouse; nothing where none does."""
+    """What is said of the HDFS or object store that holds the warehouse; nothing of others."""
+    from icecomb.catalog.hadoop.catalog import HadoopCatalog
     from icecomb.catalog.hadoop.cluster_examination import examine_cluster
+    from icecomb.catalog.hadoop.store_examination import examine_store
     from icecomb.format.storage.hdfs.address import SCHEMES
 
     warehouse = catalog.properties.get("warehouse", "")
     if warehouse.partition(":")[0].lower() in SCHEMES:
         yield from examine_cluster(catalog.properties, warehouse)
+    elif ":" in warehouse:
+        in_folders = isinstance(catalog, HadoopCatalog)
+        yield from examine_store(catalog.io, warehouse, in_folders=in_folders)

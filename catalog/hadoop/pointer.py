@@ -36,6 +36,7 @@ from icecomb.catalog.version_name import version_of
 from icecomb.format.errors import (
     FileExistsAlreadyError,
     FileMissingError,
+    FileStateUnknownError,
     IcecombError,
     NoSuchIcebergTableError,
     NoSuchTableError,
@@ -68,6 +69,7 @@ class HadoopPointer:
         self._properties = properties
         self._files = VersionFiles(io, folder)
         self._turns: tuple[ProcessTurns, Tickets] | None = None
+        self._seen: TableMetadata | None = None
 
     @property
     def name(self) -> str:
@@ -79,12 +81,18 @@ class HadoopPointer:
 
         Raises:
             NoSuchTableError: it was dropped: to write to it would make its folder again.
-            UnsupportedError: the catalog's ``lock-impl`` names a class of Java's.
+            UnsupportedError: the catalog's ``lock-impl`` names a class of Java's, or the storage
+                replaces files.
         """
         check_commit_allowed(self._name, metadata)
         self._check_lock()
+        self._check_storage(self._files.folder)
+        if metadata is self._seen and self._io.at_once(self._folder) > 1:
+            # it was there when the change began, and `swap` looks again before it is published
+            return
         if not self._io.is_folder(self._files.folder):
             raise self._missing()
+        self._seen = metadata
 
     def locate(self) -> str:
         """The table's newest metadata file, which is not opened.
@@ -137,6 +145,9 @@ class HadoopPointer:
                 table=self._name,
             )
         compression_marker(metadata)
+        if base is None:
+            # no folder yet: its name must not look taken to others
+            self._check_storage(self._folder.rpartition("/")[0])
         marker = "" if base is None else compression_marker(base.metadata)
         location = self._files.name(1 if base is None else _number(base) + 1, marker)
         return MetadataVersion(location, metadata)
@@ -149,8 +160,13 @@ class HadoopPointer:
         from icecomb.format.spec.metadata_file import metadata_bytes
 
         version = _number(new)
-        # most of those who come too late learn it here, before they send anything
-        if expected is not None and self._io.exists(new.location):
+        # most of those who come too late learn it here, before they send anything; where a file is
+        # one request, that tells as well
+        if (
+            expected is not None
+            and self._io.at_once(new.location) == 1
+            and self._io.exists(new.location)
+        ):
             return Conflict("another writer was first", new.location)
         data = metadata_bytes(new.metadata, new.location, expected.metadata if expected else None)
         with (
@@ -208,6 +224,16 @@ class HadoopPointer:
                 table=self._name,
             )
 
+    def _check_storage(self, folder: str) -> None:
+        """Refuse storage where two commits at once may both succeed, and one is lost."""
+        if not self._io.replaces_nothing(folder):
+            raise UnsupportedError(
+                f"{self._name}: the store of {folder} replaces objects although it is told not to "
+                "(If-None-Match: *): of two commits at once one would be lost",
+                hint="keep the table in a metastore, or update the store's software",
+                table=self._name,
+            )
+
     def _has_next(self, base: MetadataVersion) -> bool:
         return self._files.find(_number(base) + 1) is not None
 
@@ -223,12 +249,22 @@ class HadoopPointer:
         if expected is None:
             found = self._files.newest()
             return Conflict("the name is taken", found) if found else None
-        if not self._is_of_this_table(expected):
-            return Conflict("another writer was first: its base is gone", self._files.newest())
-        # another writer may compress its files; that our name is free is seen when it is published
         version = _number(new)
-        found = self._files.find(version, but=new.location) or self._beyond(version)
+        looked = self._answers(
+            lambda: expected.location if self._is_of_this_table(expected) else None,
+            # another writer may compress its files; that our name is free is seen when it is
+            # published
+            lambda: self._files.find(version, but=new.location),
+            lambda: self._beyond(version),
+        )
+        if next(looked) is None:
+            return Conflict("another writer was first: its base is gone", self._files.newest())
+        found = next(looked) or next(looked)
         return Conflict("another writer was first", found) if found else None
+
+    def _answers(self, *questions: Callable[[], str | None]) -> Iterator[str | None]:
+        """Their answers, asked for at the same time where that is faster."""
+        return self._io.each(self._folder, lambda ask: ask(), questions)
 
     def _beyond(self, version: int) -> str | None:
         """A newer file than that of a version, if the hint names one.
@@ -271,9 +307,13 @@ class HadoopPointer:
         # Old files are deleted where the table asks for it. Ours may have filled the gap that the
         # file of another writer left, long after that writer's commit.
         try:
-            newest = self._beyond(version)
+            looked = self._answers(
+                lambda: self._beyond(version),
+                lambda: expected.location if self._io.exists(expected.location) else None,
+            )
+            newest = next(looked)
             if newest is None or self._files.find(version + 1) is not None:
-                if self._io.exists(expected.location):
+                if next(looked) is not None:
                     return Committed()
                 newest = self._files.newest()
         except IcecombError as error:
@@ -299,6 +339,8 @@ class HadoopPointer:
         try:
             found = read_metadata_json(self._io, new.location)
         except FileMissingError:
+            if isinstance(error, FileStateUnknownError):
+                return Unknown(error.message, None, error)
             raise error from None
         except IcecombError:
             return Unknown(error.message, None, error)

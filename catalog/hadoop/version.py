@@ -62,11 +62,10 @@ class VersionFiles:
             version: Its number.
             but: A name that is not looked for.
         """
-        for spelling in _SPELLINGS:
-            location = f"{self.folder}/v{version}{spelling}"
-            if location != but and self._io.exists(location):
-                return location
-        return None
+        names = [f"{self.folder}/v{version}{spelling}" for spelling in _SPELLINGS]
+        names = [name for name in names if name != but]
+        there = self._io.each(self.folder, self._io.exists, names)
+        return next((name for name, found in zip(names, there, strict=False) if found), None)
 
     def name(self, version: int, marker: str) -> str:
         """Where the file of a new version belongs.

@@ -281,9 +281,8 @@ class ScanPlanner:
 
     def _index_deletes(self, manifests: Sequence[ManifestFile]) -> DeleteFileIndex:
         chosen: list[_ChosenDeletes] = []
-        for manifest in manifests:
+        for manifest, columns in zip(manifests, self._delete_columns(manifests), strict=True):
             found = self._spec_filter(manifest.partition_spec_id)
-            columns = read_manifest_columns(self._io, manifest, DELETE_STATISTICS, spec=found.spec)
             mask = _and(
                 columns.live, evaluate(found.partition, partition_columns(columns, found.spec))
             )
@@ -305,19 +304,32 @@ class ScanPlanner:
         key = ("delete index", tuple(types.items()), *keys)
         return cache.derived(key, lambda: _delete_index(chosen, types))
 
+    def _delete_columns(self, manifests: Sequence[ManifestFile]) -> Iterator[ManifestColumns]:
+        def read(manifest: ManifestFile) -> ManifestColumns:
+            spec = self._spec_filter(manifest.partition_spec_id).spec
+            return read_manifest_columns(self._io, manifest, DELETE_STATISTICS, spec=spec)
+
+        if not manifests:
+            return iter(())
+        return self._io.each(manifests[0].manifest_path, read, manifests)
+
     def _select_all(
         self, manifests: Sequence[ManifestFile], deletes: DeleteFileIndex
     ) -> Iterator[Selected]:
-        if len(manifests) < 2 or _WORKERS < 2:
+        workers = _WORKERS
+        if manifests:
+            # what waits for a network takes no processor
+            workers = max(workers, self._io.at_once(manifests[0].manifest_path))
+        if len(manifests) < 2 or workers < 2:
             yield from (self._select(manifest, deletes) for manifest in manifests)
             return
         waiting = iter(manifests)
         running: deque[Future[Selected]] = deque()
-        pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="icecomb-plan")
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="icecomb-plan")
         try:
             for manifest in waiting:
                 running.append(pool.submit(self._select, manifest, deletes))
-                if len(running) > _WORKERS:
+                if len(running) > workers:
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()

@@ -14,19 +14,24 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from contextvars import copy_context
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.property import ShownProperties
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
@@ -50,10 +55,24 @@ def _s3(properties: Mapping[str, str]) -> FileSystem:
     return S3FileSystem(properties)
 
 
+def _google(properties: Mapping[str, str]) -> FileSystem:
+    from icecomb.format.storage.object_store.google import GoogleFileSystem
+
+    return GoogleFileSystem(properties)
+
+
+def _azure(properties: Mapping[str, str]) -> FileSystem:
+    from icecomb.format.storage.object_store.azure import AzureFileSystem
+
+    return AzureFileSystem(properties)
+
+
 _FILE_SYSTEMS: dict[str, Callable[[Mapping[str, str]], FileSystem]] = {
     "file": _local,
     **dict.fromkeys(("hdfs", "webhdfs", "swebhdfs", "viewfs"), _hdfs),
     **dict.fromkeys(("s3", "s3a", "s3n"), _s3),
+    "gs": _google,
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), _azure),
 }
 
 
@@ -78,7 +97,7 @@ class FileIO:
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
-        self.properties: Mapping[str, str] = MappingProxyType(dict(properties or {}))
+        self.properties: Mapping[str, str] = MappingProxyType(ShownProperties(properties or {}))
         self._open: dict[str, FileSystem] = {}
         self._companions: dict[tuple[type[Any], int], Any] = {}
 
@@ -101,6 +120,10 @@ class FileIO:
         """Close the connections that are kept open; it stays usable."""
         for system in [*self._open.values()]:
             system.close()
+
+    def served_by(self, location: str) -> FileSystem:
+        """Who serves a location: for who asks what only one kind of storage knows."""
+        return self._of(location)
 
     def read(self, location: str) -> bytes:
         """The whole file."""
@@ -167,6 +190,41 @@ class FileIO:
             location: Any in the storage that is meant.
         """
         return self._of(location).side_by_side()
+
+    def replaces_nothing(self, location: str) -> bool:
+        """Whether of several who create a file exactly one succeeds.
+
+        Local folders and HDFS see to that. An object store is tried, once, with an object of our
+        own: some do not know `If-None-Match: *`. There only names that nobody else uses are safe.
+
+        Args:
+            location: A folder where files may be created; it need not exist.
+
+        Raises:
+            FileIOError: it cannot be told.
+        """
+        return self._of(location).replaces_nothing(location)
+
+    def at_once(self, location: str) -> int:
+        """How many requests at a time pay off: one where none waits for a network.
+
+        Args:
+            location: Any in the storage that is meant.
+        """
+        return self._of(location).at_once
+
+    def each(self, location: str, work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+        """What `work` makes of each item, in their order.
+
+        Where a request takes long, up to `at_once` items are worked on by threads, ahead of who
+        takes the results; else one after the other, as they are taken.
+
+        Args:
+            location: Any in the storage that is meant.
+            work: Reads, or looks; it may fail.
+            items: Taken as they are worked on.
+        """
+        return _each(self.at_once(location), work, items)
 
     def folder_lock(self, location: str) -> FolderLock | None:
         """A lock on a folder, not held yet; None where this kind of storage has none.
@@ -290,3 +348,20 @@ class FileIO:
             same = next((one for name, one in held if _FILE_SYSTEMS.get(name) is factory), None)
             system = self._open.setdefault(scheme, same or factory(self.properties))
         return system
+
+
+def _each(at_once: int, work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    if at_once < 2:
+        yield from map(work, items)
+        return
+    running: deque[Future[T]] = deque()
+    pool = ThreadPoolExecutor(at_once, thread_name_prefix="icecomb-each")
+    try:
+        for item in items:
+            running.append(pool.submit(copy_context().run, work, item))
+            if len(running) >= at_once:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
 
-_DRAFT: Final = re.compile(r"\.(?:.+\.)?[0-9a-f]{32}\.tmp", re.DOTALL)
+DRAFT_PATTERN: Final = r"\.(?:.+\.)?[0-9a-f]{32}\.tmp"
+"""What `draft_name` makes; Java reads it likewise."""
+_DRAFT: Final = re.compile(DRAFT_PATTERN, re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,9 @@ class FolderLock(ABC):
 
 class FileSystem(ABC):
     """One kind of storage; `FileIO` documents what each method promises."""
+
+    at_once: int = 1
+    """See `FileIO.at_once`."""
 
     def close(self) -> None:  # noqa: B027 - most hold none
         """See `FileIO.close`."""
@@ -144,6 +149,10 @@ class FileSystem(ABC):
     def side_by_side(self) -> AbstractContextManager[None]:
         """See `FileIO.side_by_side`."""
         return nullcontext()
+
+    def replaces_nothing(self, location: str) -> bool:  # noqa: ARG002
+        """See `FileIO.replaces_nothing`."""
+        return True
 
     def folder_lock(self, location: str) -> FolderLock | None:  # noqa: ARG002
         """See `FileIO.folder_lock`."""

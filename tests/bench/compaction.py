@@ -1,8 +1,10 @@
 """Files put together: row groups copied, rows decoded, and polars, which scans and writes them.
 
     python -m tests.bench.compaction --work build/bench/compaction --files 60
+    python -m tests.bench.compaction --work build/bench/compaction --files 10000 --rows 1000 \\
+        --peers decoded,polars
 
-The table is made once; after a rewrite it is rolled back. Row groups have some 11 MB.
+The table is made once; after a rewrite it is rolled back. Row groups of 400,000 rows have some 11 MB.
 """
 
 from __future__ import annotations
@@ -10,8 +12,14 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.operation.append import FastAppend
+from icecomb.format.rows.write.data_writer import write_data
 from tests.bench.measure import (
     clocked,
     expect,
@@ -22,34 +30,53 @@ from tests.bench.measure import (
     report,
     run_child,
 )
-from tests.bench.peer_icecomb import append, catalog, create, version
+from tests.bench.peer_icecomb import catalog, create, version
 from tests.bench.rows import arrow_rows
 
-FILE_ROWS = 400_000
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 PEERS = "copied,decoded,polars"
+_TARGET = str(128 << 20)
 _MODES = {"copied": "require", "decoded": "never"}
 
 
-def make(folder: Path, files: int) -> None:
-    """The table."""
+def make(folder: Path, files: int, rows: int) -> None:
+    """The table, of one commit."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     table = create(catalog(str(folder)), "t", arrow_rows(1).schema)
-    for number in range(files):
-        append(table, arrow_rows(FILE_ROWS, start=number * FILE_ROWS))
+    frames = (arrow_rows(rows, start=at * rows) for at in range(min(files, 100)))
+    add_files(table, frames, files)
     os.sync()  # what the system still has to store costs whoever writes next
+
+
+def add_files(table: Any, frames: Iterable[pa.Table], count: int) -> None:
+    """So many files in one commit; these rows go round, and their files are linked."""
+    append, made = FastAppend(table.io), list[DataFile]()
+    for frame in frames:
+        made += write_data(table.io, table.metadata, frame)
+    for number in range(count):
+        file = made[number % len(made)]
+        if number >= len(made):
+            path = Path(file.file_path.removeprefix("file:"))
+            linked = path.with_name(f"{number}-{path.name}")
+            linked.hardlink_to(path)
+            file = replace(file, file_path=str(linked))
+        append.append_data_file(file)
+    table.commit(append)
 
 
 def measure(arguments: argparse.Namespace, peer: str) -> None:
     """One process."""
     table = catalog(arguments.work).load_table("db.t")
     tasks = list(table.scan().plan_files())
-    rows = arguments.files * FILE_ROWS
+    rows = arguments.files * arguments.rows
     if peer == "polars":
         seconds, cpu_seconds, files = _polars(arguments, [t.file_path for t in tasks], rows)
     else:
         before = table.current_snapshot().snapshot_id
-        options = {"copy": _MODES[peer], "rewrite-all": "true"}
+        options = {"copy": _MODES[peer], "rewrite-all": "true", "target-file-size-bytes": _TARGET}
         table.maintenance.rewrite_data_files(options=options, dry_run=True)  # imports
         result, seconds, cpu_seconds = clocked(
             lambda: table.maintenance.rewrite_data_files(options=options)
@@ -87,16 +114,17 @@ def main() -> None:
     arguments.set_defaults(peers=PEERS)
     arguments.add_argument("--work", required=True, help="a scratch folder; emptied")
     arguments.add_argument("--files", type=int, default=60)
+    arguments.add_argument("--rows", type=int, default=400_000, help="of a file")
     given = arguments.parse_args()
     given.work = str(Path(given.work).resolve())
     if given.child:
         measure(given, given.child)
         return
-    make(Path(given.work), given.files)
+    make(Path(given.work), given.files, given.rows)
     names = given.peers.split(",")
     runs = in_turn(names, lambda name, _: run_child(name), given.repeat)
     against = [("copied", "decoded"), ("copied", "polars"), ("decoded", "polars")]
-    print_runs("compaction", runs, against, files=given.files)
+    print_runs("compaction", runs, against, files=given.files, rows=given.rows)
     shutil.rmtree(given.work)
 
 

@@ -160,7 +160,7 @@ class CatalogSuite:
         assert catalog.list_namespaces((name,)) == []
         assert catalog.list_tables(name) == []
         assert catalog.load_namespace_properties(name)["location"].startswith(
-            ("/", "file:", "hdfs:")
+            ("/", "file:", "hdfs:", "s3:", "gs:", "abfss:")
         )
         catalog.drop_namespace(name)
         assert (name,) not in catalog.list_namespaces()

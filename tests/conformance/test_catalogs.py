@@ -42,6 +42,15 @@ class TestHadoopCatalog(CatalogSuite):
         return load_catalog("files", type="hadoop", warehouse=f"file://{tmp_path}/warehouse")
 
 
+class TestHadoopCatalogOnS3(CatalogSuite):
+    """In a bucket of an S3."""
+
+    @pytest.fixture
+    def catalog(self, s3):
+        warehouse = f"s3://{s3.bucket()}/a warehouse"
+        return load_catalog("files", type="hadoop", warehouse=warehouse, **s3.settings)
+
+
 class TestHadoopCatalogOnHdfs(CatalogSuite):
     """On a folder of a real HDFS."""
 
@@ -50,3 +59,21 @@ class TestHadoopCatalogOnHdfs(CatalogSuite):
         warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
         settings = {**hdfs.client_settings, "hdfs.user": "alice"}
         return load_catalog("files", type="hadoop", warehouse=warehouse, **settings)
+
+
+class TestHadoopCatalogOnGoogle(CatalogSuite):
+    """On a bucket of Google's store."""
+
+    @pytest.fixture
+    def catalog(self, google_store):
+        warehouse = f"{google_store.place()}/warehouse"
+        return load_catalog("files", type="hadoop", warehouse=warehouse, **google_store.settings)
+
+
+class TestHadoopCatalogOnAzure(CatalogSuite):
+    """On a container of Azure's store."""
+
+    @pytest.fixture
+    def catalog(self, azurite):
+        warehouse = f"{azurite.place()}/warehouse"
+        return load_catalog("files", type="hadoop", warehouse=warehouse, **azurite.settings)

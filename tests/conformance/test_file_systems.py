@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from pathlib import Path
 
 import pytest
 from file_system_suite import FileSystemSuite
@@ -60,6 +62,66 @@ class TestS3(FileSystemSuite):
         io.create_folder(f"{place}/empty")
         io.delete(f"{place}/empty")
         assert io.is_folder(f"{place}/empty")
+
+
+class TestOtherS3(TestS3):
+    """Another S3, which knows no condition of an upload."""
+
+    @pytest.fixture
+    def io(self, other_s3):
+        return FileIO(other_s3.settings)
+
+    @pytest.fixture
+    def place(self, other_s3):
+        return f"{other_s3.place()}/in a/place"
+
+
+class TestGoogle(TestS3):
+    """Google's store."""
+
+    @pytest.fixture
+    def io(self, google_store):
+        return FileIO(google_store.settings)
+
+    @pytest.fixture
+    def place(self, google_store):
+        return f"{google_store.place()}/in a/place"
+
+
+class TestAzure(TestS3):
+    """Azure's store."""
+
+    @pytest.fixture
+    def io(self, azurite):
+        return FileIO(azurite.settings)
+
+    @pytest.fixture
+    def place(self, azurite):
+        return f"{azurite.place()}/in a/place"
+
+    def test_a_folder_is_not_deleted_as_a_file_even_if_it_is_empty(self, io, place):
+        """An empty folder is an empty blob of its name there, and gone with it."""
+        io.create_folder(f"{place}/empty")
+        io.create(f"{place}/full/x", b"")
+        io.delete([f"{place}/empty", f"{place}/full"])
+        assert self.names(io, place) == ["full/x"]
+
+
+class TestStoreOfOnesOwn(TestS3):
+    """The store that docs/object-stores.md builds in thirty lines."""
+
+    @pytest.fixture
+    def io(self):
+        page = (Path(__file__).parents[2] / "docs" / "object-stores.md").read_text()
+        (block,) = re.findall(
+            r"^```python\n(from threading.*?)^```", page, re.DOTALL | re.MULTILINE
+        )
+        exec(compile(block, "object-stores.md", "exec"), {})  # noqa: S102
+        return FileIO()
+
+    @pytest.fixture
+    def place(self):
+        return f"dictionary://{uuid.uuid4().hex}/in a/place"
 
 
 class TestWebHdfs(FileSystemSuite):

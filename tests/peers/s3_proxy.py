@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-FAULTS = ("refuse", "lose", "late", "busy", "error", "done_error", "torn", "short")
+FAULTS = ("refuse", "lose", "late", "busy", "error", "done_error", "torn", "short", "replace")
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "expect"}
 _ANSWERS = {
     "busy": (503, "SlowDown", "Please reduce your request rate."),
@@ -56,7 +56,8 @@ class S3Proxy:
     `FAULTS`: `refuse` (cut before it is sent on), `lose` (done, the answer lost), `late` (cut, and
     done when `.release()` is called), `busy` (503 SlowDown, not done), `error` (500, not done),
     `done_error` (500, although done), `torn` (half of what is sent arrives), `short` (half of the
-    answer arrives). `.requests` are all so far.
+    answer arrives), `replace` (its `If-None-Match` is passed over, as old stores do); or a status and a code, as `403 AccessDenied` (not done). `.requests` are all
+    so far.
 
     Of requests that must replace nothing only one at a time is sent on for a key: moto looks first
     and then writes.
@@ -132,7 +133,10 @@ class S3Proxy:
             request.ended = time.monotonic()
 
     def _answer(self, handler: _Handler, request: Request, body: bytes, fault: str) -> None:
-        asked = (handler.command, handler.path, dict(handler.headers.items()), body)
+        headers = dict(handler.headers.items())
+        if fault == "replace":
+            headers.pop("If-None-Match", None)
+        asked = (handler.command, handler.path, headers, body)
         if fault in {"refuse", "late", "torn"}:
             if fault == "late":
                 self._held.append(lambda: _ignored(self._forward(request, *asked)))
@@ -142,6 +146,10 @@ class S3Proxy:
             return
         if fault in {"busy", "error"}:
             handler.say(*_ANSWERS[fault])
+            return
+        if fault[:1].isdigit():
+            status, _, code = fault.partition(" ")
+            handler.say(int(status), code, "as a test wants it")
             return
         status, headers, found = self._forward(request, *asked)
         if fault == "lose":

@@ -54,16 +54,33 @@ class ObjectPage:
     prefixes: Sequence[str] = ()
 
 
-class PartUpload(ABC):
-    """An object that is sent in parts, and visible when it is completed."""
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """What is worth knowing of a bucket and of who asks it; nothing in it is secret.
 
-    @abstractmethod
-    def send(self, number: int, data: bytes | bytearray) -> None:
-        """Send a part, counted from 1; all but the last are `PART` bytes, several at a time."""
+    Attributes:
+        where: The address of the store.
+        who: Who asks, as `key ...MPLE`.
+        source: Where that is said.
+        region: Where the bucket is; None where that means nothing, or is not known.
+        clock_ahead_s: How far this machine's clock is ahead of the store's.
+        remarks: What to correct.
+    """
+
+    where: str
+    who: str
+    source: str
+    region: str | None = None
+    clock_ahead_s: float | None = None
+    remarks: Sequence[str] = ()
+
+
+class Completion(ABC):
+    """The last step to an object, which is known by it afterwards."""
 
     @abstractmethod
     def complete(self) -> None:
-        """Make the object of the parts, replacing nothing.
+        """Make the object, replacing nothing.
 
         Raises:
             FileExistsAlreadyError: the key is taken.
@@ -73,7 +90,15 @@ class PartUpload(ABC):
 
     @abstractmethod
     def is_done(self) -> bool:
-        """Whether the object of this key is this upload's."""
+        """Whether the object of this key is what this one makes."""
+
+
+class PartUpload(Completion):
+    """An object that is sent in parts, and visible when it is completed."""
+
+    @abstractmethod
+    def send(self, number: int, data: bytes | bytearray) -> None:
+        """Send a part, counted from 1; all but the last are `PART` bytes, several at a time."""
 
     @abstractmethod
     def abort(self) -> None:
@@ -89,6 +114,14 @@ class ObjectClient(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close connections that are kept open; it stays usable."""
+
+    @abstractmethod
+    def facts(self, location: str) -> StoreFacts:
+        """What `icecomb doctor` says of the bucket.
+
+        Args:
+            location: For messages.
+        """
 
     @abstractmethod
     def status(self, key: str, location: str) -> ObjectStatus:
@@ -144,6 +177,15 @@ class ObjectClient(ABC):
             location: For messages.
             below: Whether also those with a slash after it; else they are shown as prefixes.
         """
+
+    def has_any(self, prefix: str, location: str) -> bool:
+        """Whether there is an object whose key begins with a text.
+
+        Args:
+            prefix: The text.
+            location: For messages.
+        """
+        return any(page.objects for page in self.pages(prefix, location, below=True))
 
     @abstractmethod
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:

@@ -18,11 +18,12 @@ from icecomb.format.errors import (
     FileIOError,
     FileMissingError,
     FileStateUnknownError,
+    IcecombError,
 )
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
+    Completion,
     ObjectClient,
-    PartUpload,
     StoreBusyError,
 )
 
@@ -67,9 +68,14 @@ def put_once(
     )
 
 
-def complete_once(upload: PartUpload, location: str, attempts: int) -> None:
-    """Make an object of an upload's parts; see `put_once`."""
-    _repeated(upload.complete, upload.is_done, location, attempts, late=True)
+def complete_once(made: Completion, location: str, attempts: int) -> None:
+    """Make an object of what is in the store by now; see `put_once`."""
+    _repeated(made.complete, made.is_done, location, attempts, late=True)
+
+
+def wait_before(attempt: int) -> None:
+    """Pause, some time or other, longer with each attempt; the first one is 0."""
+    pause(random.uniform(0, min(_FIRST_S * 2**attempt, _LONGEST_S)))  # noqa: S311
 
 
 def _repeated(
@@ -80,36 +86,50 @@ def _repeated(
     *,
     late: bool,
 ) -> None:
-    problem: FileIOError | None = None
+    problem: IcecombError | None = None
     lost: AnswerLostError | None = None
     for attempt in range(attempts):
-        if problem is not None:
-            pause(random.uniform(0, min(_FIRST_S * 2**attempt, _LONGEST_S)))  # noqa: S311
         try:
+            if problem is not None:
+                wait_before(attempt)
             create()
-        except (FileExistsAlreadyError, FileMissingError):
+        except (FileExistsAlreadyError, FileMissingError):  # noqa: PERF203 - tried again
             # of an upload whose completion was lost nothing is left to complete
-            if lost is None or not is_ours():
+            if lost is None or not late:
                 raise
+            if _settled(is_ours, lost, location):
+                return
+            raise
         except StoreBusyError as error:
             problem = error
-            continue
         except AnswerLostError as error:
             problem = lost = error
-            continue
-        return
+        except IcecombError as error:
+            # it is refused now, or not wanted any more: the earlier request may have come through
+            problem = error
+            break
+        else:
+            return
     if lost is None or not late:
         raise problem or FileIOError(f"Cannot create {location}: no attempt is allowed")
+    if _settled(is_ours, lost, location):
+        return
+    raise _unknown(lost, location) from problem
+
+
+def _settled(is_ours: Callable[[], bool], lost: AnswerLostError, location: str) -> bool:
     try:
-        if is_ours():
-            return
-    except FileIOError as error:
-        problem = error
-    raise FileStateUnknownError(
+        return is_ours()
+    except IcecombError as error:
+        raise _unknown(lost, location) from error
+
+
+def _unknown(lost: AnswerLostError, location: str) -> FileStateUnknownError:
+    return FileStateUnknownError(
         f"It is not known whether {location} was created: {lost.message}",
         hint="look whether it is there before you repeat what you did; it may appear late",
         path=location,
-    ) from problem
+    )
 
 
 def _holds(client: ObjectClient, key: str, location: str, data: bytes | bytearray) -> bool:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -28,9 +27,11 @@ from icecomb.format.storage.file_system import (
     exists_already,
     is_missing,
 )
+from icecomb.format.storage.hdfs.address import hadoop_properties
 from icecomb.format.storage.object_store.client import ObjectClient, ObjectStatus
 from icecomb.format.storage.object_store.creation import put_once
 from icecomb.format.storage.object_store.part_stream import PartStream
+from icecomb.format.storage.object_store.probe import probe_object, replaces_nothing
 from icecomb.format.storage.output_stream import HeldOutput, Upload
 from icecomb.format.storage.range_input import RangeInput
 from icecomb.format.storage.storage_property import OBJECT_STORE_ATTEMPTS, OBJECT_STORE_CONCURRENCY
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     import pyarrow.fs
 
 _A_DELETE: Final = 1000
+_MAY_DELETE: Final = "see that your key or role may delete objects there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class ObjectFileSystem(FileSystem):
         self._creations = Creations(self.at_once)
         self._clients: dict[tuple[int, str], ObjectClient] = {}
         self._connecting = Lock()
+        self._probed: dict[str, bool] = {}
 
     @abstractmethod
     def split(self, location: str) -> tuple[str, str]:
@@ -95,15 +98,26 @@ class ObjectFileSystem(FileSystem):
     def place(self, location: str) -> ObjectPlace:
         """Who serves a location, and its key there; a file that is on its way is waited for."""
         self._creations.wait_for(location)
-        start, key = self.split(location)
-        # one bucket, whichever of its schemes; a forked process must not share its parent's connections
-        known = (os.getpid(), start.partition("://")[2])
+        if location.startswith("/"):
+            start, key = "/", location[1:]
+        else:
+            start, key = self.split(location)
+        # a forked process must not share its parent's connections
+        bucket = self._named(start)
+        known = (os.getpid(), bucket.partition(":")[2])
         client = self._clients.get(known)
         if client is None:
             with self._connecting:
-                client = self._clients.get(known) or self.connect(start)
+                client = self._clients.get(known) or self.connect(bucket)
                 self._clients[known] = client
         return ObjectPlace(client, key, start)
+
+    def _named(self, start: str) -> str:
+        """What names the bucket; that of a path without a scheme is in `fs.defaultFS`."""
+        if start != "/":
+            return start
+        default = hadoop_properties(self._properties).get("fs.defaultFS", "")
+        return self.split(f"{default.rstrip('/')}/")[0]
 
     def close(self) -> None:
         """See `FileIO.close`."""
@@ -180,22 +194,31 @@ class ObjectFileSystem(FileSystem):
             stream.abandon()
             raise
 
+    def replaces_nothing(self, location: str) -> bool:
+        """See `FileIO.replaces_nothing`: each bucket is tried once."""
+        place = self.place(location.rstrip("/"))
+        found = self._probed.get(place.start)
+        if found is None:
+            folder = f"{place.start}{place.key}".rstrip("/")
+            with probe_object(place.client, place.key, folder, self._attempts) as (key, name):
+                found = replaces_nothing(place.client, key, name, self._attempts)
+            self._probed[place.start] = found
+        return found
+
     def delete(self, locations: Iterable[str]) -> None:
         """See `FileIO.delete`: up to 1,000 a request; a folder is not noticed."""
         self._creations.wait()
-        failed: dict[str, str] = {}
+        failed: dict[str, str | FileIOError] = {}
         with ThreadPoolExecutor(self.at_once, "icecomb-delete") as pool:
             for refused in pool.map(self._delete, self._batches(locations)):
                 failed.update(refused)
         if failed:
             location, reason = next(iter(failed.items()))
             more = f" (and {len(failed) - 1} more failed)" if len(failed) > 1 else ""
-            raise FileIOError(
-                f"Cannot delete {location}: {reason}{more}",
-                hint="see that your role may delete objects there",
-                path=location,
-                failed=tuple(failed),
-            )
+            message, hint = f"Cannot delete {location}: {reason}", _MAY_DELETE
+            if isinstance(reason, FileIOError):
+                message, hint = reason.message, reason.hint or hint
+            raise FileIOError(message + more, hint=hint, path=location, failed=tuple(failed))
 
     def _batches(self, locations: Iterable[str]) -> Iterator[dict[str, ObjectPlace]]:
         """Locations of one bucket each, as many as one request deletes."""
@@ -209,13 +232,13 @@ class ObjectFileSystem(FileSystem):
         yield from by_bucket.values()
 
     @staticmethod
-    def _delete(batch: dict[str, ObjectPlace]) -> dict[str, str]:
+    def _delete(batch: dict[str, ObjectPlace]) -> dict[str, str | FileIOError]:
         """Why some could not be deleted."""
         first, place = next(iter(batch.items()))
         try:
             refused = place.client.delete([each.key for each in batch.values()], first)
         except FileIOError as error:
-            return dict.fromkeys(batch, error.message)
+            return dict.fromkeys(batch, error)
         return {name: refused[each.key] for name, each in batch.items() if each.key in refused}
 
     def exists(self, location: str) -> bool:
@@ -246,7 +269,7 @@ class ObjectFileSystem(FileSystem):
         """See `FileIO.entries`: 1,000 a request."""
         self._creations.wait()
         found = self._in_folder(location)
-        start, _ = self.split(location)
+        start = self.place(location).start
         files = [
             _status(f"{start}{each.key}", each)
             for each in found.objects
@@ -286,8 +309,7 @@ class ObjectFileSystem(FileSystem):
         place = self.place(location.rstrip("/"))
         if not place.key:
             return True
-        pages = place.client.pages(f"{place.key}/", location, below=True)
-        return any(page.objects for page in islice(pages, 1))
+        return place.client.has_any(f"{place.key}/", location)
 
     def folders(self, location: str) -> Sequence[str]:
         """See `FileIO.folders`."""

@@ -23,9 +23,12 @@ from icecomb.format.storage.object_store.client import (
     ObjectPage,
     ObjectStatus,
     PartUpload,
+    StoreFacts,
 )
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
-from icecomb.format.storage.object_store.s3_failure import failed, refused
+from icecomb.format.storage.object_store.s3_facts import s3_facts
+from icecomb.format.storage.object_store.s3_failure import elsewhere, failed, no_bucket, refused
+from icecomb.format.storage.object_store.s3_session import boto_session
 from icecomb.format.storage.object_store.s3_settings import S3Settings
 
 if TYPE_CHECKING:
@@ -78,18 +81,28 @@ class S3Client(ObjectClient):
     """
 
     def __init__(self, bucket: str, settings: S3Settings, *, at_once: int, attempts: int) -> None:
+        optional_library("boto3", "S3 needs boto3", "icecomb[s3]")
         self.bucket = bucket
         self.settings = settings
         self._written: Mapping[str, Any] = settings.written
         with _failures("open", f"s3://{bucket}"):
-            session = boto_session(settings)
-            self._boto = _boto_client(session, settings, at_once, attempts)
-            self._once = _boto_client(session, settings, at_once, 1)
+            self._session = boto_session(settings)
+            self._boto = _boto_client(self._session, settings, at_once, attempts)
+            self._once = _boto_client(self._session, settings, at_once, 1)
 
     def close(self) -> None:
         """See `ObjectClient.close`."""
         self._boto.close()
         self._once.close()
+
+    def facts(self, location: str) -> StoreFacts:
+        """See `ObjectClient.facts`: the bucket is asked where it is."""
+        try:
+            with _failures("look at", location):
+                keys = self._session.get_credentials()
+                return s3_facts(self._boto, keys, self.settings, self.bucket)
+        except FileMissingError as error:
+            raise no_bucket("look at", location) from error
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """See `ObjectClient.status`."""
@@ -183,6 +196,12 @@ class S3Client(ObjectClient):
             if not found.get("IsTruncated"):
                 return
             asked["ContinuationToken"] = found["NextContinuationToken"]
+
+    def has_any(self, prefix: str, location: str) -> bool:
+        """See `ObjectClient.has_any`: one key is asked for."""
+        with _failures("list", location):
+            found = self._boto.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=1)
+        return bool(found.get("Contents"))
 
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
         """See `ObjectClient.delete`."""
@@ -296,37 +315,6 @@ class _S3Upload(PartUpload):
             self._boto.abort_multipart_upload(**self._of, **self._id)
 
 
-def boto_session(settings: S3Settings) -> Any:
-    """A session of boto3 with the keys of the settings, or those it finds; renewed by itself."""
-    boto3 = optional_library("boto3", "S3 needs boto3", "icecomb[s3]")
-    session = boto3.session.Session(
-        aws_access_key_id=settings.access_key,
-        aws_secret_access_key=settings.secret_key,
-        aws_session_token=settings.session_token,
-        profile_name=settings.profile,
-        region_name=settings.region,
-    )
-    if settings.role_arn is None:
-        return session
-    from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
-    from botocore.session import get_session
-
-    extra = {"RoleSessionName": settings.role_session or "icecomb"}
-    if settings.role_external_id:
-        extra["ExternalId"] = settings.role_external_id
-    fetcher = AssumeRoleCredentialFetcher(
-        client_creator=session._session.create_client,  # noqa: SLF001 - boto3 has no public way
-        source_credentials=session.get_credentials(),
-        role_arn=settings.role_arn,
-        extra_args=extra,
-    )
-    assumed: Any = get_session()
-    assumed._credentials = DeferredRefreshableCredentials(  # noqa: SLF001 - as above
-        method="assume-role", refresh_using=fetcher.fetch_credentials
-    )
-    return boto3.session.Session(botocore_session=assumed, region_name=session.region_name)
-
-
 def _boto_client(session: Any, settings: S3Settings, at_once: int, attempts: int) -> BotoClient:
     from botocore import UNSIGNED
     from botocore.config import Config
@@ -381,5 +369,8 @@ def _failures(verb: str, location: str) -> Iterator[None]:
         raise
     except ClientError as error:
         raise refused(verb, location, error) from error
+    except RecursionError as error:
+        # boto3 asks for the region of a bucket that is elsewhere, and is told that it is elsewhere
+        raise elsewhere(verb, location) from error
     except (BotoCoreError, HTTPError, OSError) as error:
         raise failed(verb, location, error) from error

@@ -84,6 +84,24 @@ def refused(verb: str, location: str, error: ClientError) -> IcecombError:
     return FileIOError(message, hint=advice, path=location)
 
 
+def elsewhere(verb: str, location: str) -> FileIOError:
+    """The error for a bucket that is elsewhere, where the store does not say where."""
+    return FileIOError(
+        f"Cannot {verb} {location}: PermanentRedirect: the bucket is elsewhere",
+        hint=_ADVICE["PermanentRedirect"],
+        path=location,
+    )
+
+
+def no_bucket(verb: str, location: str) -> FileIOError:
+    """The error for a bucket that is not there, where the answer has no text."""
+    return FileIOError(
+        f"Cannot {verb} {location}: NoSuchBucket: there is no such bucket",
+        hint=_ADVICE["NoSuchBucket"],
+        path=location,
+    )
+
+
 def failed(verb: str, location: str, error: Exception) -> IcecombError:
     """The error for a request that was not sent, or not answered.
 

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 32;
+  static final int VERSION = 33;
 
   private Protocol() {}
 
@@ -420,8 +420,23 @@ public final class Protocol {
 
   public record SessionQuery(String id, String statement, String file) {}
 
+  public record ListedFolder(String location, String path) {}
+
+  public record SessionListing(
+      String id,
+      List<ListedFolder> folders,
+      boolean deep,
+      String hiddenFolders,
+      String hiddenFiles,
+      String always,
+      String known,
+      String file) {}
+
   public record ProcedurePage(
-      List<JsonNode> rows, List<SessionWork> work, List<SessionQuery> queries) {}
+      List<JsonNode> rows,
+      List<SessionWork> work,
+      List<SessionQuery> queries,
+      List<SessionListing> listings) {}
 
   public record ProcedureResult(List<String> statements) {}
 

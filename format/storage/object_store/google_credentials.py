@@ -1,0 +1,110 @@
+"""Who asks Google's store: a token that is given, or what `google-auth` finds and renews."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
+from icecomb.format.optional_library import optional_library
+from icecomb.format.storage.object_store.google_settings import GoogleSettings
+from icecomb.format.storage.object_store.rest_client import Signer
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest
+
+_SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
+_REMEDY: Final = (
+    "set GOOGLE_APPLICATION_CREDENTIALS, log in (gcloud auth application-default login) or set "
+    "gcs.oauth2.token; gcs.no-auth=true reads public buckets"
+)
+
+
+def google_signer(settings: GoogleSettings) -> Signer:
+    """What adds to a request who asks.
+
+    Raises:
+        ConfigurationError: Nobody is found.
+    """
+    if settings.anonymous:
+        return _Nobody("nobody", settings.sources.get("anonymous", "gcs.no-auth"))
+    if settings.token is not None:
+        return _Token(settings)
+    return _Renewed(settings)
+
+
+class _Nobody(Signer):
+    """Nobody, for public buckets."""
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        return request
+
+
+class _Token(Signer):
+    """A token that is given, and not renewed."""
+
+    def __init__(self, settings: GoogleSettings) -> None:
+        super().__init__("a token", settings.sources.get("token", "gcs.oauth2.token"))
+        self._token = settings.token
+        self._expires_at_ms = settings.token_expires_at_ms
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        if self._expires_at_ms is not None and self._expires_at_ms <= time.time() * 1000:
+            raise ConfigurationError(
+                "The token gcs.oauth2.token is over, as gcs.oauth2.token-expires-at says",
+                hint="set a new one, or leave both out: what the machine has is renewed by itself",
+            )
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+class _Renewed(Signer):
+    """A key file, or the application's default: variables, a login, the metadata service."""
+
+    def __init__(self, settings: GoogleSettings) -> None:
+        auth = optional_library("google.auth", "Google's store needs google-auth", "icecomb[gcs]")
+        from google.auth import exceptions
+        from google.auth.transport.requests import Request
+
+        self._lock = threading.Lock()
+        try:
+            self._request = Request()
+            self._credentials: Any
+            if settings.key_file is not None:
+                self._credentials, _ = auth.load_credentials_from_file(
+                    settings.key_file, scopes=[_SCOPE]
+                )
+            else:
+                self._credentials, _ = auth.default(scopes=[_SCOPE])
+        except exceptions.DefaultCredentialsError as error:
+            raise ConfigurationError(
+                f"Nobody is found to ask Google's store: {_line(error)}", hint=_REMEDY
+            ) from None
+        email = getattr(self._credentials, "service_account_email", None)
+        who = email or "the application's default"
+        super().__init__(who, settings.sources.get("key_file", "what google-auth finds"))
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        from google.auth import exceptions
+
+        try:
+            # one thread renews, the others wait for it
+            with self._lock:
+                self._credentials.before_request(
+                    self._request, request.method, request.url, request.headers
+                )
+        except exceptions.GoogleAuthError as error:
+            raise _not_renewed(error) from None
+        return request
+
+
+def _not_renewed(error: Exception) -> IcecombError:
+    return FileIOError(
+        f"Google did not renew the token of who asks: {_line(error)}",
+        hint="log in again, or see that the service account and its key are still there",
+    )
+
+
+def _line(error: Exception) -> str:
+    return str(error.args[0] if error.args else error).strip().splitlines()[0].rstrip(".")

@@ -1,0 +1,264 @@
+"""What clients of stores that are asked over plain HTTP share: requests, sent again or once.
+
+A URL may carry a signature, and an exception of the library the URL: neither gets into an error.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from icecomb.format.errors import FileIOError, FileMissingError, IcecombError
+from icecomb.format.storage.object_store.client import (
+    AnswerLostError,
+    ObjectClient,
+    StoreBusyError,
+    StoreFacts,
+)
+from icecomb.format.storage.object_store.creation import wait_before
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest, Response, Session
+
+_CONNECT_S: Final = 10.0
+_ANSWER_S: Final = 60.0
+
+
+class Signer(ABC):
+    """Adds to a request who asks; safe for threads.
+
+    Attributes:
+        who: For people; nothing in it is secret.
+        source: Where that is said.
+    """
+
+    def __init__(self, who: str, source: str) -> None:
+        self.who = who
+        self.source = source
+
+    @abstractmethod
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        """The request, signed.
+
+        Raises:
+            IcecombError: Who asks is known no longer.
+        """
+
+
+class RestClient(ObjectClient):
+    """One bucket, over HTTP.
+
+    Args:
+        signer: Says who asks.
+        base: The URL of the store.
+        at_once: How many requests may be on their way.
+        attempts: How often what does no harm is asked.
+        proxy: A URL of a proxy on the way.
+    """
+
+    def __init__(
+        self,
+        signer: Signer,
+        base: str,
+        *,
+        at_once: int,
+        attempts: int,
+        proxy: str | None = None,
+    ) -> None:
+        self._signer = signer
+        self._base = base
+        self._at_once = at_once
+        self._proxies = {"http": proxy, "https": proxy} if proxy else None
+        self._session = self._connected()
+        self.attempts = attempts
+
+    def _connected(self) -> Session:
+        from requests import Session
+        from requests.adapters import HTTPAdapter
+
+        session = Session()
+        # what waits for a connection is not asked for more of them
+        adapter = HTTPAdapter(pool_maxsize=self._at_once, pool_block=True)
+        session.mount("https://", adapter)
+        session.mount("http://", adapter)
+        session.headers.update({"User-Agent": "icecomb", "Accept-Encoding": "identity"})
+        return session
+
+    def close(self) -> None:
+        """See `ObjectClient.close`."""
+        self._session.close()
+
+    @abstractmethod
+    def refused(self, verb: str, location: str, response: Response) -> IcecombError:
+        """The error for an answer that refuses.
+
+        Args:
+            verb: What was tried, as `read`.
+            location: On what.
+            response: What the store said.
+        """
+
+    def ask_once(
+        self,
+        method: str,
+        url: str,
+        location: str,
+        verb: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        data: Any = None,
+        also: Sequence[int] = (),
+    ) -> Response:
+        """Send a request one time.
+
+        Args:
+            method: `GET`, ...
+            url: Without its query.
+            location: For messages.
+            verb: What is tried, as `read`.
+            params: The query.
+            headers: Beside those of all requests.
+            data: The body.
+            also: What is an answer beside success.
+
+        Raises:
+            StoreBusyError: Nothing was done.
+            AnswerLostError: It may have been done.
+        """
+        import requests
+
+        try:
+            response = self._session.request(
+                method,
+                url,
+                params=params,
+                headers=headers,
+                data=data,
+                auth=self._signer,
+                allow_redirects=False,
+                timeout=(_CONNECT_S, _ANSWER_S),
+                proxies=self._proxies,
+            )
+        except requests.RequestException as error:
+            raise _failed(verb, location, url, error) from None
+        if (response.ok and response.status_code < 300) or response.status_code in also:
+            return response
+        raise self.refused(verb, location, response)
+
+    def ask(self, method: str, url: str, location: str, verb: str, **others: Any) -> Response:
+        """Send a request that does no harm when it is repeated; see `ask_once`."""
+        problem: FileIOError | None = None
+        for attempt in range(self.attempts):
+            if problem is not None:
+                wait_before(attempt)
+            try:
+                return self.ask_once(method, url, location, verb, **others)
+            except (StoreBusyError, AnswerLostError) as error:
+                problem = error
+        raise problem or FileIOError(f"Cannot {verb} {location}: no attempt is allowed")
+
+    @abstractmethod
+    def look(self, location: str) -> Response:
+        """The answer to a request for which the bucket must be there."""
+
+    def facts(self, location: str) -> StoreFacts:
+        """See `ObjectClient.facts`."""
+        date = self.look(location).headers.get("Date")
+        return StoreFacts(
+            where=self._base,
+            who=self._signer.who,
+            source=self._signer.source,
+            clock_ahead_s=time.time() - http_time_ms(date) / 1000 if date else None,
+        )
+
+    def read_range(
+        self,
+        url: str,
+        location: str,
+        start: int,
+        length: int | None,
+        params: Mapping[str, str] | None = None,
+    ) -> tuple[bytes, Mapping[str, str]]:
+        """See `ObjectClient.read`; with the answer's headers."""
+        if length == 0:
+            return b"", {}
+        headers: dict[str, str] = {}
+        if start or length is not None:
+            end = "" if length is None else str(start + length - 1)
+            headers["Range"] = f"bytes={start}-{end}"
+        response = self.ask(
+            "GET", url, location, "read", params=params, headers=headers, also=(416,)
+        )
+        if response.status_code == 416:
+            return b"", response.headers
+        content: bytes = response.content
+        if headers and response.status_code == 200:  # the range was passed over
+            content = content[start : None if length is None else start + length]
+        return content, response.headers
+
+    def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
+        """See `ObjectClient.delete`: a request each, many at once."""
+
+        def reason(key: str) -> str | None:
+            try:
+                self.delete_one(key, location)
+            except FileMissingError:
+                return None
+            except FileIOError as error:
+                return error.message
+            return None
+
+        if len(keys) == 1:
+            reasons = [reason(keys[0])]
+        else:
+            with ThreadPoolExecutor(min(self._at_once, len(keys) or 1), "icecomb-delete") as pool:
+                reasons = [*pool.map(reason, keys)]
+        return {key: why for key, why in zip(keys, reasons, strict=True) if why is not None}
+
+    @abstractmethod
+    def delete_one(self, key: str, location: str) -> None:
+        """Delete an object.
+
+        Raises:
+            FileMissingError: there is none.
+        """
+
+
+def http_time_ms(text: str) -> int:
+    """Milliseconds since the epoch of a date in HTTP's form."""
+    return int(email.utils.parsedate_to_datetime(text).timestamp() * 1000)
+
+
+def _failed(verb: str, location: str, url: str, error: Exception) -> IcecombError:
+    """The error for a request that was not sent, or not answered."""
+    import requests
+    from urllib3.exceptions import NewConnectionError
+
+    place = urlsplit(url)
+    host = f"{place.hostname}:{place.port}" if place.port else place.hostname
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    unsent = (requests.exceptions.ConnectTimeout, requests.exceptions.ProxyError)
+    message = f"Cannot {verb} {location}"
+    if isinstance(error, requests.exceptions.SSLError):
+        return FileIOError(
+            f"{message}: {host} proves its name by no certificate that this machine trusts",
+            hint="REQUESTS_CA_BUNDLE names the authorities to trust",
+            path=location,
+        )
+    if isinstance(error, unsent) or isinstance(reason, NewConnectionError):
+        return StoreBusyError(
+            f"{message}: {host} was not reached ({type(reason or error).__name__})",
+            hint="check the endpoint that is set, the network and the proxy",
+            path=location,
+        )
+    return AnswerLostError(
+        f"{message}: {host} did not answer ({type(error).__name__})",
+        hint="the connection broke: try again",
+        path=location,
+    )
