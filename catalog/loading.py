@@ -66,7 +66,7 @@ def catalog_of(configuration: Configuration) -> Catalog:
 
 
 def _as_spelt(settings: Mapping[str, str], running: RunningMetastore) -> str:
-    """Where new namespaces lie: in an object store by the scheme that the caller's programs take."""
+    """Where new namespaces lie: in an object store by the scheme that the caller takes."""
     local = running.location.startswith("file:")
     return running.location if local else settings["warehouse"]
 

@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.property import ShownProperties
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class FileIO:
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
-        self.properties: Mapping[str, str] = MappingProxyType(dict(properties or {}))
+        self.properties: Mapping[str, str] = MappingProxyType(ShownProperties(properties or {}))
         self._open: dict[str, FileSystem] = {}
         self._companions: dict[tuple[type[Any], int], Any] = {}
 

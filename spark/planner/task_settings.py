@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _AUTH: Final = "org.apache.hadoop.fs.s3a.auth"
-_OURS: Final = ("s3.", "client.region")
+_OURS: Final = (
+    "s3.", "client.region", "client.access-key-id", "client.secret-access-key",
+    "client.session-token", "client.profile-name", "client.role-", "client.assume-role.",
+)  # fmt: skip
 _PROVIDER: Final = "fs.s3a.aws.credentials.provider"
 _ENCRYPTIONS: Final = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-KMS"}
 
@@ -43,6 +46,7 @@ def task_settings(properties: Mapping[str, str], hadoop: Mapping[str, str]) -> d
 
 
 def _of_s3(settings: S3Settings, hadoop: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    role = settings.role
     named = {
         "endpoint": ("fs.s3a.endpoint", settings.endpoint),
         "region": ("fs.s3a.endpoint.region", settings.region),
@@ -50,13 +54,20 @@ def _of_s3(settings: S3Settings, hadoop: Mapping[str, str]) -> Iterator[tuple[st
         "secret_key": ("fs.s3a.secret.key", settings.secret_key),
         "session_token": ("fs.s3a.session.token", settings.session_token),
         "role_arn": ("fs.s3a.assumed.role.arn", settings.role_arn),
-        "role_session": ("fs.s3a.assumed.role.session.name", settings.role_session),
-        "role_external_id": ("fs.s3a.assumed.role.external.id", settings.role_external_id),
+        "role_session": ("fs.s3a.assumed.role.session.name", role.get("RoleSessionName")),
+        "role_external_id": ("fs.s3a.assumed.role.external.id", role.get("ExternalId")),
+        "role_seconds": ("fs.s3a.assumed.role.session.duration", role.get("DurationSeconds")),
         "profile": ("fs.s3a.auth.profile.name", settings.profile),
     }
     for name, (key, value) in named.items():
         if value is not None and settings.sources.get(name, "").startswith(_OURS):
-            yield key, value
+            yield key, str(value)
+    if "Tags" in role:
+        raise ConfigurationError(
+            "client.assume-role.tags.*: Hadoop's S3A, by which Spark's tasks read and write, "
+            "cannot tag the session of a role",
+            hint="leave the tags out for Spark",
+        )
     if settings.sources.get("endpoint", "").startswith(_OURS):
         # what follows for us from an endpoint does not for S3A
         yield "fs.s3a.endpoint.region", str(settings.region)
@@ -91,6 +102,6 @@ def _written(settings: S3Settings) -> Iterator[tuple[str, str]]:
         yield "fs.s3a.create.storage.class", storage_class.lower()
     if "Tagging" in written:
         raise ConfigurationError(
-            "s3.write.tags.*: Hadoop's S3A, by which Spark's tasks write, cannot tag what it writes",
+            "s3.write.tags.*: Hadoop's S3A, by which Spark's tasks write, cannot tag objects",
             hint="leave the tags out for Spark, or let a rule of the bucket set them",
         )

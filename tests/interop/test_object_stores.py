@@ -40,7 +40,7 @@ def java(iceberg_java, metastore, s3, bucket):
         **{f"{catalog}.{key}": value for key, value in s3.settings.items()},
     }
     for key, value in settings.items():
-        iceberg_java.sql(f"SET {key}={value}")
+        iceberg_java.sql(f"SET `{key}`=`{value}`")
     return iceberg_java.sql
 
 
@@ -88,16 +88,16 @@ def test_what_others_make_on_s3_we_read_change_and_tidy(lake, java, python, name
     # the namespace is ours, and so is the name of its bucket
     assert ours.location().startswith("s3a://")
     ours.append(ROWS)
-    ours.upsert(pa.table({"id": pa.array([2], pa.int64()), "k": ["new"]}), join_cols=["id"])
+    ours.delete("id = 2")
     second = f"{name.partition('.')[0]}.u"
     theirs = python.create_table(second, ROWS.schema)
     theirs.append(ROWS)
     lake.load_table(second).overwrite(ROWS.slice(0, 1))
     assert _ids(theirs.refresh()) == [1]
-    found = java(f"SELECT id, k FROM ice_s3.{name} ORDER BY id, k")
-    assert found == [[1, "a"], [1, "a"], [2, "new"], [2, "new"], [3, "a"]] or found == []
-    lake.load_table(name).maintenance.rewrite_data_files(options={"rewrite-all": "true"})
-    assert java(f"SELECT count(*) FROM ice_s3.{name}") == [[len(found)]]
+    for _ in range(2):
+        found = java(f"SELECT id, k FROM ice_s3.{name} ORDER BY id, k")
+        assert found == [[1, "a"], [1, "a"], [3, "a"]]
+        ours.refresh().maintenance.rewrite_data_files(options={"rewrite-all": "true"})
 
 
 def test_one_table_that_several_schemes_name_loses_no_file(lake, java, s3, bucket, name):

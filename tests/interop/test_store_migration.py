@@ -165,3 +165,20 @@ def test_a_file_is_added_once_whichever_scheme_names_it(lake):
     with pytest.raises(ValidationError, match="already"):
         target.add_files([file.replace("s3a://", "s3://")])
     assert target.refresh().scan().to_arrow()["id"].to_pylist() == [1, 2]
+
+
+def test_where_hive_reads_another_folder_than_iceberg_would_nothing_is_taken_over(lake, table):
+    """Hadoop leaves empty parts out of paths; in a store of objects they are there."""
+    database = table.partition(".")[0]
+    entry = lake.client.table(*table.split("."))
+    moved = f"{entry.storage.location}//k=z"
+    own = replace(entry.storage, location=moved.replace("//k", "/k"))
+    lake.client.partitions.add([HivePartition(database, "t", ("z",), storage=own)])
+    (found,) = lake.client.partitions.named(database, "t", ["k=z"])
+    changed = replace(found, storage=replace(found.storage, location=moved))
+    lake.client.partitions.alter(database, "t", [changed])
+    (found,) = lake.client.partitions.named(database, "t", ["k=z"])
+    assert found.storage.location == moved
+    plan = migrate.plan(lake, table, migrate.Choices(accept=frozenset({"missing-partitions"})))
+    (blocker,) = plan.blockers
+    assert (blocker.code, blocker.places) == ("ambiguous-location", (moved,))

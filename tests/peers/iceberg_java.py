@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.environments import ICEBERG_JAVA_VENV
-from tests.peers.s3a import sdk_jars
+from tests.peers.s3a import file_io_jars
 from tests.peers.spark_process import SparkProcess
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class IcebergJava(SparkProcess):
         conf = {
             "spark.jars.packages": RUNTIME,
             # for its S3FileIO
-            "spark.jars": ",".join(map(str, sdk_jars())),
+            "spark.jars": ",".join(map(str, file_io_jars())),
             "spark.jars.ivy": str(ICEBERG_JAVA_VENV / "ivy"),
             "spark.sql.extensions": extensions,
             catalog: "org.apache.iceberg.spark.SparkCatalog",
