@@ -64,8 +64,8 @@ def _of_s3(settings: S3Settings, hadoop: Mapping[str, str]) -> Iterator[tuple[st
             yield key, str(value)
     if "Tags" in role:
         raise ConfigurationError(
-            "client.assume-role.tags.*: Hadoop's S3A, by which Spark's tasks read and write, cannot "
-            "tag a role's session",
+            "client.assume-role.tags.*: Hadoop's S3A, by which Spark's tasks read and write, "
+            "cannot tag a role's session",
             hint="leave the tags out for Spark",
         )
     if settings.sources.get("endpoint", "").startswith(_OURS):
