@@ -119,10 +119,14 @@ class S3Proxy:
             each()
         return len(held)
 
+    def named(self, method: str, path: str, headers: Any) -> Request:
+        """What a request is; of another store it is something else."""
+        return _request(method, path, headers)
+
     def serve(self, handler: _Handler) -> None:
         """Answer one request."""
         body = handler.body()
-        request = _request(handler.command, handler.path, handler.headers)
+        request = self.named(handler.command, handler.path, handler.headers)
         self.requests.append(request)
         fault = request.fault = self.choose(request)
         if self.latency_s:
@@ -139,7 +143,7 @@ class S3Proxy:
         asked = (handler.command, handler.path, headers, body)
         if fault in {"refuse", "late", "torn"}:
             if fault == "late":
-                self._held.append(lambda: _ignored(self._forward(request, *asked)))
+                self._held.append(lambda: _ignored(self.forward(request, *asked)))
             elif fault == "torn":
                 self._tear(*asked)
             handler.cut()
@@ -151,7 +155,7 @@ class S3Proxy:
             status, _, code = fault.partition(" ")
             handler.say(int(status), code, "as a test wants it")
             return
-        status, headers, found = self._forward(request, *asked)
+        status, headers, found = self.forward(request, *asked)
         if fault == "lose":
             handler.cut()
         elif fault == "done_error":
@@ -159,9 +163,10 @@ class S3Proxy:
         else:
             handler.reply(status, headers, found, cut=fault == "short")
 
-    def _forward(
+    def forward(
         self, request: Request, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Ask the server; what it answers."""
         with self._of_key[request.path] if request.conditional else contextlib.nullcontext():
             for again in (True, False):
                 connection = self._connection()
