@@ -267,6 +267,45 @@ def test_names_that_a_shell_would_run_are_not_offered(monkeypatch: pytest.Monkey
     assert names("$") == names("--y") == []
 
 
+def test_branches_and_tags_of_the_written_table_are_completed(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    lake = load_catalog("files", type="hadoop", warehouse=str(tmp_path / "refs"))
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": pa.array([1], pa.int64())}))
+    with table.manage_snapshots() as manage:
+        head = table.current_snapshot().snapshot_id
+        manage.create_branch(head, "audit").create_branch(head, "a$(touch x)")
+        manage.create_tag(head, "august").create_tag(head, "may")
+    place = table.location()
+
+    def told(words: str) -> set[str]:
+        found = subprocess.run(
+            [str(shutil.which("icecomb", path=environment["PATH"]))],
+            env={
+                **environment,
+                "_ICECOMB_COMPLETE": "bash_complete",
+                "COMP_WORDS": f"icecomb {words}",
+                "COMP_CWORD": str(words.count(" ") + 1),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert found.stderr == ""
+        return {line.partition(",")[2] for line in found.stdout.split()}
+
+    assert told(f"branch delete {place} a") == {"audit"}
+    assert told(f"tag delete {place} a") == {"august"}
+    assert told(f"branch fast-forward {place} main --to a") == {"audit", "august"}
+    assert told(f"maintain rewrite-data-files {place} --branch a") == {"audit"}
+    assert told(f"rollback {place} --branch ") == {"main", "audit"}
+    assert told(f"describe {place} --tag m") == {"may"}
+    assert told("describe /nowhere/t --tag m") == set()
+
+
 def test_a_catalog_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, over = threading.Event(), threading.Event()
 
