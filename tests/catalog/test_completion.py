@@ -268,8 +268,9 @@ def test_names_that_a_shell_would_run_are_not_offered(monkeypatch: pytest.Monkey
 
 
 def test_branches_and_tags_of_the_written_table_are_completed(
-    environment: dict[str, str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setattr(completion, "_PATIENCE_SECONDS", 60)
     lake = load_catalog("files", type="hadoop", warehouse=str(tmp_path / "refs"))
     lake.create_namespace("db")
     table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
@@ -279,31 +280,19 @@ def test_branches_and_tags_of_the_written_table_are_completed(
         manage.create_branch(head, "audit").create_branch(head, "a$(touch x)")
         manage.create_tag(head, "august").create_tag(head, "may")
     place = table.location()
+    bash = completion._Bash(icecomb, {}, "icecomb", "_ICECOMB_COMPLETE")
 
     def told(words: str) -> set[str]:
-        found = subprocess.run(
-            [str(shutil.which("icecomb", path=environment["PATH"]))],
-            env={
-                **environment,
-                "_ICECOMB_COMPLETE": "bash_complete",
-                "COMP_WORDS": f"icecomb {words}",
-                "COMP_CWORD": str(words.count(" ") + 1),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert found.stderr == ""
-        return {line.partition(",")[2] for line in found.stdout.split()}
+        *args, incomplete = words.split(" ")
+        return {item.value for item in bash.get_completions(args, incomplete)}
 
     assert told(f"branch delete {place} a") == {"audit"}
     assert told(f"tag delete {place} a") == {"august"}
     assert told(f"branch fast-forward {place} main --to a") == {"audit", "august"}
     assert told(f"maintain rewrite-data-files {place} --branch a") == {"audit"}
     assert told(f"rollback {place} --branch ") == {"main", "audit"}
-    assert told(f"describe {place} --tag m") == {"may"}
-    assert told("describe /nowhere/t --tag m") == set()
+    assert told(f"files {place} --tag m") == {"may"}
+    assert told("files /nowhere/t --tag m") == set()
 
 
 def test_a_catalog_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
