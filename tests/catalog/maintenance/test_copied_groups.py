@@ -646,6 +646,20 @@ def test_footers_with_what_is_not_known_are_not_copied(lake, tmp_path, change, r
         table.maintenance.rewrite_data_files(options=REQUIRE)
 
 
+def test_row_groups_beyond_the_highest_number_have_none(lake, monkeypatch):
+    """Parquet numbers them by 16 bits; a file of 34,000 was read by pyarrow and DuckDB, too."""
+    monkeypatch.setattr("icecomb.format.rows.parquet.row_group_copy._MOST_NUMBERED", 1)
+    table = new_table(lake, *(frame(n * 10) for n in range(5)))
+    table.maintenance.rewrite_data_files(options=REQUIRE)
+    (file,) = described(table)
+    path = local(file)
+    assert pq.read_metadata(path).num_row_groups == 5
+    assert sorted(in_order(table)) == list(range(50))
+    assert table.scan("id = 44").to_arrow()["id"].to_pylist() == [44]
+    assert pq.read_table(path, filters=[("id", "=", 33)])["id"].to_pylist() == [33]
+    assert duckdb.sql(f"SELECT id FROM '{path}' WHERE id > 48").fetchall() == [(49,)]
+
+
 def test_a_wrong_page_index_is_not_copied(lake, tmp_path):
     """Readers go by it: who decodes the file makes a right one."""
     table = new_table(lake)

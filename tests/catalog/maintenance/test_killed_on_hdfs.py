@@ -80,4 +80,7 @@ def test_an_action_killed_on_hdfs_keeps_all_rows_and_can_be_repeated(made, name)
         table = load()
         assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 10, 12], fatal
         left = there(table) - set(needed_files(table))
-        assert all(path.endswith("version-hint.text") for path in left), (fatal, left)
+        # what an expiry was about to delete is looked at again ten minutes later
+        kept = {path for path in left if name == "expire" and "/icecomb-gc-" in path}
+        assert len(kept) <= 1, fatal
+        assert {path.rpartition("/")[2] for path in left - kept} == {"version-hint.text"}, fatal
