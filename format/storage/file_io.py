@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.property import ShownProperties
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class FileIO:
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
-        self.properties: Mapping[str, str] = MappingProxyType(dict(properties or {}))
+        self.properties: Mapping[str, str] = MappingProxyType(ShownProperties(properties or {}))
         self._open: dict[str, FileSystem] = {}
         self._companions: dict[tuple[type[Any], int], Any] = {}
 
@@ -350,7 +351,10 @@ class FileIO:
                     f"file; {known}",
                     path=location,
                 )
-            system = self._open.setdefault(scheme, factory(self.properties))
+            # what has several schemes is one storage
+            held = [*self._open.items()]
+            same = next((one for name, one in held if _FILE_SYSTEMS.get(name) is factory), None)
+            system = self._open.setdefault(scheme, same or factory(self.properties))
         return system
 
 

@@ -77,6 +77,12 @@ class S3Proxy:
             def answer(self) -> None:
                 proxy.serve(self)
 
+            def finish(self) -> None:
+                # the thread ends, and with it what only it knows
+                with contextlib.suppress(OSError):
+                    super().finish()
+                proxy.disconnect()
+
         self._server = _Server(("127.0.0.1", port), Handler)
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -117,12 +123,17 @@ class S3Proxy:
         held, self._held = self._held, []
         for each in held:
             each()
+        self.disconnect()
         return len(held)
+
+    def named(self, method: str, path: str, headers: Any) -> Request:
+        """What a request is; of another store it is something else."""
+        return _request(method, path, headers)
 
     def serve(self, handler: _Handler) -> None:
         """Answer one request."""
         body = handler.body()
-        request = _request(handler.command, handler.path, handler.headers)
+        request = self.named(handler.command, handler.path, handler.headers)
         self.requests.append(request)
         fault = request.fault = self.choose(request)
         if self.latency_s:
@@ -139,7 +150,7 @@ class S3Proxy:
         asked = (handler.command, handler.path, headers, body)
         if fault in {"refuse", "late", "torn"}:
             if fault == "late":
-                self._held.append(lambda: _ignored(self._forward(request, *asked)))
+                self._held.append(lambda: _ignored(self.forward(request, *asked)))
             elif fault == "torn":
                 self._tear(*asked)
             handler.cut()
@@ -151,7 +162,7 @@ class S3Proxy:
             status, _, code = fault.partition(" ")
             handler.say(int(status), code, "as a test wants it")
             return
-        status, headers, found = self._forward(request, *asked)
+        status, headers, found = self.forward(request, *asked)
         if fault == "lose":
             handler.cut()
         elif fault == "done_error":
@@ -159,9 +170,10 @@ class S3Proxy:
         else:
             handler.reply(status, headers, found, cut=fault == "short")
 
-    def _forward(
+    def forward(
         self, request: Request, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Ask the server; what it answers."""
         with self._of_key[request.path] if request.conditional else contextlib.nullcontext():
             for again in (True, False):
                 connection = self._connection()
@@ -171,10 +183,17 @@ class S3Proxy:
                     return answer.status, answer.getheaders(), answer.read()
                 except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                     # the server had ended an idle connection
-                    self._local.connection = None
+                    self.disconnect()
                     if not again:
                         raise
         raise AssertionError
+
+    def disconnect(self) -> None:
+        """End this thread's connection to the server."""
+        found = getattr(self._local, "connection", None)
+        if found is not None:
+            found.close()
+            self._local.connection = None
 
     def _connection(self) -> http.client.HTTPConnection:
         found: http.client.HTTPConnection | None = getattr(self._local, "connection", None)

@@ -302,8 +302,8 @@ def check_text(batch: pa.RecordBatch, location: str) -> None:
     Raises:
         CorruptFileError: There is such text.
     """
-    for field, array in zip(batch.schema, batch.columns, strict=True):
-        if _has_text(field.type) and not _is_ascii(array):
+    for number, field in enumerate(batch.schema):
+        if _has_text(field.type) and not _is_ascii(array := batch.column(number)):
             try:
                 array.validate(full=True)
             except pa.ArrowInvalid as problem:

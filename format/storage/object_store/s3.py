@@ -33,6 +33,7 @@ from icecomb.format.storage.object_store.s3_failure import (
     no_bucket,
     refused,
 )
+from icecomb.format.storage.object_store.s3_session import boto_session
 from icecomb.format.storage.object_store.s3_settings import S3Settings
 
 if TYPE_CHECKING:
@@ -368,38 +369,6 @@ class _S3Upload(PartUpload):
             for each in found.get("Uploads", []):
                 if each["Key"] == self._of["Key"] and each["UploadId"] != self._id["UploadId"]:
                     self._ask("abandon", partial(self._abort, each["UploadId"]))
-
-
-def boto_session(settings: S3Settings) -> Any:
-    """A session of boto3 with the keys of the settings, or those it finds; renewed by itself."""
-    import boto3
-
-    session = boto3.session.Session(
-        aws_access_key_id=settings.access_key,
-        aws_secret_access_key=settings.secret_key,
-        aws_session_token=settings.session_token,
-        profile_name=settings.profile,
-        region_name=settings.region,
-    )
-    if settings.role_arn is None:
-        return session
-    from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
-    from botocore.session import get_session
-
-    extra = {"RoleSessionName": settings.role_session or "icecomb"}
-    if settings.role_external_id:
-        extra["ExternalId"] = settings.role_external_id
-    fetcher = AssumeRoleCredentialFetcher(
-        client_creator=session._session.create_client,  # noqa: SLF001 - boto3 has no public way
-        source_credentials=session.get_credentials(),
-        role_arn=settings.role_arn,
-        extra_args=extra,
-    )
-    assumed: Any = get_session()
-    assumed._credentials = DeferredRefreshableCredentials(  # noqa: SLF001 - as above
-        method="assume-role", refresh_using=fetcher.fetch_credentials
-    )
-    return boto3.session.Session(botocore_session=assumed, region_name=session.region_name)
 
 
 def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient:
