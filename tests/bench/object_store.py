@@ -47,6 +47,14 @@ _PURGED, _ONE_BY_ONE = 10_000, 300
 _CASES = "plan,append,read,commit,purge,upload"
 
 
+class _Gateway(VersityGateway):
+    """As S3 does, it keeps connections open."""
+
+    def command(self) -> list[str]:
+        program, *others = super().command()
+        return [program, "--keep-alive", *others]
+
+
 def _settings(endpoint: str) -> dict[str, str]:
     return {
         "s3.endpoint": endpoint,
@@ -242,7 +250,7 @@ def main() -> None:
         _child(peer, case, given)
         return
     cases = given.cases.split(",")
-    server: Any = S3().start() if given.server == "moto" else VersityGateway().start()
+    server: Any = S3().start() if given.server == "moto" else _Gateway().start()
     try:
         place = f"s3://{server.bucket()}" if given.server == "moto" else server.place()
         bucket = place.removeprefix("s3://")
