@@ -7,10 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.configuration import Configuration
+    from icecomb.catalog.metastore import RunningMetastore
     from icecomb.catalog.table import Table
 
 
@@ -27,7 +29,8 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
         With a ``uri`` the catalog of that Hive metastore, which is not contacted yet. With
         ``type="hadoop"`` that of the file-system tables below the folder ``warehouse``: it needs
         no server. With the name ``local`` or ``type="local"`` that of a metastore of your own over
-        the folder ``warehouse``: it is started, or found if it runs already.
+        the folder ``warehouse``, local or in an object store: it is started, or found if it runs
+        already.
 
     Raises:
         ConfigurationError: nothing says where the catalog's metastore is, or a setting is unknown
@@ -56,10 +59,16 @@ def catalog_of(configuration: Configuration) -> Catalog:
     from icecomb.catalog import metastore
 
     running = metastore.start(settings.get("warehouse"))
-    place = {"uri": running.uri, "warehouse": running.warehouse.as_uri()}
+    place = {"uri": running.uri, "warehouse": _as_spelt(settings, running)}
     settings |= {**place, **running.client_settings}
     # Found anew at every connection: it may have ended when idle, or been killed.
     return HiveCatalog(name, settings, locate=partial(_uri_of, running.warehouse))
+
+
+def _as_spelt(settings: Mapping[str, str], running: RunningMetastore) -> str:
+    """Where new namespaces lie: in an object store by the scheme that the caller takes."""
+    local = running.location.startswith("file:")
+    return running.location if local else settings["warehouse"]
 
 
 def _uri_of(warehouse: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from icecomb.format.property import shown
+from icecomb.format.property import ShownProperties
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,8 @@ class Setting:
     source: str
 
 
-class Properties(dict[str, str]):
+class Properties(ShownProperties):
     """Properties by key, whose repr hides secrets."""
-
-    def __repr__(self) -> str:
-        return repr({key: shown(key, value) for key, value in self.items()})
 
     def below(self, prefix: str) -> dict[str, str]:
         """Those whose keys begin so, without that beginning."""

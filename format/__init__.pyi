@@ -455,3 +455,10 @@ from icecomb.format.storage.file_io import (
 )
 from icecomb.format.storage.file_system import FileStatus as FileStatus
 from icecomb.format.storage.file_system import FileSystem as FileSystem
+from icecomb.format.storage.object_store.client import ObjectStatus as ObjectStatus
+from icecomb.format.storage.object_store.file_system import (
+    ObjectFileSystem as ObjectFileSystem,
+)
+from icecomb.format.storage.object_store.simple_client import (
+    SimpleObjectClient as SimpleObjectClient,
+)

@@ -238,6 +238,13 @@ def shown(key: str, value: str) -> str:
     return HIDDEN if is_secret(key) else _USER_INFO.sub("", value)
 
 
+class ShownProperties(dict[str, str]):
+    """Properties by key, whose repr hides secrets."""
+
+    def __repr__(self) -> str:
+        return repr({key: shown(key, value) for key, value in self.items()})
+
+
 def _boolean(said: str) -> bool:
     if said.lower() not in _BOOLEANS:
         raise ValueError(said)

@@ -121,7 +121,8 @@ def _metastore(name: str, warehouse: str | None) -> tuple[str, str | None]:
     found = configuration.properties
     if not configuration.says_where or configuration.type == LOCAL:
         running = metastore.start(found.get("warehouse"))
-        return running.uri, str(running.warehouse)
+        local = running.location.startswith("file:")
+        return running.uri, str(running.warehouse) if local else found.get("warehouse")
     return found["uri"], found.get("warehouse")
 
 

@@ -291,12 +291,15 @@ def catalog(metastore: RunningMetastore) -> Iterator[HiveCatalog]:
 
 @pytest.fixture(scope="session")
 def spark(metastore: RunningMetastore) -> Iterator[SparkSession]:
-    """Spark 4.3 with our catalog ``lake``; its own Hive support is on the same metastore."""
+    """Spark 4.3 with our catalog ``lake``, and S3A; its own Hive support is on the same metastore."""
     import icecomb.spark
+    from tests.peers.ivy import pyspark_jars
+    from tests.peers.s3a import s3a_jars
     from tests.peers.spark_process import SMALL
 
     place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
-    session = started(lambda: icecomb.spark.session("lake", **place, hive=True, **SMALL))
+    jars = {"spark.jars": ",".join(map(str, s3a_jars(pyspark_jars())))}
+    session = started(lambda: icecomb.spark.session("lake", **place, **jars, hive=True, **SMALL))
     yield session
     session.stop()
 

@@ -63,6 +63,28 @@ def test_the_pages_of_commands_run_from_their_first_block_to_their_last(
             assert run(shlex.split(line, comments=True)[1:]) == code, line
 
 
+def test_the_page_of_object_stores_runs_on_an_s3(
+    s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.peers.s3 import KEY, SECRET
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    bucket = s3.bucket()
+    names: dict[str, object] = {}
+    for block in blocks("object-stores.md", "python"):
+        here = block.replace("my-lake", bucket).replace("http://127.0.0.1:9000", s3.endpoint)
+        exec(compile(here, "object-stores.md", "exec"), names)  # noqa: S102
+    assert capsys.readouterr().out.splitlines()[0] == "[{'id': 2, 'what': 'milk'}]"
+    monkeypatch.setenv("ICECOMB_HOME", str(tmp_path))
+    (tmp_path / "icecomb.yaml").write_text(
+        f"catalog:\n  lake:\n    type: hadoop\n    warehouse: s3://{bucket}/warehouse\n"
+        f"    s3.endpoint: {s3.endpoint}\n"
+    )
+    (block,) = blocks("object-stores.md", "sh")
+    assert run(shlex.split(block)[1:]) == OK
+
+
 def in_bash(block: str, folder: Path) -> None:
     """Run a block as a shell does, with `icecomb` on its path."""
     command = folder / "bin" / "icecomb"

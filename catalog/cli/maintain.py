@@ -26,6 +26,12 @@ rewrite_option = click.option(
     metavar="NAME=VALUE",
     help="One of Iceberg's options, as min-input-files=2; may be repeated.",
 )
+engine = click.option(
+    "--engine",
+    type=click.Choice(["auto", "local", "spark"], case_sensitive=False),
+    default="auto",
+    help="This machine does it in any case; where Spark can, it says how.",
+)
 yes = click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
 
 
@@ -60,6 +66,7 @@ def show(application: Application, table: str, result: Any, *, done: bool = True
 @click.option(
     "--clean-metadata", is_flag=True, help="Remove schemas and specs that nothing needs any more."
 )
+@engine
 @yes
 @click.pass_obj
 def expire_snapshots(
@@ -70,6 +77,7 @@ def expire_snapshots(
     retain_last: int | None,
     snapshot_ids: tuple[int, ...],
     clean_metadata: bool,
+    engine: str,
     yes: bool,
 ) -> None:
     """Remove old snapshots, and the files that only they need.
@@ -81,6 +89,7 @@ def expire_snapshots(
         retain_last=retain_last,
         snapshot_ids=snapshot_ids,
         clean_expired_metadata=clean_metadata,
+        engine=engine,
         dry_run=not yes,
     )
     show(application, table, result, done=yes)
@@ -91,6 +100,7 @@ def expire_snapshots(
 @click.option("--spec-id", type=int, help="A partition spec; by default the one of new files.")
 @click.option("--sort-by", help="Partition fields separated by commas; by default all of them.")
 @click.option("--branch", help="The branch; by default main.")
+@engine
 @click.pass_obj
 def rewrite_manifests(
     application: Application,
@@ -99,12 +109,14 @@ def rewrite_manifests(
     spec_id: int | None,
     sort_by: str | None,
     branch: str | None,
+    engine: str,
 ) -> None:
     """Write manifests anew, fewer and sorted by partition, so that scans read fewer of them."""
     result = application.table(table).maintenance.rewrite_manifests(
         spec_id=spec_id,
         sort_by=[name.strip() for name in (sort_by or "").split(",") if name.strip()],
         branch=branch,
+        engine=engine,
     )
     show(application, table, result)
 
@@ -124,6 +136,7 @@ def rewrite_manifests(
 @click.option("--where", metavar="PREDICATE", help="Only files that may hold such rows.")
 @click.option("--branch", help="The branch; by default main.")
 @rewrite_option
+@engine
 @click.option("--dry-run", is_flag=True, help="Only list the groups of files.")
 @click.pass_obj
 def rewrite_data_files(
@@ -135,6 +148,7 @@ def rewrite_data_files(
     where: str | None,
     branch: str | None,
     options: tuple[str, ...],
+    engine: str,
     dry_run: bool,
 ) -> int:
     """Write small, large and much deleted data files anew.
@@ -148,6 +162,7 @@ def rewrite_data_files(
         where=where,
         branch=branch,
         options=_options(options),
+        engine=engine,
         dry_run=dry_run,
         progress=application.progress,
     )
@@ -161,6 +176,7 @@ def _deleting(command: Callable[..., int]) -> Callable[..., int]:
     for option in (
         click.pass_obj,
         click.option("--dry-run", is_flag=True, help="Only list the groups of files."),
+        engine,
         rewrite_option,
         click.option("--branch", help="The branch; by default main."),
         click.option(
@@ -181,6 +197,7 @@ def rewrite_position_delete_files(
     where: str | None,
     branch: str | None,
     options: tuple[str, ...],
+    engine: str,
     dry_run: bool,
 ) -> int:
     """Write small and large position delete files anew, without what applies to nothing.
@@ -191,6 +208,7 @@ def rewrite_position_delete_files(
         where=where,
         branch=branch,
         options=_options(options),
+        engine=engine,
         dry_run=dry_run,
         progress=application.progress,
     )
@@ -206,6 +224,7 @@ def convert_equality_deletes(
     where: str | None,
     branch: str | None,
     options: tuple[str, ...],
+    engine: str,
     dry_run: bool,
 ) -> int:
     """Delete by position what equality deletes delete by value, so that reading is faster.
@@ -216,6 +235,7 @@ def convert_equality_deletes(
         where=where,
         branch=branch,
         options=_options(options),
+        engine=engine,
         dry_run=dry_run,
         progress=application.progress,
     )
@@ -275,6 +295,7 @@ def _rewritten(
 @click.option("--quarantine", is_flag=True, help="Move them to _icecomb_quarantine instead.")
 @click.option("--any-age", is_flag=True, help="Allow an age below 24 hours: where nobody writes.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Batches deleted at a time.")
+@engine
 @yes
 @click.pass_obj
 def remove_orphan_files(
@@ -290,6 +311,7 @@ def remove_orphan_files(
     quarantine: bool,
     any_age: bool,
     jobs: int | None,
+    engine: str,
     yes: bool,
 ) -> int:
     """Find files in the table's folder that nothing refers to; with --yes delete them.
@@ -308,6 +330,7 @@ def remove_orphan_files(
         equal_schemes=_equal("--equal-schemes", equal_schemes),
         equal_authorities=_equal("--equal-authorities", equal_authorities),
         prefix_mismatch_mode=prefix_mismatch_mode.upper(),
+        engine=engine,
     )
     show(application, table, result, done=yes)
     return _said(application, result.failed_files)

@@ -59,6 +59,7 @@ class Maintenance:
         retain_last: int | None = None,
         snapshot_ids: Iterable[int] = (),
         clean_expired_metadata: bool = False,
+        engine: str = "auto",
         dry_run: bool = False,
     ) -> ExpiredFiles:
         """Remove old snapshots, and the files that only they need, as CALL does.
@@ -74,6 +75,7 @@ class Maintenance:
             retain_last: Keep so many snapshots of each branch.
             snapshot_ids: Remove these, too.
             clean_expired_metadata: Remove schemas and partition specs that nothing needs any more.
+            engine: `auto` or `local`: this machine; `spark` is refused.
             dry_run: Only count what would be deleted.
 
         Raises:
@@ -81,8 +83,10 @@ class Maintenance:
                 of no use.
             FileIOError: The snapshots are gone, but not all of their files.
         """
+        from icecomb.catalog.maintenance.engine import check_local
         from icecomb.catalog.maintenance.expiry import expire_snapshots
 
+        check_local(engine, "Expiring snapshots", "it reads manifests, and no data")
         return expire_snapshots(
             self._table,
             older_than=older_than,
@@ -161,6 +165,7 @@ class Maintenance:
         options: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
         snapshot_properties: Mapping[str, str] | None = None,
+        engine: str = "auto",
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> RewrittenDeleteFiles:
@@ -178,6 +183,7 @@ class Maintenance:
             options: Iceberg's options of the procedure, see docs/deletes.md.
             case_sensitive: Whether names of columns are, in `where`.
             snapshot_properties: More keys of the snapshots' summaries.
+            engine: `auto` or `local`: this machine; `spark` is refused.
             dry_run: Change nothing; `plan` of the result says what would be done.
             progress: Told of files that are done.
 
@@ -191,8 +197,10 @@ class Maintenance:
             DeleteRequest,
             rewrite_position_delete_files,
         )
+        from icecomb.catalog.maintenance.engine import check_local
         from icecomb.catalog.progress import SILENT
 
+        check_local(engine, "Rewriting position deletes", "it reads delete files, and no data")
         request = DeleteRequest(
             where,
             branch or "main",
@@ -212,6 +220,7 @@ class Maintenance:
         options: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
         snapshot_properties: Mapping[str, str] | None = None,
+        engine: str = "auto",
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ConvertedDeleteFiles:
@@ -231,6 +240,7 @@ class Maintenance:
             options: See docs/deletes.md.
             case_sensitive: Whether names of columns are, in `where`.
             snapshot_properties: More keys of the snapshots' summaries.
+            engine: `auto` or `local`: this machine; `spark` is refused.
             dry_run: Change nothing; `plan` of the result says what would be done.
             progress: Told of files that are done.
 
@@ -242,8 +252,14 @@ class Maintenance:
             CommitStateUnknownError: It cannot be told whether it was committed.
         """
         from icecomb.catalog.maintenance.delete_files import DeleteRequest, convert_equality_deletes
+        from icecomb.catalog.maintenance.engine import check_local
         from icecomb.catalog.progress import SILENT
 
+        check_local(
+            engine,
+            "Converting equality deletes",
+            "it reads the compared columns alone, file by file",
+        )
         request = DeleteRequest(
             where,
             branch or "main",
@@ -268,6 +284,7 @@ class Maintenance:
         equal_schemes: Mapping[str, str] | None = None,
         equal_authorities: Mapping[str, str] | None = None,
         prefix_mismatch_mode: str = "ERROR",
+        engine: str = "auto",
     ) -> OrphanFiles:
         """Find the files in the table's folder that nothing refers to, and delete them if told to.
 
@@ -293,6 +310,7 @@ class Maintenance:
             equal_authorities: The same of clusters and buckets.
             prefix_mismatch_mode: Of files that metadata names under another scheme or authority:
                 `ERROR` refuses to begin, `IGNORE` leaves them, `DELETE` takes them for orphans.
+            engine: Who lists: `auto` and `local` are this machine; `spark` is for CALL.
 
         Raises:
             ValidationError: The table's files may not be deleted (`gc.enabled`), `older_than` is
@@ -300,6 +318,7 @@ class Maintenance:
                 `prefix_mismatch_mode`.
             CorruptFileError, FileMissingError: Metadata cannot be read; nothing was deleted.
         """
+        from icecomb.catalog.maintenance.engine import Engine
         from icecomb.catalog.maintenance.orphans import (
             OrphanSearch,
             age_limit,
@@ -319,6 +338,7 @@ class Maintenance:
                 equal_schemes=equal_schemes,
                 equal_authorities=equal_authorities,
                 prefix_mismatch_mode=prefix_mismatch_mode,
+                engine=Engine.parse(engine),
             ),
         )
 
@@ -345,6 +365,7 @@ class Maintenance:
         sort_by: Iterable[str] = (),
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
+        engine: str = "auto",
     ) -> RewrittenManifests:
         """Write the manifests of a partition spec anew, fewer and sorted by partition; rows stay.
 
@@ -355,14 +376,17 @@ class Maintenance:
             sort_by: Partition fields to sort by; by default all of the spec in its order.
             branch: The branch to commit to; by default `main`.
             snapshot_properties: More keys of the snapshot's summary.
+            engine: `auto` or `local`: this machine; `spark` is refused.
 
         Raises:
             ValidationError: There is no such spec, field or branch.
             CommitFailedError: Others were first too often; nothing was committed.
             CommitStateUnknownError: It cannot be told whether it was committed.
         """
+        from icecomb.catalog.maintenance.engine import check_local
         from icecomb.catalog.maintenance.manifests import rewrite_manifests
 
+        check_local(engine, "Rewriting manifests", "it reads and writes manifests, and no data")
         return rewrite_manifests(
             self._table,
             spec_id=spec_id,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Enum):
-    """Who rewrites; `AUTO` is this machine as long as a run is not too large for it."""
+    """Who does an action; `AUTO` is this machine as long as that is not too large for it."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -38,9 +38,28 @@ class Engine(Enum):
             return cls(name.strip().lower())
         except ValueError:
             raise ValidationError(
-                f"There is no engine {name!r} to rewrite data files",
+                f"There is no engine {name!r}",
                 hint=f"there are {', '.join(each.value for each in cls)}",
             ) from None
+
+
+def check_local(engine: str, action: str, why: str) -> None:
+    """Refuse executors for an action that has no work for them.
+
+    Args:
+        engine: The name of what was asked for.
+        action: What is done, as a sentence begins.
+        why: What it reads and writes, as one ends.
+
+    Raises:
+        ValidationError: There is no such engine.
+        UnsupportedError: It is Spark.
+    """
+    if Engine.parse(engine) is Engine.SPARK:
+        raise UnsupportedError(
+            f"{action} does not run on Spark's executors: {why}",
+            hint="leave the engine out, or say auto or local: this machine does it",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from icecomb.catalog.progress import THREADS
 from icecomb.catalog.version_name import METADATA_SUFFIXES
-from icecomb.format.storage.file_system import is_draft
+from icecomb.format.storage.file_system import DRAFT_PATTERN, is_draft
 
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
@@ -23,15 +25,31 @@ _FORMATS: Final = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table"}
 _PAIMON: Final = re.compile(r"schema-\d+")
 
 
-def is_hidden(specs: Iterable[PartitionSpec]) -> Callable[[str], bool]:
-    """Whether files and folders of a name are passed over, as Iceberg does.
+@dataclass(frozen=True, slots=True)
+class HiddenNames:
+    """Names of files and folders that are passed over, as Iceberg does.
 
-    Those are names that begin with `_` or `.`, but folders of partition fields named so.
+    Attributes:
+        folders: Matches names that begin with `_` or `.`, but those of partition fields named so;
+            a regular expression that Python and Java read alike, as the next is.
+        files: Matches these names, too, but those of drafts and of metadata files.
     """
-    fields = tuple(
-        f"{field.name}=" for spec in specs for field in spec.fields if field.name[:1] in {"_", "."}
-    )
-    return lambda name: name.startswith(("_", ".")) and not name.startswith(fields)
+
+    folders: str
+    files: str
+
+    @classmethod
+    def of(cls, specs: Iterable[PartitionSpec]) -> HiddenNames:
+        """Those of a table."""
+        names = {field.name for spec in specs for field in spec.fields}
+        shown = [re.escape(f"{name}=") for name in sorted(names) if name[:1] in {"_", "."}]
+        but = f"(?!{'|'.join(shown)})" if shown else ""
+        metadata = "|".join(map(re.escape, METADATA_SUFFIXES))
+        files = f"(?s)(?!.*(?:{metadata})$)(?!{DRAFT_PATTERN}$){but}[_.].*"
+        return cls(f"(?s){but}[_.].*", files)
+
+    def __contains__(self, name: str) -> bool:
+        return re.fullmatch(self.folders, name) is not None
 
 
 class FolderListing:
@@ -41,12 +59,14 @@ class FolderListing:
         hidden: Which names are passed over.
 
     Attributes:
+        count: How many files there are.
         metadata_files: Those that are named like metadata files of tables, and their times.
         others: Folders of tables of other formats, and what they are.
     """
 
-    def __init__(self, hidden: Callable[[str], bool]) -> None:
-        self._hidden = hidden
+    def __init__(self, hidden: HiddenNames) -> None:
+        self.hidden = hidden
+        self.count = 0
         self._locations: list[str] = []
         self._times: list[int | None] = []
         self._chunks: list[pa.RecordBatch] = []
@@ -66,40 +86,51 @@ class FolderListing:
             self._keep(location, mtime_ms)
         return self
 
-    def walk(self, io: FileIO, folder: str) -> FolderListing:
-        """Take all files below a folder.
+    def walk(self, io: FileIO, folder: str, limit: int | None = None) -> list[str]:
+        """Take all files below a folder; the folders that were not listed, beyond the limit.
+
+        Args:
+            io: Lists them.
+            folder: The folder.
+            limit: After so many files no other folder is begun; None for none.
 
         Raises:
             FileIOError: A folder cannot be listed.
         """
         with ThreadPoolExecutor(THREADS, "icecomb-listing") as pool:
             waiting: dict[Future[FolderEntries], str] = {}
-            folders = [folder.rstrip("/")]
+            folders = deque([folder.rstrip("/")])
             try:
-                while folders or waiting:
-                    while folders and len(waiting) < 4 * THREADS:
-                        one = folders.pop()
+                while (folders and not self._is_full(limit)) or waiting:
+                    while folders and len(waiting) < 4 * THREADS and not self._is_full(limit):
+                        # the upper folders first: what is left is to be many folders
+                        one = folders.popleft() if limit is not None else folders.pop()
                         waiting[pool.submit(io.entries, one)] = one
                     for done in wait(waiting, return_when=FIRST_COMPLETED).done:
                         one, found = waiting.pop(done), done.result()
-                        self._take(one, found.files)
-                        folders += self._below(one, found.folders)
+                        self.take(one, found.files)
+                        folders += self.enter(one, found.folders)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
-        return self
+        return list(folders)
 
-    def _below(self, folder: str, names: Iterable[str]) -> list[str]:
+    def _is_full(self, limit: int | None) -> bool:
+        return limit is not None and self.count >= limit
+
+    def enter(self, folder: str, names: Iterable[str]) -> list[str]:
+        """The folders in a folder that are listed, too."""
         for name in names:
             if name in _FORMATS:
                 self.others[folder] = _FORMATS[name]
-        return [f"{folder}/{name}" for name in names if not self._hidden(name)]
+        return [f"{folder}/{name}" for name in names if name not in self.hidden]
 
-    def _take(self, folder: str, files: Iterable[FileStatus]) -> None:
+    def take(self, folder: str, files: Iterable[FileStatus]) -> None:
+        """Take the files in a folder."""
         for file in files:
             name = file.location.rpartition("/")[2]
             self._notice(folder, name, file.location, file.mtime_ms)
             # of what is hidden only what a killed writer of ours did not finish
-            if not self._hidden(name) or is_draft(name):
+            if name not in self.hidden or is_draft(name):
                 self._keep(file.location, file.mtime_ms)
 
     def _notice(self, folder: str, name: str, location: str, mtime_ms: int) -> None:
@@ -114,6 +145,7 @@ class FolderListing:
     def _keep(self, location: str, mtime_ms: int | None) -> None:
         self._locations.append(location)
         self._times.append(mtime_ms)
+        self.count += 1
         if len(self._locations) >= _BATCH:
             self._seal()
 

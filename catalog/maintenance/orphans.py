@@ -17,9 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.catalog.maintenance.deletion import delete_files
-from icecomb.catalog.maintenance.folder_listing import FolderListing, file_batch, is_hidden
+from icecomb.catalog.maintenance.engine import Engine
+from icecomb.catalog.maintenance.folder_listing import FolderListing, HiddenNames, file_batch
 from icecomb.catalog.maintenance.neighbours import find_neighbours
 from icecomb.catalog.maintenance.quarantine import FOLDER, Quarantine
+from icecomb.catalog.maintenance.session_listing import (
+    LOCAL_LISTING,
+    check_possible,
+    list_by_session,
+)
 from icecomb.catalog.progress import SILENT, each
 from icecomb.catalog.version_name import version_of
 from icecomb.format.argument import MAX_LONG, any_text, checked_int
@@ -32,6 +38,7 @@ from icecomb.format.operation.reachable_files import ReachableFiles
 from icecomb.format.spec.table_property import GC_ENABLED
 
 if TYPE_CHECKING:
+    from icecomb.catalog.maintenance.session_listing import FolderEngine
     from icecomb.catalog.table import Table
     from icecomb.format.operation.location_keys import Rows
     from icecomb.format.storage.file_io import FileIO
@@ -80,6 +87,8 @@ class OrphanSearch:
     equal_authorities: Mapping[str, str] | None = None
     prefix_mismatch_mode: str = "ERROR"
     quarantine: bool = False
+    engine: Engine = Engine.AUTO
+    session: FolderEngine | None = None
 
 
 def age_limit(older_than: datetime | int | None, *, any_age: bool) -> int:
@@ -178,9 +187,9 @@ class _Orphans:
     def find(self) -> list[str]:
         """Look for them."""
         self._read_metadata()
-        listing = FolderListing(is_hidden(self._table.specs().values()))
+        listing = FolderListing(HiddenNames.of(self._table.specs().values()))
         if self._search.files is None:
-            listing.walk(self._table.io, self._root)
+            self._walk(listing)
         else:
             listing.name(self._search.files)
         self._check_newest(listing)
@@ -197,6 +206,24 @@ class _Orphans:
         if self._search.files is not None:
             unreached = [self._looked_at(batch) for batch in unreached]
         return self._old(unreached)
+
+    def _walk(self, listing: FolderListing) -> None:
+        """List the folder; what is too much for this machine the session's executors list."""
+        search, session, limit = self._search, self._search.session, None
+        if search.engine is Engine.SPARK:
+            limit = 0
+        elif search.engine is Engine.AUTO and session is not None and not self._is_local():
+            limit = LOCAL_LISTING
+        rest = listing.walk(self._table.io, self._root, limit)
+        if rest and session is not None:
+            list_by_session(
+                self._table, self._root, rest, listing, session=session, spelling=self._spelling
+            )
+
+    def _is_local(self) -> bool:
+        """Whether the folder is one that executors on other machines may not have."""
+        keys = self._spelling.keys(pa.array([self._root], pa.string()))
+        return keys.prefixes[0] == ("file:",)
 
     def still_orphans(self, batch: list[str]) -> list[str]:
         """Those of some orphans that the table, as it is now, does not reach either.
@@ -337,5 +364,7 @@ def _check(table: Table, search: OrphanSearch) -> None:
             f"There is no prefix_mismatch_mode {search.prefix_mismatch_mode!r}",
             hint=f"it is one of {', '.join(MODES)}",
         )
+    if search.engine is Engine.SPARK:
+        check_possible(search.session)
     if search.max_concurrent_deletes is not None:
         checked_int("max_concurrent_deletes", search.max_concurrent_deletes, 1)

@@ -5,12 +5,8 @@ and it ends by `stop` or when nobody has been connected for a while. It serves t
 folder, and nobody else of the machine's users. See `embedded` and `place`.
 """
 
-from icecomb.catalog.metastore.embedded import (
-    default_warehouse,
-    start,
-    status,
-    stop,
-)
+from icecomb.catalog.metastore.embedded import start, status, stop
 from icecomb.catalog.metastore.place import RunningMetastore, find
+from icecomb.catalog.metastore.warehouse import default_warehouse
 
 __all__ = ["RunningMetastore", "default_warehouse", "find", "start", "status", "stop"]

@@ -21,6 +21,7 @@ from icecomb.catalog.java import require_java
 from icecomb.catalog.metastore.place import Place, RunningMetastore, is_alive, publish
 from icecomb.catalog.metastore.server_jar import class_path, derby_key
 from icecomb.catalog.metastore.site import write_configuration
+from icecomb.catalog.metastore.warehouse import warehouse_folder
 from icecomb.format.errors import ConfigurationError, IcecombError, MetastoreError
 
 IDLE_S: Final = 600
@@ -44,13 +45,6 @@ _CHILDREN: Final[dict[int, subprocess.Popen[bytes]]] = {}
 """Servers this process started: they stay zombies until it asks for their end; nobody else can."""
 
 
-def default_warehouse() -> Path:
-    """The warehouse of `load_catalog("local")` when none is named: in the user's data folder."""
-    from platformdirs import user_data_path
-
-    return user_data_path("icecomb") / "warehouse"
-
-
 def start(
     warehouse: str | os.PathLike[str] | None = None, *, idle_s: int = IDLE_S
 ) -> RunningMetastore:
@@ -59,7 +53,8 @@ def start(
     Any process of the folder's owner may call it.
 
     Args:
-        warehouse: A local folder, made if need be; default `default_warehouse`.
+        warehouse: A local folder, made if need be, or a location in an object store; default
+            `default_warehouse`.
         idle_s: A new one ends after so many seconds without a connection; 0 = never.
 
     Raises:
@@ -68,7 +63,7 @@ def start(
         JavaError: no Java, too old a Java, or neither the ready jar nor a JDK.
         MetastoreError: it did not come up; the message carries the end of its log.
     """
-    place = Place(_folder(warehouse))
+    place = Place(warehouse_folder(warehouse))
     if found := _running(place):
         return found
     place.make()
@@ -80,7 +75,7 @@ def start(
 
 def status(warehouse: str | os.PathLike[str] | None = None) -> RunningMetastore | None:
     """The metastore that runs for ``warehouse``, or None. Starts and changes nothing."""
-    return _running(Place(_folder(warehouse)))
+    return _running(Place(warehouse_folder(warehouse)))
 
 
 def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
@@ -90,7 +85,7 @@ def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
         ConfigurationError: it is another user's.
         MetastoreError: it did not end.
     """
-    place = Place(_folder(warehouse))
+    place = Place(warehouse_folder(warehouse))
     if not place.home.is_dir():
         return False
     with place.lock(START_TIMEOUT_S + _STOP_TIMEOUT_S):
@@ -119,7 +114,7 @@ def _is_ours(server: RunningMetastore) -> bool:
 def _launch(place: Place, idle_s: int) -> RunningMetastore:
     java = require_java()
     classes = class_path()
-    _LOG.info("starting a Hive metastore for %s; it takes some seconds", place.warehouse)
+    _LOG.info("starting a Hive metastore for %s; it takes some seconds", place.text)
     leftover = place.announced()
     if leftover and _is_ours(leftover):
         # It lives but does not answer, and holds the Derby database: it must end first.
@@ -128,7 +123,7 @@ def _launch(place: Place, idle_s: int) -> RunningMetastore:
     try:
         if not place.derby.is_dir():
             _copy_prepared(java, classes, place)
-        configuration = write_configuration(place.home, place.warehouse, place.derby)
+        configuration = write_configuration(place.home, place.location, place.derby)
         place.write_token()
     except OSError as error:
         raise ConfigurationError(
@@ -174,7 +169,7 @@ def _spawn(command: list[str], place: Place) -> subprocess.Popen[bytes]:
         raise MetastoreError(
             f"The metastore cannot be started: {error}",
             hint="check that Java can be run here and that the folder of its log is writable",
-            path=str(place.warehouse),
+            path=place.text,
         ) from error
     _CHILDREN[process.pid] = process
     return process
@@ -206,7 +201,7 @@ def _prepare(java: Path, classes: str, prepared: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="prepare-", dir=prepared.parent) as scratch:
         folder = Path(scratch)
         derby = folder / "derby"
-        configuration = write_configuration(folder, folder, derby)
+        configuration = write_configuration(folder, folder.as_uri(), derby)
         command = [
             *(str(java), *_JVM, f"-Dderby.stream.error.file={folder / 'derby.log'}"),
             *("-cp", f"{configuration}{os.pathsep}{classes}", _MAIN, "prepare"),
@@ -242,9 +237,9 @@ def _failure(place: Place, what: str) -> MetastoreError:
     elif "No space left" in tail:
         hint = f"free space for {place.home}"
     return MetastoreError(
-        f"The metastore of {place.warehouse} {what}:\n{tail}",
+        f"The metastore of {place.text} {what}:\n{tail}",
         hint=hint,
-        path=str(place.warehouse),
+        path=place.text,
     )
 
 
@@ -258,9 +253,9 @@ def _end(pid: int, place: Place) -> None:
                 return
             time.sleep(0.05)
     raise MetastoreError(
-        f"Process {pid}, the metastore of {place.warehouse}, does not end",
+        f"Process {pid}, the metastore of {place.text}, does not end",
         hint=f"end it by hand: kill -9 {pid}",
-        path=str(place.warehouse),
+        path=place.text,
     )
 
 
@@ -296,18 +291,3 @@ def _answers(server: RunningMetastore) -> bool:
             return client.server_name() == server.name
     except IcecombError:
         return False
-
-
-def _folder(warehouse: str | os.PathLike[str] | None) -> Path:
-    if warehouse is None:
-        return default_warehouse()
-    text = os.fspath(warehouse)
-    scheme, colon, rest = text.partition(":")
-    if colon and scheme == "file":
-        text = "/" + rest.lstrip("/")
-    elif "://" in text:
-        raise ConfigurationError(
-            f"An embedded metastore needs a local warehouse, not {text}",
-            hint='use type="hive" with the uri of a metastore for a warehouse elsewhere',
-        )
-    return Path(text).expanduser().absolute()

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from icecomb.catalog.metastore.warehouse import warehouse_location, warehouse_text
 from icecomb.format.errors import ConfigurationError, MetastoreError
 from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
 
@@ -40,7 +41,8 @@ class RunningMetastore:
     """A metastore that answers.
 
     Attributes:
-        warehouse: The folder whose tables it knows.
+        warehouse: The folder whose tables it knows, or the one that stands for a warehouse in an
+            object store (see `warehouse`).
         pid: Its process.
         port: Its port on 127.0.0.1.
         name: What it answers when asked for its name; new at every start.
@@ -55,6 +57,11 @@ class RunningMetastore:
     def uri(self) -> str:
         """Its address, as ``hive.metastore.uris`` takes it."""
         return f"thrift://127.0.0.1:{self.port}"
+
+    @property
+    def location(self) -> str:
+        """Where new databases lie, with its scheme."""
+        return warehouse_location(self.warehouse)
 
     @property
     def log(self) -> Path:
@@ -90,7 +97,7 @@ class RunningMetastore:
     def to_json(self) -> dict[str, object]:
         """For ``--output json`` and logs."""
         return {
-            "warehouse": str(self.warehouse),
+            "warehouse": warehouse_text(self.warehouse),
             "uri": self.uri,
             "token": str(self.token_file),
             "pid": self.pid,
@@ -100,6 +107,13 @@ class RunningMetastore:
 
 class Place:
     """The folder ``.metastore`` of a warehouse.
+
+    Args:
+        warehouse: The local folder of it (see `warehouse`).
+
+    Attributes:
+        location: Where new databases lie, with its scheme.
+        text: The warehouse for messages.
 
     Raises:
         ConfigurationError: the folder is another user's.
@@ -112,6 +126,8 @@ class Place:
         self.log = self.home / "metastore.log"
         self.derby = self.home / "derby"
         self.token = self.home / "token"
+        self.location = warehouse_location(warehouse)
+        self.text = warehouse_text(warehouse)
         self._check_owner()
 
     def make(self) -> None:
@@ -130,9 +146,9 @@ class Place:
                 probe.flush()
         except OSError as error:
             raise ConfigurationError(
-                f"The warehouse {self.warehouse} cannot be used: {error.strerror or error}",
+                f"The warehouse {self.text} cannot be used: {error.strerror or error}",
                 hint="name a local folder with free space that you may write to (warehouse=...)",
-                path=str(self.warehouse),
+                path=self.text,
             ) from error
 
     @contextlib.contextmanager
@@ -145,7 +161,7 @@ class Place:
                 yield
         except Timeout:
             raise MetastoreError(
-                f"Another process is still starting the metastore of {self.warehouse}",
+                f"Another process is still starting the metastore of {self.text}",
                 hint=f"look into {self.log}",
             ) from None
 
@@ -174,10 +190,10 @@ class Place:
             owner = self.home.stat().st_uid
             if owner != os.geteuid():
                 raise ConfigurationError(
-                    f"The metastore of {self.warehouse} belongs to the user {_user_name(owner)}",
+                    f"The metastore of {self.text} belongs to the user {_user_name(owner)}",
                     hint="only its owner gets in: name a warehouse of your own, or use a metastore "
                     "that serves several users (uri=thrift://...)",
-                    path=str(self.warehouse),
+                    path=self.text,
                 )
 
 

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
+from icecomb.catalog.metastore.warehouse import OBJECT_STORES
+
+_FOLDERS: Final = "icecomb.ObjectStoreFolders"
 _LOG4J: Final = """\
 status = error
 rootLogger.level = warn
@@ -21,16 +24,16 @@ logger.datanucleus.level = error
 """
 
 
-def write_configuration(folder: Path, warehouse: Path, derby: Path) -> Path:
+def write_configuration(folder: Path, warehouse: str, derby: Path) -> Path:
     """Write ``folder/conf`` and return it, ready for the front of a Java class path.
 
     Args:
         folder: Where the folder ``conf`` goes.
-        warehouse: Where databases without a location of their own lie.
+        warehouse: Where databases without a location of their own lie, with its scheme.
         derby: The database folder.
     """
     properties = {
-        "hive.metastore.warehouse.dir": warehouse.as_uri().replace("file:///", "file:/"),
+        "hive.metastore.warehouse.dir": warehouse.replace("file:///", "file:/"),
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={derby};create=true",
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
         # Without a pool every pass of the lock reaper leaks a connection with an open transaction.
@@ -47,6 +50,7 @@ def write_configuration(folder: Path, warehouse: Path, derby: Path) -> Path:
         # Its default is ten attempts two seconds apart, during which a client only waits.
         "hive.hmshandler.retry.attempts": "2",
         "hive.hmshandler.retry.interval": "200ms",
+        **{f"fs.{scheme}.impl": _FOLDERS for scheme in OBJECT_STORES},
     }
     conf = folder / "conf"
     conf.mkdir(exist_ok=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import copy_context
+from functools import partial
 from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
 from typing import Generic, TypeAlias, TypeVar
@@ -23,7 +25,7 @@ def stream(
 
     At most `workers` producers are open at a time, each at most `depth` items ahead of the
     consumer, so memory does not grow with their number. The producers themselves are taken lazily.
-    Closing the iterator stops the threads.
+    Closing the iterator stops the threads, which have the context variables of the consumer.
 
     Args:
         producers: Each makes its items when called.
@@ -89,7 +91,8 @@ def _ordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Iterato
         produce = next(source, None)
         if produce is not None:
             lane: _Lane[T] = _Lane(stop, depth)
-            thread = Thread(target=lambda: lane.fill(_items(produce)), daemon=True)
+            work = partial(copy_context().run, lane.fill, _items(produce))
+            thread = Thread(target=work, daemon=True)
             thread.start()
             lanes.append((lane, thread))
 
@@ -122,7 +125,10 @@ def _unordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Itera
                 return
             yield from produce()
 
-    threads = [Thread(target=lambda: lane.fill(take()), daemon=True) for _ in range(workers)]
+    threads = [
+        Thread(target=partial(copy_context().run, lane.fill, take()), daemon=True)
+        for _ in range(workers)
+    ]
     try:
         for thread in threads:
             thread.start()

@@ -25,6 +25,12 @@ def numbers_of(integers: pa.Array) -> npt.NDArray[Any]:
     return np.frombuffer(integers.buffers()[1], kind, len(integers), start)
 
 
+def array_of(numbers: Longs) -> pa.Int64Array:
+    """Numbers as a column, which keeps them and copies nothing."""
+    data = pa.py_buffer(np.ascontiguousarray(numbers))
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, data])
+
+
 def truths_of(mask: pa.Array) -> npt.NDArray[np.bool_]:
     """Truth values without nulls."""
     if not len(mask):

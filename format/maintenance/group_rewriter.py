@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
+
+_RUN_BYTES: Final = 4 << 20
+_RUN_ROWS: Final = 1 << 17
+"""Files are handed to a thread until they have so many bytes, or rows: each handing over takes as
+long as a small file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,8 @@ class GroupRewriter:
         files = self._files(number, group, origins)
         sorter = None if self._order is None else RowSorter(self._order.keys)
         try:
-            for batch in in_pieces(self._rows(group.tasks, workers)):
+            for batch in self._rows(group.tasks, workers):
+                check_wanted()
                 if sorter is None:
                     files.write(batch)
                 else:
@@ -200,23 +207,32 @@ class GroupRewriter:
         projected = Schema((*self._schema.fields, ROW_POSITION))
         # Once the file is gone nobody can tell that a value was another one.
         scan = ArrowScan(self._metadata, self._io, projected, workers=1, checksums=True)
-        # In whole: a filter that chose the file is not what its rows are chosen by.
         producers = (
-            partial(self._read, scan, source, FileScanTask(t.file, t.delete_files, spec=t.spec))
-            for source, t in enumerate(tasks)
+            partial(self._pieces, scan, first, tasks[first:end]) for first, end in _runs(tasks)
         )
-        for batch in stream(producers, workers):
-            # many small files are one piece
-            check_wanted()
-            yield batch
+        return stream(producers, workers)
+
+    def _pieces(
+        self, scan: ArrowScan, first: int, tasks: Sequence[FileScanTask]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of some tasks that follow each other, those of small files put together."""
+        width = len(self._schema.fields)
+        # In whole: a filter that chose the file is not what its rows are chosen by.
+        read = (
+            self._read(scan, source, FileScanTask(t.file, t.delete_files, spec=t.spec))
+            for source, t in enumerate(tasks, first)
+        )
+        rows = chain.from_iterable(read)
+        for piece in rows if len(tasks) == 1 else in_pieces(rows):
+            check_required(self._schema, piece.select(range(width)))
+            yield without_hidden_nulls(piece)
 
     def _read(self, scan: ArrowScan, source: int, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+        check_wanted()
         width, count = len(self._schema.fields), 0
         for batch in scan.read(task):
             count += batch.num_rows
-            rows = batch.select(range(width))
-            check_required(self._schema, rows)
-            yield with_origins(without_hidden_nulls(rows), source, batch.column(width))
+            yield with_origins(batch.select(range(width)), source, batch.column(width))
         expected = task.record_count
         if count > expected or (count < expected and not task.delete_files):
             raise CorruptFileError(
@@ -224,3 +240,16 @@ class GroupRewriter:
                 hint="Find out which is right before the file is replaced: rows may be lost.",
                 path=task.file_path,
             )
+
+
+def _runs(tasks: Sequence[FileScanTask]) -> Iterator[tuple[int, int]]:
+    """From where to where tasks are read by one thread: small files many at a time."""
+    first, size, rows = 0, 0, 0
+    for number, task in enumerate(tasks):
+        size += task.file_size_in_bytes
+        rows += task.record_count
+        if size >= _RUN_BYTES or rows >= _RUN_ROWS:
+            yield first, number + 1
+            first, size, rows = number + 1, 0, 0
+    if first < len(tasks):
+        yield first, len(tasks)

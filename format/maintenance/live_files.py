@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from icecomb.format.arrow.array_build import integers
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, ManifestContent, ManifestFile
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.reader import read_each, read_manifest_columns
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, PartitionKey, partition_keys
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Ages = npt.NDArray[np.int64]
 """Data sequence numbers; -1 where there is no such file."""
+_NONE: Final = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +67,22 @@ def live_deletes(
         metadata: The table.
         manifests: Of any content.
     """
-    for manifest in manifests:
-        if manifest.content is ManifestContent.DELETES and manifest.has_live_files():
-            spec = metadata.spec_by_id(manifest.partition_spec_id)
-            columns = read_manifest_columns(io, manifest, DELETE_STATISTICS, spec=spec)
-            rows = _live(columns)
-            numbers = _ages(columns, rows).tolist()
-            for file, number in zip(columns.data_files(rows.to_pylist()), numbers, strict=True):
-                yield LiveDelete(file, number, spec.is_unpartitioned)
+
+    def read(manifest: ManifestFile) -> ManifestColumns:
+        spec = metadata.spec_by_id(manifest.partition_spec_id)
+        return read_manifest_columns(io, manifest, DELETE_STATISTICS, spec=spec)
+
+    chosen = _alive(manifests, ManifestContent.DELETES)
+    for manifest, columns in zip(chosen, read_each(io, chosen, read), strict=True):
+        spec = metadata.spec_by_id(manifest.partition_spec_id)
+        rows = _live(columns)
+        numbers = _ages(columns, rows).tolist()
+        for file, number in zip(columns.data_files(rows.to_pylist()), numbers, strict=True):
+            yield LiveDelete(file, number, spec.is_unpartitioned)
+
+
+def _alive(manifests: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:
+    return [each for each in manifests if each.content is content and each.has_live_files()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +110,18 @@ def live_data(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]
 ) -> Iterator[LiveData]:
     """The data files of manifests; see `live_deletes`."""
-    for manifest in manifests:
-        if manifest.content is ManifestContent.DATA and manifest.has_live_files():
-            spec = metadata.spec_by_id(manifest.partition_spec_id)
-            columns = read_manifest_columns(io, manifest, (), spec=spec)
-            rows = _live(columns)
-            yield LiveData(
-                list(partition_keys(columns, rows)),
-                columns.column("file_path").take(rows),
-                _ages(columns, rows),
-            )
+
+    def read(manifest: ManifestFile) -> ManifestColumns:
+        spec = metadata.spec_by_id(manifest.partition_spec_id)
+        return read_manifest_columns(io, manifest, (), spec=spec)
+
+    for columns in read_each(io, _alive(manifests, ManifestContent.DATA), read):
+        rows = _live(columns)
+        yield LiveData(
+            list(partition_keys(columns, rows)),
+            columns.column("file_path").take(rows),
+            _ages(columns, rows),
+        )
 
 
 class DataFileAges:
@@ -122,6 +133,7 @@ class DataFileAges:
         manifests: Of a snapshot.
         partitions: Which partitions.
         targets: Which names.
+        wide: Whether names of other files of these partitions are asked for, too.
     """
 
     def __init__(
@@ -131,7 +143,10 @@ class DataFileAges:
         manifests: Iterable[ManifestFile],
         partitions: Collection[PartitionKey],
         targets: pa.Array,
+        *,
+        wide: bool,
     ) -> None:
+        numbers: list[Ages] = []
         parts: dict[PartitionKey, list[tuple[pa.Array, Ages]]] = {}
         self._elsewhere: dict[str, PartitionKey] = {}
         for data in live_data(io, metadata, manifests):
@@ -139,6 +154,8 @@ class DataFileAges:
             for path, key in zip(named.paths.to_pylist(), named.keys, strict=True):
                 # a file of several partitions is elsewhere for each of them
                 self._elsewhere[path] = key if self._elsewhere.get(path, key) == key else ()
+            if wide:
+                numbers.append(_numbers(data.paths))
             rows: dict[PartitionKey, list[int]] = {}
             for row, key in enumerate(data.keys):
                 if key in partitions:
@@ -147,6 +164,8 @@ class DataFileAges:
                 part = data.paths.take(integers(chosen)), data.ages[chosen]
                 parts.setdefault(key, []).append(part)
         self._of = {key: _joined(found) for key, found in parts.items()}
+        every, counts = np.unique(np.concatenate(numbers or [_NONE]), return_counts=True)
+        self._repeated = every[counts > 1]
 
     def is_elsewhere(self, path: str, key: PartitionKey) -> bool:
         """Whether a file of one of the names is in another partition than this."""
@@ -162,7 +181,12 @@ class DataFileAges:
         if known is None:
             return np.full(len(paths), -1, np.int64)
         names, ages = known
-        _refuse_repeated(names.filter(pc.is_in(names, value_set=paths)))
+        here = names.filter(pc.is_in(names, value_set=paths))
+        _refuse_repeated(here)
+        if len(self._repeated):
+            twice = np.isin(_numbers(here), self._repeated)
+            if twice.any():
+                _refuse(here[int(twice.argmax())].as_py())
         places = pc.index_in(paths, value_set=names).fill_null(-1)
         first = places.to_numpy(zero_copy_only=False).astype(np.int64)
         return np.where(first < 0, -1, ages[np.maximum(first, 0)])
@@ -216,13 +240,21 @@ def changed_ages(
 def _refuse_repeated(paths: pa.Array) -> None:
     if len(paths) == len(paths.unique()):
         return
-    path = next(row["values"] for row in paths.value_counts().to_pylist() if row["counts"] > 1)
+    _refuse(next(row["values"] for row in paths.value_counts().to_pylist() if row["counts"] > 1))
+
+
+def _refuse(path: str) -> NoReturn:
     raise ValidationError(
         f"The table has data file {path} more than once: delete files that name it "
         "may apply to some of its rows only, and cannot be rewritten",
         hint="remove the file, and add it once",
         path=path,
     )
+
+
+def _numbers(paths: pa.Array) -> Ages:
+    """Eight bytes for each name; two names of one number only make more refused."""
+    return np.fromiter(map(hash, paths.to_pylist()), np.int64, len(paths))
 
 
 def _joined(parts: Iterable[tuple[pa.Array, Ages]]) -> tuple[pa.Array, Ages]:

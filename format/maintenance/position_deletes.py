@@ -85,9 +85,14 @@ class PositionDeletePlan:
                 and (options.rewrite_all or is_outside(delete, options))
             ):
                 found.setdefault(index_key(delete.file), []).append(delete)
-        targets = {only_target(one.file) for members in found.values() for one in members} - {None}
+        targets = {only_target(one.file) for members in found.values() for one in members}
         self.ages = DataFileAges(
-            io, metadata, manifests if found else (), found, pa.array(targets, pa.string())
+            io,
+            metadata,
+            manifests if found else (),
+            found,
+            pa.array(targets - {None}, pa.string()),
+            wide=None in targets,
         )
         # what names only one file applies to it in any partition: among others it would not
         partitions = [

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icecomb.format.arrow.number_view import array_of, numbers_of
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.deletes.position_delete import Positions
@@ -61,10 +62,10 @@ def with_origins(rows: pa.RecordBatch, source: int, positions: pa.Array) -> pa.R
     Raises:
         ValidationError: There are too many files or rows to number.
     """
-    own = np.asarray(positions)
+    own = numbers_of(positions)
     first = row_key(source, 0)
     row_key(source, int(own.max(initial=0)))
-    column = pa.array(own | first, pa.int64())
+    column = array_of(own | first)
     schema = rows.schema.append(pa.field("", pa.int64()))
     return pa.RecordBatch.from_arrays([*rows.columns, column], schema=schema)
 
@@ -195,7 +196,7 @@ class _OriginFile(OpenDataFile):
         own = [batch.select(range(batch.num_columns - 1)) for batch in batches]
         super().write(own)
         for batch in batches:
-            self._note(np.asarray(batch.column(batch.num_columns - 1)))
+            self._note(numbers_of(batch.column(batch.num_columns - 1)))
 
     def close(self) -> DataFile:
         """See `OpenDataFile.close`."""

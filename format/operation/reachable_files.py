@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -35,10 +35,14 @@ class ReachableFiles:
     Args:
         io: Reads metadata.
         spelling: How locations are read.
+        told: Told each location that is needed.
     """
 
-    def __init__(self, io: FileIO, spelling: Spelling) -> None:
+    def __init__(
+        self, io: FileIO, spelling: Spelling, told: Callable[[pa.Array], None] | None = None
+    ) -> None:
         self._io = io
+        self._told = told
         self._spelling = spelling
         self._seen: set[str] = set()
         self._paths = _Numbers()
@@ -52,6 +56,8 @@ class ReachableFiles:
         texts = locations if isinstance(locations, pa.Array) else pa.array(locations, pa.string())
         if not len(texts):
             return
+        if self._told is not None:
+            self._told(texts)
         keys = self._spelling.keys(texts)
         self._paths.add(keys.path)
         self._schemes.add(keys.scheme)

@@ -10,6 +10,8 @@ from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.parser import parse
 from icecomb.format.manifests.manifest import DataFile, ManifestContent, ManifestFile
 from icecomb.format.operation.merging import MergingProducer
+from icecomb.format.operation.shared_file import refuse_shared
+from icecomb.format.operation.snapshot_producer import parent_manifests
 from icecomb.format.spec.snapshot import Operation
 
 if TYPE_CHECKING:
@@ -92,6 +94,8 @@ class RowDelta(MergingProducer):
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """See `SnapshotProducer.validate`."""
         super().validate(base, parent)
+        if self.adds_delete_files and self._referenced:
+            refuse_shared(self.io, base, parent_manifests(self.io, base, parent), self._referenced)
         both = sorted(self._referenced & self.removed_data_files.keys())
         if both:
             raise ValidationError(

@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.property import ShownProperties
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class FileIO:
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
-        self.properties: Mapping[str, str] = MappingProxyType(dict(properties or {}))
+        self.properties: Mapping[str, str] = MappingProxyType(ShownProperties(properties or {}))
         self._open: dict[str, FileSystem] = {}
         self._companions: dict[tuple[type[Any], int], Any] = {}
 
@@ -212,7 +213,13 @@ class FileIO:
         """
         return self._of(location).at_once
 
-    def each(self, location: str, work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    def each(
+        self,
+        location: str,
+        work: Callable[[S], T],
+        items: Iterable[S],
+        at_most: int | None = None,
+    ) -> Iterator[T]:
         """What `work` makes of each item, in their order.
 
         Where a request takes long, up to `at_once` items are worked on by threads, ahead of who
@@ -222,8 +229,10 @@ class FileIO:
             location: Any in the storage that is meant.
             work: Reads, or looks; it may fail.
             items: Taken as they are worked on.
+            at_most: How many are worked on at a time, for what takes much memory.
         """
-        return _each(self.at_once(location), work, items)
+        at_once = self.at_once(location)
+        return _each(at_once if at_most is None else min(at_once, at_most), work, items)
 
     def folder_lock(self, location: str) -> FolderLock | None:
         """A lock on a folder, not held yet; None where this kind of storage has none.
@@ -342,7 +351,10 @@ class FileIO:
                     f"file; {known}",
                     path=location,
                 )
-            system = self._open.setdefault(scheme, factory(self.properties))
+            # what has several schemes is one storage
+            held = [*self._open.items()]
+            same = next((one for name, one in held if _FILE_SYSTEMS.get(name) is factory), None)
+            system = self._open.setdefault(scheme, same or factory(self.properties))
         return system
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
 
-_DRAFT: Final = re.compile(r"\.(?:.+\.)?[0-9a-f]{32}\.tmp", re.DOTALL)
+DRAFT_PATTERN: Final = r"\.(?:.+\.)?[0-9a-f]{32}\.tmp"
+"""What `draft_name` makes; Java reads it likewise."""
+_DRAFT: Final = re.compile(DRAFT_PATTERN, re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,15 @@ S3_ROLE_EXTERNAL_ID: Final = replace(
     text("s3.role-external-id", "What the role's owner asks for.", "a text"),
     also=("client.assume-role.external-id",),
 )
+S3_ROLE_REGION: Final = text(
+    "client.assume-role.region", "The region of who gives roles; that of the buckets.", "a region"
+)
+S3_ROLE_SECONDS: Final = optional_number(
+    "client.assume-role.timeout-sec", "How long a role holds until it is renewed.", least=900
+)
+S3_ROLE_TAG: Final = Property(
+    "client.assume-role.tags.", "", "A tag of the role's session, by its name.", "a text", str
+)
 S3_ANONYMOUS: Final = flag("s3.anonymous", "Whether nobody asks: public buckets.", default=False)
 S3_PATH_STYLE: Final = text(
     "s3.path-style-access",

@@ -34,9 +34,13 @@ _PASSED_OVER: Final = frozenset(
 _CLASSES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "io-impl": (
         frozenset(
-            {"org.apache.iceberg.hadoop.HadoopFileIO", "org.apache.iceberg.io.ResolvingFileIO"}
+            {
+                "org.apache.iceberg.hadoop.HadoopFileIO",
+                "org.apache.iceberg.io.ResolvingFileIO",
+                "org.apache.iceberg.aws.s3.S3FileIO",
+            }
         ),
-        "leave it out: files are found by their location, local or hdfs://",
+        "leave it out: files are found by their location, local, on HDFS or in an object store",
     ),
     "metrics-reporter-impl": (
         frozenset({"org.apache.iceberg.metrics.LoggingMetricsReporter"}),

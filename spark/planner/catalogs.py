@@ -31,6 +31,7 @@ from icecomb.spark.planner.protocol import (
     OpenCatalog,
     OpenedCatalog,
 )
+from icecomb.spark.planner.task_settings import task_settings
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -81,7 +82,12 @@ class Catalogs:
         # what the configuration lacks is said now, before anything is asked
         self._open[handle]
         default = request.options.get(DEFAULT_NAMESPACE, "default")
-        return OpenedCatalog(handle, tuple(default.split(".")), f"icecomb {version('icecomb')}")
+        return OpenedCatalog(
+            handle,
+            tuple(default.split(".")),
+            f"icecomb {version('icecomb')}",
+            task_settings(configuration.properties, environment.hadoop),
+        )
 
     def when_let_go(self, tell: Callable[[str], None]) -> None:
         """See `OpenCatalogs`."""

@@ -26,9 +26,10 @@ from icecomb.spark.planner.protocol import (
     SessionWork,
     TableName,
 )
-from icecomb.spark.planner.session_work import PendingWorks, query
+from icecomb.spark.planner.session_work import ListingSession, PendingWorks, query
 
 if TYPE_CHECKING:
+    from icecomb.spark.planner.procedures.conversation import Asked
     from icecomb.spark.planner.procedures.signature import Parameter, Procedure
 
 _NAMESPACE: Final = ("system",)
@@ -82,13 +83,15 @@ class Procedures:
             self._catalogs.metastore(request.catalog),
             self._catalogs.engine(request.catalog),
             case_sensitive=request.case_sensitive,
+            listing=ListingSession(self._works, conversation),
         )
         running = conversation.run(partial(found.run, call, **values))
         rows = yield from _asked(running)
         names = [column.name for column in found.columns]
         for start in range(0, len(rows), _PAGE_ROWS):
             shown = rows[start : start + _PAGE_ROWS]
-            yield ProcedurePage(tuple([getattr(row, n) for n in names] for row in shown), (), ())
+            found_rows = tuple([getattr(row, n) for n in names] for row in shown)
+            yield ProcedurePage(found_rows, (), (), ())
         return ProcedureResult(tuple(call.statements))
 
     def end_work(self, request: EndWork) -> Done:
@@ -99,7 +102,7 @@ class Procedures:
 
 
 def _asked(
-    running: Generator[SessionWork | SessionQuery, None, Sequence[Any]],
+    running: Generator[Asked, None, Sequence[Any]],
 ) -> Generator[ProcedurePage, None, Sequence[Any]]:
     """Pages of what a procedure asks for; returns what it gives."""
     while True:
@@ -109,9 +112,11 @@ def _asked(
             rows: Sequence[Any] = end.value
             return rows
         if isinstance(work, SessionWork):
-            yield ProcedurePage((), (work,), ())
+            yield ProcedurePage((), (work,), (), ())
+        elif isinstance(work, SessionQuery):
+            yield ProcedurePage((), (), (work,), ())
         else:
-            yield ProcedurePage((), (), (work,))
+            yield ProcedurePage((), (), (), (work,))
 
 
 def find(namespace: tuple[str, ...], name: str) -> Procedure:

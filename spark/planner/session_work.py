@@ -7,17 +7,19 @@ import os
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.catalog.maintenance.session_listing import ListedEntry
 from icecomb.format.cancellation import wait_for
 from icecomb.format.errors import CommitFailedError, FileIOError
-from icecomb.spark.planner.protocol import SessionQuery
+from icecomb.spark.planner.protocol import ListedFolder, SessionListing, SessionQuery
 
 if TYPE_CHECKING:
-    from icecomb.spark.planner.procedures.conversation import Conversation
+    from icecomb.catalog.maintenance.session_listing import ListingJob
+    from icecomb.spark.planner.procedures.conversation import Asked, Conversation
 
 _LOOK_S: Final = 60.0
 
@@ -94,14 +96,61 @@ def query(works: PendingWorks, conversation: Conversation, statement: str) -> It
     Raises:
         FileIOError: The session could not answer it.
     """
+
+    def asked(number: str, file: str) -> SessionQuery:
+        return SessionQuery(number, statement, file)
+
+    yield from _lines(works, conversation, asked, f"answer {statement}")
+
+
+class ListingSession:
+    """Lists folders by the session that called a procedure; see `FolderEngine`.
+
+    Args:
+        works: Where the session finds what it is asked for.
+        conversation: With the session.
+    """
+
+    def __init__(self, works: PendingWorks, conversation: Conversation) -> None:
+        self._works = works
+        self._conversation = conversation
+
+    def entries(self, job: ListingJob) -> Iterator[ListedEntry]:
+        """See `FolderEngine.entries`."""
+        folders = tuple(ListedFolder(location, path) for location, path in job.folders)
+
+        def asked(number: str, file: str) -> SessionListing:
+            return SessionListing(
+                number,
+                folders,
+                job.deep,
+                job.hidden.folders,
+                job.hidden.files,
+                job.always,
+                str(job.known),
+                file,
+            )
+
+        what = f"list {len(folders)} folders, as {folders[0].location}"
+        for row in _lines(self._works, self._conversation, asked, what):
+            yield ListedEntry(row["folder"], row["name"], row["mtime_ms"], row["is_folder"])
+
+
+def _lines(
+    works: PendingWorks,
+    conversation: Conversation,
+    asked: Callable[[str, str], Asked],
+    what: str,
+) -> Iterator[Any]:
+    """The JSON objects that the session writes into a file, a line each."""
     number, name = tempfile.mkstemp(".json", "icecomb-rows-")
     os.close(number)
     path = Path(name)
     try:
         work = PendingWork()
         with works.known(work):
-            conversation.ask(SessionQuery(work.id, statement, name))
-            work.wait(f"answer {statement}")
+            conversation.ask(asked(work.id, name))
+            work.wait(what)
         with path.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
     finally:

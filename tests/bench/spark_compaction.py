@@ -16,8 +16,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+from tests.bench.compaction import add_files
 from tests.bench.measure import Figures, expect, in_turn, parser, print_runs
-from tests.bench.peer_icecomb import append, catalog, create
+from tests.bench.peer_icecomb import catalog, create
 from tests.bench.rows import arrow_rows
 from tests.bench.spark_read import Contestant, Sparks
 
@@ -32,8 +33,7 @@ def make(work: Path, case: str, files: int) -> int:
     table = create(catalog(str(work)), case, arrow_rows(1).schema)
     count = _ROWS[case]
     rows = arrow_rows(count * min(files, 50))
-    for number in range(files):
-        append(table, rows.slice(number % 50 * count, count))
+    add_files(table, [rows.slice(at, count) for at in range(0, len(rows), count)], files)
     snapshot = table.refresh().current_snapshot()
     return int(snapshot.snapshot_id)
 
@@ -68,13 +68,14 @@ def measure(sparks: Sparks, given: argparse.Namespace, case: str) -> None:
         sparks.sql(spark, f"CALL lake.system.rollback_to_snapshot('db.{case}', {snapshot})")
         return figures
 
-    runs = in_turn(_PEERS, run, given.repeat, warm=given.warm)
+    runs = in_turn(given.peers.split(","), run, given.repeat, warm=given.warm)
     print_runs("spark_compaction", runs, _AGAINST, case=case, files=files, rows=_ROWS[case] * files)
 
 
 def main() -> None:
     """Print a line a case."""
     arguments = parser(__doc__)
+    arguments.set_defaults(peers=",".join(_PEERS))
     arguments.add_argument("--work", type=Path, required=True, help="for the tables; emptied")
     arguments.add_argument("--small-files", type=int, default=10_000, help="of the case `small`")
     arguments.add_argument("--files", type=int, default=60, help="of the others")

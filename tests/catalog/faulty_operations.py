@@ -107,7 +107,22 @@ class World:
     def metadata(self, name: str) -> dict[str, Any] | None:
         """The JSON that the metastore points at."""
         location = self.location(name)
-        return None if location is None else parse(location)
+        return None if location is None else self.parse(location)
+
+    def parse(self, location: str) -> dict[str, Any]:
+        """The JSON of a metadata file."""
+        data = self.read(location)
+        plain = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        parsed: dict[str, Any] = json.loads(plain)
+        return parsed
+
+    def read(self, location: str) -> bytes:
+        """A file, past our own code."""
+        return path(location).read_bytes()
+
+    def missing(self, locations: set[str]) -> set[str]:
+        """Which files of a table's folder are not there, looked at past our own code."""
+        return {one for one in locations if not path(one).is_file()}
 
     def check_files(self, name: str) -> None:
         """Everything that a table or view refers to is there, and it loads."""
@@ -119,7 +134,7 @@ class World:
             return
         table = self.direct.load_table(name)
         assert table.metadata_location == self.location(name)
-        assert [one for one in needed_files(table) if not path(one).is_file()] == []
+        assert self.missing(needed_files(table)) == set()
 
     def check_no_lock(self, name: str) -> None:
         """No lock is held once the releases in the background are done."""
@@ -127,12 +142,6 @@ class World:
             if thread.name == f"release of {name}":
                 thread.join()
         assert self.direct.client.locks(*name.split(".")) == []
-
-
-def parse(location: str) -> dict[str, Any]:
-    data = path(location).read_bytes()
-    parsed: dict[str, Any] = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
-    return parsed
 
 
 @dataclass
@@ -391,7 +400,7 @@ class Register(Create):
         self.world.catalog.register_table(self.name, self.file)
 
     def happened(self) -> bool:
-        assert path(self.file).is_file()
+        assert not self.world.missing({self.file})
         if not super().happened():
             return False
         assert self.world.location(self.name) == self.file
@@ -469,7 +478,7 @@ class ReplaceView(CreateView):
     def happened(self) -> bool:
         entry = self.world.entry(self.name)
         assert entry is not None
-        metadata = parse(entry.parameters["metadata_location"])
+        metadata = self.world.parse(entry.parameters["metadata_location"])
         done = metadata["schemas"][-1]["fields"][0]["name"] == self.mark
         assert (self.mark in entry.viewOriginalText) == done
         return done
@@ -482,7 +491,7 @@ class SetViewProperty(ReplaceView):
     def happened(self) -> bool:
         entry = self.world.entry(self.name)
         assert entry is not None
-        done = self.mark in parse(entry.parameters["metadata_location"])["properties"]
+        done = self.mark in self.world.parse(entry.parameters["metadata_location"])["properties"]
         assert (self.mark in entry.parameters) == done
         return done
 

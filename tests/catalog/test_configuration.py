@@ -84,6 +84,9 @@ def test_only_what_is_called_or_said_to_be_local_is_a_metastore_of_ones_own():
         ("hive.metastore.uri", "Did you mean hive.metastore.uris?"),
         ("tables-default.write.x", "Did you mean table-default.write.x?"),
         ("table-defaults.write.x", "Did you mean table-default.write.x?"),
+        ("s3.acces-key-id", "Did you mean s3.access-key-id?"),
+        ("s3.path-style-acess", "Did you mean s3.path-style-access?"),
+        ("adls.acount-key", "Did you mean adls.account-key?"),
         ("zzz", "those without a dot are clients, hadoop-conf-dir"),
     ],
 )
@@ -110,6 +113,8 @@ def test_a_name_that_looks_like_ours_and_is_not_is_refused_with_what_is_meant(ke
             "dfs.nameservices",
             "gcs.project",
         ),
+        *("s3.multipart.size", "s3.delete.batch-size", "s3.retry.num-retries", "s3.crt.enabled"),
+        *("s3.write.tags.x", "client.assume-role.tags.x", "adls.sas-token.acct", "s3.signer.uri"),
         *("hadoop.rpc.protection", "table-default.write.x", "view-default.y", "table-override.z"),
         *("hive.metastore.client.kerberos.principal", "hive.metastore.keystore.path", "mine.key"),
         *("iceberg.hive.client-pool-size", "header.x", "rest.sigv4-enabled", "io-impl", "token"),

@@ -152,6 +152,33 @@ def test_a_warehouse_that_cannot_be_written_is_named(tmp_path):
         load_catalog("local", warehouse="hdfs://nn/lake")
 
 
+def test_a_warehouse_in_an_object_store_has_its_metastore_here(tmp_path, s3, monkeypatch):
+    """Nobody asks the store for folders; a bucket is one warehouse, whichever scheme names it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    warehouse = f"s3a://{s3.bucket()}/lake"
+    try:
+        with load_catalog("local", warehouse=warehouse, **s3.settings) as lake:
+            lake.create_namespace("db")
+            table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+            table.append(pa.table({"id": [1]}))
+            assert table.location() == f"{warehouse}/db.db/t"
+            lake.create_table("default.t", pa.schema([("id", pa.int64())]))
+        running = metastore.status(warehouse)
+        assert running == metastore.start(warehouse.replace("s3a:", "s3n:") + "/")
+        assert running.to_json()["warehouse"] == warehouse.replace("s3a:", "s3:")
+        assert running.log.is_relative_to(tmp_path)
+        # of another name, and where only the default location says where it is
+        other = warehouse.replace("s3a:", "s3:")
+        with load_catalog("other", type="local", warehouse=other, **s3.settings) as again:
+            assert again.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1]
+            again.purge_table("db.t")
+            again.purge_table("default.t")
+            again.drop_namespace("db")
+        assert list(again.io.list(warehouse)) == []
+    finally:
+        assert metastore.stop(warehouse)
+
+
 def test_a_full_disk_is_named():
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full")

@@ -155,6 +155,22 @@ def test_a_file_that_two_partitions_share_does_not_go_with_one_of_them(
     assert 2.0 in table.refresh().scan().to_arrow()["x"].to_pylist()
 
 
+@pytest.mark.parametrize("row_filter", ["id = 1", "id = 1 or id = 3"])
+def test_merge_on_read_does_not_delete_in_a_file_that_two_partitions_share(lake, row_filter):
+    """What names a data file is about all entries of it; only of one were rows looked up."""
+    table = new_table(
+        lake, frame((1, "a", 1.0), (2, "b", 1.0)), partition=[("x", "identity")], **MERGE
+    )
+    (task,) = table.scan().plan_files()
+    shared = replace(task.file, partition=(2.0,), lower_bounds={}, upper_bounds={})
+    table.commit(OverwriteFiles(table.io).append_data_file(shared))
+    table.refresh().append(frame((3, "c", 3.0), (4, "d", 3.0)))
+    before = sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
+    with pytest.raises(ValidationError, match="more than once"):
+        table.delete(f"({row_filter}) and x <> 2.0")
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == before
+
+
 def test_a_file_that_was_moved_to_another_partition_does_not_go_with_the_old_one(lake):
     """Its manifest tells where it was, beside a file that is there still."""
     both = frame((1, "a", 1.0), (9, "z", 9.0))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from pathlib import Path
 
 import pytest
 from file_system_suite import FileSystemSuite
@@ -103,6 +105,23 @@ class TestAzure(TestS3):
         io.create(f"{place}/full/x", b"")
         io.delete([f"{place}/empty", f"{place}/full"])
         assert self.names(io, place) == ["full/x"]
+
+
+class TestStoreOfOnesOwn(TestS3):
+    """The store that docs/object-stores.md builds in thirty lines."""
+
+    @pytest.fixture
+    def io(self):
+        page = (Path(__file__).parents[2] / "docs" / "object-stores.md").read_text()
+        (block,) = re.findall(
+            r"^```python\n(from threading.*?)^```", page, re.DOTALL | re.MULTILINE
+        )
+        exec(compile(block, "object-stores.md", "exec"), {})  # noqa: S102
+        return FileIO()
+
+    @pytest.fixture
+    def place(self):
+        return f"dictionary://{uuid.uuid4().hex}/in a/place"
 
 
 class TestWebHdfs(FileSystemSuite):

@@ -216,7 +216,7 @@ class HiveMetastore2(HiveMetastore):
         metastore.start(seed)
         metastore.stop(seed)
         shutil.move(seed / ".metastore" / "derby", self.folder / "derby")
-        write_configuration(self.folder, self.warehouse, self.folder / "derby")
+        write_configuration(self.folder, self.warehouse.as_uri(), self.folder / "derby")
         write_site(conf / "hivemetastore-site.xml", self._settings)
 
     def _class_path(self, conf: Path) -> str:

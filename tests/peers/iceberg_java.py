@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.environments import ICEBERG_JAVA_VENV
+from tests.peers.s3a import file_io_jars
 from tests.peers.spark_process import SparkProcess
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class IcebergJava(SparkProcess):
         extensions = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
         conf = {
             "spark.jars.packages": RUNTIME,
+            # for its S3FileIO
+            "spark.jars": ",".join(map(str, file_io_jars())),
             "spark.jars.ivy": str(ICEBERG_JAVA_VENV / "ivy"),
             "spark.sql.extensions": extensions,
             catalog: "org.apache.iceberg.spark.SparkCatalog",

@@ -29,11 +29,10 @@ _MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"
 _MODULE_AND_ALL = """<ivy-module version="2.0">
   <info organisation="icecomb" module="{name}-and-all-for-tests"/>
   <configurations><conf name="default"/></configurations>
-  <dependencies>
-    <dependency org="{organisation}" name="{name}" rev="{revision}" conf="default->default"/>
-  </dependencies>
+  <dependencies>{dependencies}</dependencies>
 </ivy-module>
 """
+_AND_ALL = '<dependency org="{}" name="{}" rev="{}" conf="default->default"/>'
 
 
 def pyspark_jars() -> Path:
@@ -43,17 +42,19 @@ def pyspark_jars() -> Path:
     return Path(pyspark.__file__).parent / "jars"
 
 
-def fetch_all(coordinate: str) -> Path:
-    """A folder of the jar of `organisation:name:revision` and of all that it needs to run."""
-    organisation, name, revision = coordinate.split(":")
+def fetch_all(coordinate: str, *others: str) -> Path:
+    """A folder of the jars of `organisation:name:revision` and of all that they need to run.
+
+    The first one names the folder.
+    """
+    _, name, revision = coordinate.split(":")
     kept = KEPT / "files" / f"{name}-{revision}-and-all"
     kept.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{kept}.lock"):
         if not (kept / ".complete").exists():
             module = kept.with_suffix(".ivy.xml")
-            module.write_text(
-                _MODULE_AND_ALL.format(organisation=organisation, name=name, revision=revision)
-            )
+            wanted = [_AND_ALL.format(*each.split(":")) for each in (coordinate, *others)]
+            module.write_text(_MODULE_AND_ALL.format(name=name, dependencies="".join(wanted)))
             _retrieve(module, f"{kept}/[artifact]-[revision](-[classifier]).[ext]")
             (kept / ".complete").touch()
     return kept

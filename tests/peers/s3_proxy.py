@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-FAULTS = ("refuse", "lose", "late", "busy", "error", "done_error", "torn", "short", "replace")
+FAULTS = ("refuse", "lose", "late", "busy", "error", "done_error", "torn", "short")
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "expect"}
 _ANSWERS = {
     "busy": (503, "SlowDown", "Please reduce your request rate."),
@@ -56,8 +56,8 @@ class S3Proxy:
     `FAULTS`: `refuse` (cut before it is sent on), `lose` (done, the answer lost), `late` (cut, and
     done when `.release()` is called), `busy` (503 SlowDown, not done), `error` (500, not done),
     `done_error` (500, although done), `torn` (half of what is sent arrives), `short` (half of the
-    answer arrives), `replace` (its `If-None-Match` is passed over, as old stores do); or a status and a code, as `403 AccessDenied` (not done). `.requests` are all
-    so far.
+    answer arrives); or `replace` (its `If-None-Match` is passed over, as old stores do); or a
+    status and a code, as `403 AccessDenied` (not done). `.requests` are all so far.
 
     Of requests that must replace nothing only one at a time is sent on for a key: moto looks first
     and then writes.

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.environments import pyspark_of, spark_venv
+from tests.peers.s3a import s3a_jars
 from tests.peers.scala_home import SCALA_2_13, of_scala_2_13
 from tests.peers.spark_process import SparkProcess
 
@@ -37,6 +38,8 @@ def other_spark(metastore, tmp_path_factory):
             place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
             jar = bridge_jar(home)
             conf = spark_conf("lake", **place, session_catalog=True, python=sys.executable, jar=jar)
+            if minor == "3.5":
+                conf["spark.jars"] = ",".join(map(str, [jar, *s3a_jars(home.path / "jars")]))
             log = tmp_path_factory.mktemp(f"spark-{minor}") / "log"
             running[minor] = SparkProcess(venv, conf, metastore, log, home.path)
         return running[minor]

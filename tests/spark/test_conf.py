@@ -150,6 +150,7 @@ def test_the_session_catalog_comes_with_sparks_hive_support_on_the_same_metastor
         {"cache-enabled": "false", "cache.expiration-interval-ms": "0"},
         {"use-nullable-query-schema": "false", "rest-catalog-purge": "true"},
         {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO", "client-pool-cache-keys": "ugi"},
+        {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"},
         {"metrics-reporter-impl": "org.apache.iceberg.metrics.LoggingMetricsReporter"},
         {"parquet-enabled": "false", "hadoop.fs.x.y": "1"},
     ],
@@ -164,7 +165,7 @@ def test_options_of_iceberg_without_an_effect_on_answers_are_passed_over(options
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}, "io-impl=.*S3FileIO names a class"),
+        ({"io-impl": "com.example.OurFileIO"}, "io-impl=.*OurFileIO names a class"),
         ({"metrics-reporter-impl": "com.example.R"}, "metrics-reporter-impl=.* names a class"),
         ({"catalog-impl": "org.apache.iceberg.rest.RESTCatalog"}, "catalog-impl=.* names a class"),
         ({"encryption.kms-impl": "com.example.Kms"}, "encryption.kms-impl=.* names a class"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +15,8 @@ from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batc
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import IcebergType
 from icecomb.format.storage.file_io import FileIO
+
+_SMALL_BYTES: Final = 1 << 20
 
 
 class ParquetReader(DataFileReader):
@@ -111,8 +114,11 @@ class ParquetReader(DataFileReader):
                 rows = sum(metadata.row_group(g).num_rows for g in run)
                 yield from empty_batches(position, rows, batch_size)
                 continue
+            # To hand a small piece to other threads takes longer than to decode it.
+            size = sum(metadata.row_group(g).total_byte_size for g in run)
+            threads = use_threads and size > _SMALL_BYTES
             with reading(self.location):
-                batches = self._file.iter_batches(batch_size, run, names, use_threads=use_threads)
+                batches = self._file.iter_batches(batch_size, run, names, use_threads=threads)
             while True:
                 with reading(self.location):
                     batch = next(batches, None)

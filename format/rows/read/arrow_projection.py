@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from icecomb.format.arrow.number_view import array_of
 from icecomb.format.errors import CorruptFileError, SchemaError
 from icecomb.format.rows.arrow_values import Cast, reading_cast
 from icecomb.format.rows.metadata_columns import ROW_POSITION
@@ -170,7 +171,7 @@ class Projection:
 
     def _column(self, field: NestedField, by_id: Mapping[int, FileField]) -> _Build:
         if field.field_id == ROW_POSITION.field_id:
-            return lambda _, rows, position: pa.array(
+            return lambda _, rows, position: array_of(
                 np.arange(position, position + rows, dtype=np.int64)
             )
         found = by_id.get(field.field_id) if self._reads(field, by_id) else None

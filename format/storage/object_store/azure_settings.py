@@ -45,6 +45,7 @@ _TENANT: Final = re.compile(r"(https?://[^/]+)/([^/]+)/oauth2(?:/v2\.0)?/token/?
 _NEEDED: Final = ("tenant_id", "client_id", "client_secret")
 _REFUSED: Final = {
     "adls.token-credential-provider": "it names a class of Java's",
+    "adls.credential": "it is an object of Python's: set adls.sas-token or adls.account-key",
     "fs.azure.sas.token.provider.type": "it names a class of Java's",
     "fs.azure.encryption.context.provider.type": "it names a class of Java's",
 }

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Final
+from contextlib import suppress
+from typing import Final, TypeVar
 
 from icecomb.format.cancellation import pause
 from icecomb.format.errors import (
@@ -26,6 +27,8 @@ from icecomb.format.storage.object_store.client import (
     ObjectClient,
     StoreBusyError,
 )
+
+T = TypeVar("T")
 
 _FIRST_S: Final = 0.1
 _LONGEST_S: Final = 8.0
@@ -71,6 +74,20 @@ def put_once(
 def complete_once(made: Completion, location: str, attempts: int) -> None:
     """Make an object of what is in the store by now; see `put_once`."""
     _repeated(made.complete, made.is_done, location, attempts, late=True)
+
+
+def answered(ask: Callable[[], T], attempts: int) -> T:
+    """What a question answers that does no harm when it is asked again.
+
+    Args:
+        ask: Asks once.
+        attempts: How often, if the store is busy or its answer is lost.
+    """
+    for attempt in range(1, attempts):
+        with suppress(StoreBusyError, AnswerLostError):
+            return ask()
+        wait_before(attempt)
+    return ask()
 
 
 def wait_before(attempt: int) -> None:

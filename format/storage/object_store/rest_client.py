@@ -20,7 +20,7 @@ from icecomb.format.storage.object_store.client import (
     StoreBusyError,
     StoreFacts,
 )
-from icecomb.format.storage.object_store.creation import wait_before
+from icecomb.format.storage.object_store.creation import answered
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session
@@ -153,15 +153,7 @@ class RestClient(ObjectClient):
 
     def ask(self, method: str, url: str, location: str, verb: str, **others: Any) -> Response:
         """Send a request that does no harm when it is repeated; see `ask_once`."""
-        problem: FileIOError | None = None
-        for attempt in range(self.attempts):
-            if problem is not None:
-                wait_before(attempt)
-            try:
-                return self.ask_once(method, url, location, verb, **others)
-            except (StoreBusyError, AnswerLostError) as error:
-                problem = error
-        raise problem or FileIOError(f"Cannot {verb} {location}: no attempt is allowed")
+        return answered(lambda: self.ask_once(method, url, location, verb, **others), self.attempts)
 
     @abstractmethod
     def look(self, location: str) -> Response:

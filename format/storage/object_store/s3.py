@@ -1,7 +1,7 @@
 """S3 and what speaks its protocol, by boto3: one bucket.
 
-Conditional writes are `If-None-Match: *`, of whole objects and of completed uploads. What creates
-something is sent without boto3's own repetitions, see `creation`.
+Conditional writes are `If-None-Match: *`, of whole objects and of completed uploads. boto3 repeats
+nothing: that is up to `creation`.
 Source: Amazon S3 API reference, PutObject, CompleteMultipartUpload, ListObjectsV2, DeleteObjects.
 """
 
@@ -9,25 +9,31 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from icecomb.format.cancellation import pause
 from icecomb.format.errors import FileMissingError, IcecombError, ValidationError
 from icecomb.format.optional_library import optional_library
 from icecomb.format.storage.object_store.client import (
-    AnswerLostError,
     ObjectClient,
     ObjectPage,
     ObjectStatus,
     PartUpload,
     StoreFacts,
 )
+from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.s3_facts import s3_facts
-from icecomb.format.storage.object_store.s3_failure import elsewhere, failed, no_bucket, refused
+from icecomb.format.storage.object_store.s3_failure import (
+    elsewhere,
+    failed,
+    is_passing,
+    no_bucket,
+    refused,
+)
+from icecomb.format.storage.object_store.s3_session import boto_session
 from icecomb.format.storage.object_store.s3_settings import S3Settings
 
 if TYPE_CHECKING:
@@ -38,7 +44,6 @@ T = TypeVar("T")
 SCHEMES: Final = ("s3", "s3a", "s3n")
 _COPIED: Final = 5 << 30
 """Bytes that one request copies."""
-_BODY_TRIES: Final = 4
 
 
 class S3FileSystem(ObjectFileSystem):
@@ -86,13 +91,16 @@ class S3Client(ObjectClient):
         self._written: Mapping[str, Any] = settings.written
         with _failures("open", f"s3://{bucket}"):
             self._session = boto_session(settings)
-            self._boto = _boto_client(self._session, settings, at_once, attempts)
-            self._once = _boto_client(self._session, settings, at_once, 1)
+            self._boto = _boto_client(self._session, settings, at_once)
+        self._attempts = attempts
 
     def close(self) -> None:
         """See `ObjectClient.close`."""
         self._boto.close()
-        self._once.close()
+
+    def _ask(self, verb: str, location: str, ask: Callable[[], T]) -> T:
+        """What the store answers, asked again where that does no harm."""
+        return _asked(verb, location, ask, self._attempts)
 
     def facts(self, location: str) -> StoreFacts:
         """See `ObjectClient.facts`: the bucket is asked where it is."""
@@ -105,8 +113,9 @@ class S3Client(ObjectClient):
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """See `ObjectClient.status`."""
-        with _failures("look at", location):
-            found = self._boto.head_object(Bucket=self.bucket, Key=key)
+        found = self._ask(
+            "look at", location, lambda: self._boto.head_object(Bucket=self.bucket, Key=key)
+        )
         return ObjectStatus(
             key,
             found["ContentLength"],
@@ -126,23 +135,22 @@ class S3Client(ObjectClient):
             wanted["Range"] = f"bytes={start}-{end}"
 
         def fetch() -> bytes:
-            with _failures("read", location):
-                try:
-                    found = self._boto.get_object(**wanted)
-                except ClientError as error:
-                    if error.response["ResponseMetadata"]["HTTPStatusCode"] == 416:
-                        return b""
-                    raise
-                with found["Body"] as body:
-                    return body.read()
+            try:
+                found = self._boto.get_object(**wanted)
+            except ClientError as error:
+                if error.response["ResponseMetadata"]["HTTPStatusCode"] == 416:
+                    return b""
+                raise
+            with found["Body"] as body:
+                return body.read()
 
-        return _again(fetch)
+        return self._ask("read", location, fetch)
 
     def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
         """See `ObjectClient.put`."""
         condition: dict[str, Any] = {} if replace else {"IfNoneMatch": "*"}
         with _failures("create", location):
-            self._once.put_object(
+            self._boto.put_object(
                 Bucket=self.bucket,
                 Key=key,
                 Body=bytes(data),
@@ -157,20 +165,18 @@ class S3Client(ObjectClient):
 
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
         """See `ObjectClient.copy`: an upload whose parts are copied, to complete on a condition."""
-        from icecomb.format.storage.object_store.creation import complete_once
-
         upload = self._upload(key, location)
         try:
             for number, start in enumerate(range(0, max(source.size, 1), _COPIED), 1):
                 upload.copy(number, source, start, min(_COPIED, source.size - start))
-            complete_once(upload, location, _BODY_TRIES)
+            complete_once(upload, location, self._attempts)
         except BaseException:
             upload.abort()
             raise
 
     def _upload(self, key: str, location: str) -> _S3Upload:
         of = {"Bucket": self.bucket, "Key": key}
-        return _S3Upload(self._boto, self._once, of, location=location, written=self._written)
+        return _S3Upload(self._boto, of, location, written=self._written, attempts=self._attempts)
 
     def pages(self, prefix: str, location: str, *, below: bool) -> Iterator[ObjectPage]:
         """See `ObjectClient.pages`."""
@@ -178,8 +184,7 @@ class S3Client(ObjectClient):
         if not below:
             asked["Delimiter"] = "/"
         while True:
-            with _failures("list", location):
-                found = self._boto.list_objects_v2(**asked)
+            found = self._ask("list", location, lambda: self._boto.list_objects_v2(**asked))
             yield ObjectPage(
                 [
                     ObjectStatus(
@@ -198,66 +203,93 @@ class S3Client(ObjectClient):
 
     def has_any(self, prefix: str, location: str) -> bool:
         """See `ObjectClient.has_any`: one key is asked for."""
-        with _failures("list", location):
-            found = self._boto.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=1)
+        found = self._ask(
+            "list",
+            location,
+            lambda: self._boto.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=1),
+        )
         return bool(found.get("Contents"))
 
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
         """See `ObjectClient.delete`."""
         if len(keys) == 1:
-            with _failures("delete", location):
-                self._boto.delete_object(Bucket=self.bucket, Key=keys[0])
-            return {}
-        with _failures("delete", location):
-            found = self._boto.delete_objects(
-                Bucket=self.bucket,
-                Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True},
+            self._ask(
+                "delete",
+                location,
+                lambda: self._boto.delete_object(Bucket=self.bucket, Key=keys[0]),
             )
-        return {
-            each["Key"]: f"{each.get('Code', '')}: {each.get('Message', '')}"
-            for each in found.get("Errors", [])
-            if each.get("Code") != "NoSuchKey"
-        }
+            return {}
+        refused: dict[str, str] = {}
+        waiting: Sequence[str] = keys
+        for attempt in range(1, self._attempts + 1):
+            found = self._ask("delete", location, partial(self._delete_many, waiting))
+            errors = {
+                each["Key"]: each
+                for each in found.get("Errors", [])
+                if each.get("Code") != "NoSuchKey"
+            }
+            for key, each in errors.items():
+                refused[key] = f"{each.get('Code', '')}: {each.get('Message', '')}"
+            waiting = [key for key, each in errors.items() if is_passing(each.get("Code", ""))]
+            if not waiting or attempt == self._attempts:
+                break
+            # some were too many at a time
+            for key in waiting:
+                del refused[key]
+            wait_before(attempt)
+        return refused
+
+    def _delete_many(self, keys: Sequence[str]) -> Any:
+        return self._boto.delete_objects(
+            Bucket=self.bucket,
+            Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True},
+        )
 
 
 class _S3Upload(PartUpload):
     """A multipart upload.
 
     Args:
-        boto: Repeats by itself.
-        once: Does not.
+        boto: A client.
         of: The bucket and the key.
         location: For messages.
         written: What goes along with the object.
+        attempts: How often what does no harm is asked.
     """
 
     def __init__(
         self,
         boto: BotoClient,
-        once: BotoClient,
         of: Mapping[str, Any],
-        *,
         location: str,
+        *,
         written: Mapping[str, Any],
+        attempts: int,
     ) -> None:
         self._boto = boto
-        self._once = once
         self._of = dict(of)
         self._location = location
+        self._attempts = attempts
         self._etags: dict[int, str] = {}
-        with _failures("create", location):
-            begun = boto.create_multipart_upload(**self._of, **written)
+        self._begun = 0
+        begun = self._ask("create", partial(self._begin, written))
         self._id: dict[str, Any] = {"UploadId": begun["UploadId"]}
 
+    def _ask(self, verb: str, ask: Callable[[], T]) -> T:
+        return _asked(verb, self._location, ask, self._attempts)
+
+    def _begin(self, written: Mapping[str, Any]) -> Any:
+        self._begun += 1
+        return self._boto.create_multipart_upload(**self._of, **written)
+
     def send(self, number: int, data: bytes | bytearray) -> None:
-        with _failures("write", self._location):
-            found = self._boto.upload_part(
-                **self._of,
-                **self._id,
-                PartNumber=number,
-                Body=bytes(data),
-                ContentMD5=_md5(data),
-            )
+        digest, body = _md5(data), bytes(data)
+        found = self._ask(
+            "write",
+            lambda: self._boto.upload_part(
+                **self._of, **self._id, PartNumber=number, Body=body, ContentMD5=digest
+            ),
+        )
         self._etags[number] = found["ETag"]
 
     def copy(self, number: int, source: ObjectStatus, start: int, length: int) -> None:
@@ -265,9 +297,10 @@ class _S3Upload(PartUpload):
         if not length:
             self.send(number, b"")
             return
-        with _failures("copy to", self._location):
+
+        def copied() -> Any:
             try:
-                found = self._boto.upload_part_copy(
+                return self._boto.upload_part_copy(
                     **self._of,
                     **self._id,
                     PartNumber=number,
@@ -283,26 +316,30 @@ class _S3Upload(PartUpload):
                         path=source.key,
                     ) from error
                 raise
-        self._etags[number] = found["CopyPartResult"]["ETag"]
+
+        self._etags[number] = self._ask("copy to", copied)["CopyPartResult"]["ETag"]
 
     def complete(self) -> None:
         parts = [{"PartNumber": n, "ETag": etag} for n, etag in sorted(self._etags.items())]
         with _failures("create", self._location):
-            self._once.complete_multipart_upload(
+            self._boto.complete_multipart_upload(
                 **self._of,
                 **self._id,
                 IfNoneMatch="*",
                 MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
             )
+        self._forget_others()
 
     def is_done(self) -> bool:
-        with _failures("look at", self._location):
+        def look() -> str | None:
             try:
-                found = self._boto.head_object(**self._of)["ETag"].strip('"')
+                return self._boto.head_object(**self._of)["ETag"].strip('"')
             except self._boto.exceptions.ClientError as error:
                 if error.response["ResponseMetadata"]["HTTPStatusCode"] == 404:
-                    return False
+                    return None
                 raise
+
+        found = self._ask("look at", look)
         with suppress(ValueError):
             digests = [bytes.fromhex(tag.strip('"')) for _, tag in sorted(self._etags.items())]
             joined = hashlib.md5(b"".join(digests), usedforsecurity=False).hexdigest()
@@ -310,43 +347,31 @@ class _S3Upload(PartUpload):
         return False
 
     def abort(self) -> None:
-        with suppress(IcecombError), _failures("abandon", self._location):
-            self._boto.abort_multipart_upload(**self._of, **self._id)
+        with suppress(IcecombError):
+            self._ask("abandon", partial(self._abort, self._id["UploadId"]))
+        self._forget_others()
+
+    def _abort(self, number: str) -> None:
+        with suppress(self._boto.exceptions.NoSuchUpload):
+            self._boto.abort_multipart_upload(**self._of, UploadId=number)
+
+    def _forget_others(self) -> None:
+        """Abandon those that were begun and whose number was in an answer that got lost."""
+        if self._begun == 1:
+            return
+        with suppress(IcecombError):
+            found: Any = self._ask(
+                "abandon",
+                lambda: self._boto.list_multipart_uploads(
+                    Bucket=self._of["Bucket"], Prefix=self._of["Key"]
+                ),
+            )
+            for each in found.get("Uploads", []):
+                if each["Key"] == self._of["Key"] and each["UploadId"] != self._id["UploadId"]:
+                    self._ask("abandon", partial(self._abort, each["UploadId"]))
 
 
-def boto_session(settings: S3Settings) -> Any:
-    """A session of boto3 with the keys of the settings, or those it finds; renewed by itself."""
-    import boto3
-
-    session = boto3.session.Session(
-        aws_access_key_id=settings.access_key,
-        aws_secret_access_key=settings.secret_key,
-        aws_session_token=settings.session_token,
-        profile_name=settings.profile,
-        region_name=settings.region,
-    )
-    if settings.role_arn is None:
-        return session
-    from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
-    from botocore.session import get_session
-
-    extra = {"RoleSessionName": settings.role_session or "icecomb"}
-    if settings.role_external_id:
-        extra["ExternalId"] = settings.role_external_id
-    fetcher = AssumeRoleCredentialFetcher(
-        client_creator=session._session.create_client,  # noqa: SLF001 - boto3 has no public way
-        source_credentials=session.get_credentials(),
-        role_arn=settings.role_arn,
-        extra_args=extra,
-    )
-    assumed: Any = get_session()
-    assumed._credentials = DeferredRefreshableCredentials(  # noqa: SLF001 - as above
-        method="assume-role", refresh_using=fetcher.fetch_credentials
-    )
-    return boto3.session.Session(botocore_session=assumed, region_name=session.region_name)
-
-
-def _boto_client(session: Any, settings: S3Settings, at_once: int, attempts: int) -> BotoClient:
+def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient:
     from botocore import UNSIGNED
     from botocore.config import Config
     from botocore.handlers import add_expect_header
@@ -360,7 +385,8 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int, attempts: int
         config=Config(
             signature_version=UNSIGNED if settings.anonymous else None,
             s3={"addressing_style": style},
-            retries={"mode": "standard", "total_max_attempts": attempts},
+            # who repeats knows what is safe: see `creation`
+            retries={"mode": "standard", "total_max_attempts": 1},
             max_pool_connections=at_once + 8,
             connect_timeout=settings.connect_timeout_s,
             read_timeout=settings.request_timeout_s,
@@ -376,13 +402,12 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int, attempts: int
     return client
 
 
-def _again(ask: Callable[[], T]) -> T:
-    """What a question that does no harm answers, asked again where the answer broke off."""
-    for attempt in range(1, _BODY_TRIES):
-        with suppress(AnswerLostError):
+def _asked(verb: str, location: str, ask: Callable[[], T], attempts: int) -> T:
+    def once() -> T:
+        with _failures(verb, location):
             return ask()
-        pause(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311
-    return ask()
+
+    return answered(once, attempts)
 
 
 def _md5(data: bytes | bytearray) -> str:

@@ -57,6 +57,11 @@ _SAME: Final = {
 }
 
 
+def is_passing(code: str) -> bool:
+    """Whether what was refused by this code may be done later."""
+    return code in _BUSY or code in _LOST
+
+
 def refused(verb: str, location: str, error: ClientError) -> IcecombError:
     """The error for an answer of S3.
 

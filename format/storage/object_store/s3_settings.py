@@ -34,7 +34,10 @@ from icecomb.format.storage.storage_property import (
     S3_REQUEST_TIMEOUT,
     S3_ROLE_ARN,
     S3_ROLE_EXTERNAL_ID,
+    S3_ROLE_REGION,
+    S3_ROLE_SECONDS,
     S3_ROLE_SESSION,
+    S3_ROLE_TAG,
     S3_SECRET_KEY,
     S3_SESSION_TOKEN,
     S3_SSE_KEY,
@@ -103,6 +106,9 @@ class S3Settings:
         access_key: With `secret_key` and maybe `session_token`; None leaves all to boto3.
         profile: Of `~/.aws/config`.
         role_arn: Assumed by whoever the rest says; renewed by itself.
+        role: What the role is asked for with, in boto3's words: a session's name, a policy, ...
+        sts_endpoint: A URL of who gives roles; None is Amazon's.
+        sts_region: Of it; None is that of the bucket.
         anonymous: Requests are not signed.
         written: What goes along with each object that is written: encryption, class, ACL, tags, in
             boto3's words.
@@ -117,8 +123,9 @@ class S3Settings:
     session_token: str | None = field(default=None, repr=False)
     profile: str | None = None
     role_arn: str | None = None
-    role_session: str | None = None
-    role_external_id: str | None = field(default=None, repr=False)
+    role: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    sts_endpoint: str | None = None
+    sts_region: str | None = None
     anonymous: bool = False
     proxy: str | None = field(default=None, repr=False)
     ca_path: str | None = None
@@ -156,18 +163,14 @@ class _Found:
         if central is not None:
             # Amazon's own, as Hadoop's users write it: boto3 knows the host of a region better
             region, endpoint = region or central["region"], None
-        elif endpoint and "://" not in endpoint:
-            plain = self._text("", [], "connection.ssl.enabled")
-            endpoint = f"{'http' if plain == 'false' else 'https'}://{endpoint}"
         return S3Settings(
-            endpoint=endpoint,
+            endpoint=self._url(endpoint),
             region=region or ("us-east-1" if endpoint else None),
             path_style=self._path_style(endpoint),
             **self._identity(),
-            role_session=self._text("role_session", [S3_ROLE_SESSION], "assumed.role.session.name"),
-            role_external_id=self._text(
-                "role_external_id", [S3_ROLE_EXTERNAL_ID], "assumed.role.external.id"
-            ),
+            role=self._role(),
+            sts_endpoint=self._url(self._text("", [], "assumed.role.sts.endpoint")),
+            sts_region=self._text("", [S3_ROLE_REGION], "assumed.role.sts.endpoint.region"),
             proxy=self._text("proxy", [S3_PROXY]) or self._proxy(),
             ca_path=self._text("ca_path", [S3_CA_PATH]),
             connect_timeout_s=self._seconds(S3_CONNECT_TIMEOUT, "connection.establish.timeout"),
@@ -175,6 +178,12 @@ class _Found:
             written=self._written(),
             sources=self.sources,
         )
+
+    def _url(self, endpoint: str | None) -> str | None:
+        if endpoint is None or "://" in endpoint:
+            return endpoint
+        plain = self._text("", [], "connection.ssl.enabled") == "false"
+        return f"{'http' if plain else 'https'}://{endpoint}"
 
     def _text(
         self, name: str, known: list[Property[str | None]], hadoop: str | None = None
@@ -219,6 +228,26 @@ class _Found:
                 "s3.secret-access-key",
             )
         return {**found, "role_arn": role_arn}
+
+    def _role(self) -> dict[str, Any]:
+        """See `S3Settings.role`."""
+        name = self._text("role_session", [S3_ROLE_SESSION], "assumed.role.session.name")
+        found: dict[str, Any] = {"RoleSessionName": name or "icecomb"}
+        external = self._text("role_external_id", [S3_ROLE_EXTERNAL_ID], "assumed.role.external.id")
+        if external:
+            found["ExternalId"] = external
+        if policy := self._text("", [], "assumed.role.policy"):
+            found["Policy"] = policy
+        hadoop = self._text("", [], "assumed.role.session.duration")
+        if (lasts := S3_ROLE_SECONDS.of(self._properties)) is not None:
+            self.sources["role_seconds"] = S3_ROLE_SECONDS.key
+            found["DurationSeconds"] = lasts
+        elif hadoop is not None:
+            said = seconds("fs.s3a.assumed.role.session.duration", 3600, "").read(hadoop)
+            found["DurationSeconds"] = int(said)
+        if tags := S3_ROLE_TAG.of_each(self._properties):
+            found["Tags"] = [{"Key": key, "Value": value} for key, value in tags.items()]
+        return found
 
     def _keys(
         self, named: Mapping[str, tuple[Property[str | None] | None, str]]

@@ -12,6 +12,7 @@ from icecomb.format.errors import ValidationError
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.maintenance.engine import GroupEngine
+    from icecomb.catalog.maintenance.session_listing import FolderEngine
     from icecomb.catalog.table import Table
 
 SESSION_CATALOG: Final = "spark_catalog"
@@ -31,6 +32,7 @@ class Call:
         summary: What snapshots say about the application.
         case_sensitive: Whether names of columns are.
         statements: SQL that the session runs when the procedure is done; the procedure adds to it.
+        listing: Lists folders where they are too many for the planner.
     """
 
     catalog: Catalog
@@ -41,6 +43,7 @@ class Call:
     summary: Mapping[str, str] = field(default_factory=dict)
     case_sensitive: bool = False
     statements: list[str] = field(default_factory=list)
+    listing: FolderEngine | None = None
 
     def identifier(self, table: str) -> tuple[str, str]:
         """The table that an argument names, as Iceberg reads it.

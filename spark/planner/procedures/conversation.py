@@ -10,9 +10,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from icecomb.spark.planner.protocol import SessionQuery, SessionWork
+    from icecomb.spark.planner.protocol import SessionListing, SessionQuery, SessionWork
 
-    Asked: TypeAlias = SessionQuery | SessionWork
+    Asked: TypeAlias = SessionListing | SessionQuery | SessionWork
 
 T = TypeVar("T")
 

@@ -25,6 +25,7 @@ from icecomb.spark.planner.procedures.signature import (
 from icecomb.spark.planner.procedures.snapshots import milliseconds
 
 _ENGINE: Final = "engine"
+_AUTO: Final = "auto"
 _STREAMED: Final = 20_000
 """So many orphans at most are shown with `stream_results`, as by Iceberg."""
 
@@ -98,6 +99,7 @@ def expire_snapshots(  # noqa: PLR0917 - the procedure's parameters
     stream_results: Flag | None = None,  # noqa: ARG001 - names of files never get to the driver
     snapshot_ids: Longs | None = None,
     clean_expired_metadata: Flag | None = None,
+    engine: Text | None = None,
 ) -> list[Expired]:
     """Remove old snapshots, and the files that only they need."""
     if max_concurrent_deletes is not None:
@@ -109,6 +111,7 @@ def expire_snapshots(  # noqa: PLR0917 - the procedure's parameters
         retain_last=retain_last,
         snapshot_ids=snapshot_ids or (),
         clean_expired_metadata=bool(clean_expired_metadata),
+        engine=engine or _AUTO,
     )
     call.changed(found)
     return [as_row(Expired, result)]
@@ -128,11 +131,16 @@ def remove_orphan_files(  # noqa: PLR0917 - the procedure's parameters
     prefix_mismatch_mode: Text | None = None,
     prefix_listing: Flag = False,  # noqa: ARG001, FBT002 - both ways of listing find the same
     stream_results: Flag = False,  # noqa: FBT002
+    engine: Text | None = None,
 ) -> list[Orphan]:
     """Delete files in the folder of a table that nothing refers to."""
-    found = call.load(table)
-    result = found.maintenance.remove_orphan_files(
-        older_than=None if older_than is None else milliseconds(older_than),
+    from icecomb.catalog.maintenance.engine import Engine
+    from icecomb.catalog.maintenance.orphans import OrphanSearch, age_limit
+    from icecomb.catalog.maintenance.orphans import remove_orphan_files as remove
+
+    limit = None if older_than is None else milliseconds(older_than)
+    search = OrphanSearch(
+        older_than_ms=age_limit(limit, any_age=False),
         location=location,
         dry_run=dry_run,
         max_concurrent_deletes=max_concurrent_deletes,
@@ -140,7 +148,10 @@ def remove_orphan_files(  # noqa: PLR0917 - the procedure's parameters
         equal_schemes=equal_schemes,
         equal_authorities=equal_authorities,
         prefix_mismatch_mode=(prefix_mismatch_mode or "ERROR").upper(),
+        engine=Engine.parse(engine or _AUTO),
+        session=call.listing,
     )
+    result = remove(call.load(table), search)
     if result.failed_files:
         raise FileIOError(
             f"{result.deleted_files_count} orphan files of {table} were deleted, "
@@ -187,7 +198,7 @@ def rewrite_data_files(  # noqa: PLR0917 - the procedure's parameters
         branch or "main",
         case_sensitive=call.case_sensitive,
         snapshot_properties=call.summary,
-        engine=Engine.parse(given.pop(_ENGINE, Engine.AUTO.value)),
+        engine=Engine.parse(given.pop(_ENGINE, _AUTO)),
         session=call.session,
         options=given,
     )
@@ -202,9 +213,11 @@ def rewrite_position_delete_files(
 ) -> list[RewrittenDeletes]:
     """Write small and large position delete files anew."""
     found = call.load(table)
+    given = dict(options or {})
     result = found.maintenance.rewrite_position_delete_files(
         where=None if where is None else parse(where, of_spark=True),
-        options=options,
+        engine=given.pop(_ENGINE, _AUTO),
+        options=given,
         case_sensitive=call.case_sensitive,
         snapshot_properties=call.summary,
     )
@@ -218,9 +231,11 @@ def convert_equality_deletes(
 ) -> list[ConvertedDeletes]:
     """Delete by position what equality deletes delete by value."""
     found = call.load(table)
+    given = dict(options or {})
     result = found.maintenance.convert_equality_deletes(
         where=None if where is None else parse(where, of_spark=True),
-        options=options,
+        engine=given.pop(_ENGINE, _AUTO),
+        options=given,
         case_sensitive=call.case_sensitive,
         snapshot_properties=call.summary,
     )
@@ -229,17 +244,21 @@ def convert_equality_deletes(
 
 
 @procedure
-def rewrite_manifests(
+def rewrite_manifests(  # noqa: PLR0917 - the procedure's parameters
     call: Call,
     table: Text,
     use_caching: Flag = False,  # noqa: ARG001, FBT002 - entries are read once in any case
     spec_id: Int | None = None,
     sort_by: Texts | None = None,
+    engine: Text | None = None,
 ) -> list[Rewritten]:
     """Write the manifests of a partition spec anew, fewer and sorted by partition."""
     found = call.load(table)
     result = found.maintenance.rewrite_manifests(
-        spec_id=spec_id, sort_by=sort_by or (), snapshot_properties=call.summary
+        spec_id=spec_id,
+        sort_by=sort_by or (),
+        snapshot_properties=call.summary,
+        engine=engine or _AUTO,
     )
     call.changed(found)
     return [as_row(Rewritten, result)]

@@ -36,6 +36,7 @@ from icecomb.spark.planner.protocol.procedures import (
     CallProcedure,
     CurrentNamespace,
     EndWork,
+    ListedFolder,
     ListProcedures,
     LoadProcedure,
     ProcedureArgument,
@@ -44,6 +45,7 @@ from icecomb.spark.planner.protocol.procedures import (
     ProcedurePage,
     ProcedureParameter,
     ProcedureResult,
+    SessionListing,
     SessionQuery,
     SessionWork,
 )
@@ -142,7 +144,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 32
+PROTOCOL: Final = 33
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -198,6 +200,7 @@ __all__ = [
     "ListProcedures",
     "ListTables",
     "ListViews",
+    "ListedFolder",
     "LoadChangelog",
     "LoadNamespace",
     "LoadProcedure",
@@ -238,6 +241,7 @@ __all__ = [
     "ScanPlan",
     "ScanStatistics",
     "Selection",
+    "SessionListing",
     "SessionQuery",
     "SessionWork",
     "SortField",

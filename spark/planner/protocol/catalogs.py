@@ -82,11 +82,14 @@ class OpenedCatalog(Message):
             same.
         default_namespace: Where names without one are.
         version: Of icecomb, for ``system.iceberg_version()``.
+        hadoop: What tasks are told of file systems over Spark's Hadoop configuration; may hold
+            secrets.
     """
 
     catalog: str
     default_namespace: tuple[str, ...]
     version: str
+    hadoop: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,46 @@ class SessionQuery(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class ListedFolder(Message):
+    """A folder to list.
+
+    Args:
+        location: Where it is.
+        path: Its path as the known ones are spelled.
+    """
+
+    location: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionListing(Message):
+    """Files that the session's executors list into a file, for a procedure: an object a line.
+
+    An object has ``folder``, the location of the folder, ``name``, ``mtime_ms``, ``is_folder``.
+
+    Args:
+        id: What it is called when it has ended, see `EndWork`.
+        folders: Which.
+        deep: Whether folders in them are listed, too; otherwise they are told.
+        hidden_folders: Names of folders that are told, and not listed; a regular expression.
+        hidden_files: Names of files that are passed over; the same.
+        always: Names of files that are told although they are known; the same.
+        known: The path of a file of paths, one a line: such files are not told.
+        file: The path of the file, which is there, on the driver's machine.
+    """
+
+    id: str
+    folders: tuple[ListedFolder, ...]
+    deep: bool
+    hidden_folders: str
+    hidden_files: str
+    always: str
+    known: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProcedurePage(Message):
     """What comes of a procedure while it runs.
 
@@ -140,11 +180,13 @@ class ProcedurePage(Message):
         rows: What it gives, see `icecomb.spark.planner.values`.
         work: What the session is to do.
         queries: What it is to answer.
+        listings: What it is to list.
     """
 
     rows: tuple[Any, ...]
     work: tuple[SessionWork, ...]
     queries: tuple[SessionQuery, ...]
+    listings: tuple[SessionListing, ...]
 
 
 @dataclass(frozen=True, slots=True)

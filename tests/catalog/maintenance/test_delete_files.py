@@ -280,6 +280,26 @@ def test_deletes_of_a_file_that_two_partitions_have_are_left_alone(lake):
     assert kept < {entry.data_file.file_path for entry in deletes(table)}
 
 
+@pytest.mark.parametrize("granularity", ["file", "partition"])
+def test_partition_wide_deletes_of_a_file_that_two_partitions_have_are_refused(lake, granularity):
+    """By itself in a file, what names it would be about its rows in the other partition, too."""
+    table = new_table(lake, *(frame(n, n + 1) for n in (1, 3, 5, 7)), **PARTITION_WIDE)
+    first = file_from(table, 1)
+    table.delete("id = 1 or id = 3")
+    with table.refresh().update_spec() as update:
+        update.add_field("id", "identity", "p")
+    again = replace(first, spec_id=1, partition=(1,))
+    table.refresh().commit(OverwriteFiles(table.io).append_data_file(again))
+    with table.refresh().transaction() as change:
+        change.set_properties({"write.delete.granularity": granularity})
+    table.delete("id = 5 or id = 7")
+    before, disk = sorted(in_order(table)), data_on_disk(table)
+    with pytest.raises(ValidationError, match="more than once"):
+        rewrite(table, options={**ALL, "max-file-group-input-files": "2"})
+    assert sorted(in_order(table)) == before
+    assert data_on_disk(table) == disk
+
+
 def test_what_others_delete_meanwhile_stays_deleted(lake, while_rewriting):
     table = new_table(lake, frame(1, 2, 3), frame(4, 5, 6), **PARTITION_WIDE)
     table.delete("id = 1")

@@ -60,3 +60,7 @@ def test_the_location_of_new_files_changes():
     assert commit(table(), UpdateLocation("/elsewhere")).location == "/elsewhere"
     with pytest.raises(ValidationError, match="needs a location"):
         UpdateLocation("")
+    for location in ("s3a://b/wh//t", "s3://b/wh/../t", "abfs://c@a.dfs.core.windows.net//t"):
+        with pytest.raises(ValidationError, match="engines that write by Hadoop"):
+            UpdateLocation(location)
+    assert commit(table(), UpdateLocation("hdfs://nn//t")).location == "hdfs://nn//t"

@@ -41,7 +41,7 @@ def test_pyiceberg_spells_them_so():
     )
     assert (found.endpoint, found.region) == ("http://127.0.0.1:9000", "eu-central-1")
     assert (found.access_key, found.secret_key, found.session_token) == ("AK", "SK", "ST")
-    assert (found.role_arn, found.role_session) == ("arn:aws:iam::1:role/r", "me")
+    assert (found.role_arn, found.role) == ("arn:aws:iam::1:role/r", {"RoleSessionName": "me"})
     assert (found.connect_timeout_s, found.request_timeout_s) == (3.0, 4.0)
     assert found.proxy == "http://proxy:3128"
     assert found.path_style is True
@@ -61,7 +61,7 @@ def test_what_is_said_of_any_client_counts_where_nothing_is_said_of_s3():
     assert of({**client, "s3.region": "us-east-2"}).region == "us-east-2"
     assert of({"client.profile-name": "team"}).profile == "team"
     java = of({"client.assume-role.arn": "a:role", "client.assume-role.external-id": "x"})
-    assert (java.role_arn, java.role_external_id) == ("a:role", "x")
+    assert (java.role_arn, java.role["ExternalId"]) == ("a:role", "x")
 
 
 def test_hadoop_spells_them_so_and_a_bucket_goes_before_all():
@@ -214,6 +214,34 @@ def test_secrets_are_in_no_repr_and_shown_to_nobody():
     ):  # fmt: skip
         assert shown(key, "secret") == HIDDEN
     assert shown("s3.proxy-uri", "http://u:pw@proxy") == "http://proxy"
+
+
+def test_a_role_is_asked_for_as_iceberg_and_hadoop_say():
+    java = of(
+        {
+            "client.assume-role.arn": "a:role",
+            "client.assume-role.timeout-sec": "1800",
+            "client.assume-role.region": "eu-west-1",
+            "client.assume-role.tags.team": "lake",
+        }
+    )
+    assert java.role == {
+        "RoleSessionName": "icecomb",
+        "DurationSeconds": 1800,
+        "Tags": [{"Key": "team", "Value": "lake"}],
+    }
+    assert java.sts_region == "eu-west-1"
+    hadoop = of(
+        {
+            "fs.s3a.assumed.role.session.name": "me",
+            "fs.s3a.assumed.role.session.duration": "30m",
+            "fs.s3a.assumed.role.policy": "{}",
+            "fs.s3a.assumed.role.sts.endpoint": "sts.example:1",
+            "fs.s3a.assumed.role.sts.endpoint.region": "eu-west-2",
+        }
+    )
+    assert hadoop.role == {"RoleSessionName": "me", "DurationSeconds": 1800, "Policy": "{}"}
+    assert (hadoop.sts_endpoint, hadoop.sts_region) == ("https://sts.example:1", "eu-west-2")
 
 
 def test_a_proxy_of_hadoops_is_one_address():

@@ -39,6 +39,9 @@ ICEBERG = {
     "create_changelog_view": "table! string, changelog_view string, options map<string,string>, compute_updates boolean, identifier_columns array<string>, net_changes boolean -> changelog_view string",
 }
 
+WITH_ENGINE = ("expire_snapshots", "remove_orphan_files", "rewrite_manifests")
+"""What has no options that could name an engine."""
+
 
 def _text(found):
     taken = ", ".join(
@@ -50,7 +53,9 @@ def _text(found):
 
 @pytest.mark.parametrize("name", ICEBERG)
 def test_a_procedure_has_iceberg_s_parameters_and_columns(name):
-    assert _text(PROCEDURES[name]) == ICEBERG[name]
+    ours = ", engine string" if name in WITH_ENGINE else ""
+    assert _text(PROCEDURES[name]).replace(f"{ours} ->", " ->") == ICEBERG[name]
+    assert ours in _text(PROCEDURES[name])
 
 
 @dataclass(frozen=True, slots=True)

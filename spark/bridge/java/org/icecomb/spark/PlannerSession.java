@@ -130,7 +130,9 @@ public final class PlannerSession {
 
   /** Spark's Hadoop configuration with the catalog's own settings, for tasks. */
   public Configuration hadoop() {
-    return HadoopSettings.of(SparkSession.active(), options);
+    Configuration conf = HadoopSettings.of(SparkSession.active(), options);
+    opened().hadoop().forEach(conf::set);
+    return conf;
   }
 
   private String handle() {

@@ -22,7 +22,7 @@ public record TaskUser(String user, String realUser) implements Serializable {
   private static final Map<TaskUser, UserGroupInformation> KNOWN = new ConcurrentHashMap<>();
 
   /** Of the current thread's user; null where tasks have that name by themselves. */
-  static TaskUser current() {
+  public static TaskUser current() {
     Identity identity = HadoopUser.current();
     SparkContext context = SparkSession.active().sparkContext();
     if (identity.login()) {

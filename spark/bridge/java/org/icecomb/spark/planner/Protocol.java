@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 32;
+  static final int VERSION = 33;
 
   private Protocol() {}
 
@@ -66,7 +66,11 @@ public final class Protocol {
       String name, Map<String, String> options, Environment environment, Identity identity)
       implements Repeatable {}
 
-  public record OpenedCatalog(String catalog, List<String> defaultNamespace, String version) {}
+  public record OpenedCatalog(
+      String catalog,
+      List<String> defaultNamespace,
+      String version,
+      Map<String, String> hadoop) {}
 
   public record ListNamespaces(String catalog, List<String> parent) implements Repeatable {}
 
@@ -416,8 +420,23 @@ public final class Protocol {
 
   public record SessionQuery(String id, String statement, String file) {}
 
+  public record ListedFolder(String location, String path) {}
+
+  public record SessionListing(
+      String id,
+      List<ListedFolder> folders,
+      boolean deep,
+      String hiddenFolders,
+      String hiddenFiles,
+      String always,
+      String known,
+      String file) {}
+
   public record ProcedurePage(
-      List<JsonNode> rows, List<SessionWork> work, List<SessionQuery> queries) {}
+      List<JsonNode> rows,
+      List<SessionWork> work,
+      List<SessionQuery> queries,
+      List<SessionListing> listings) {}
 
   public record ProcedureResult(List<String> statements) {}
 

@@ -54,7 +54,21 @@ public final class PlannedCalls {
                   page -> {
                     rows.addAll(page.rows());
                     page.work().forEach(work -> end(planner, work.id(), () -> rewrite(spark, work)));
-                    page.queries().forEach(one -> end(planner, one.id(), () -> answer(spark, one)));
+                    page.queries()
+                        .forEach(
+                            one ->
+                                end(
+                                    planner,
+                                    one.id(),
+                                    () -> write(answer(spark, one), one.file())));
+                    page.listings()
+                        .forEach(
+                            one ->
+                                end(
+                                    planner,
+                                    one.id(),
+                                    () ->
+                                        write(ListedFolders.of(spark, planner, one), one.file())));
                   },
               ProcedureResult.class);
       result.statements().forEach(spark::sql);
@@ -93,9 +107,12 @@ public final class PlannedCalls {
         .append();
   }
 
-  private static void answer(SparkSession spark, SessionQuery query) throws IOException {
-    Iterator<String> lines = spark.sql(query.statement()).toJSON().toLocalIterator();
-    try (BufferedWriter out = Files.newBufferedWriter(Path.of(query.file()))) {
+  private static Iterator<String> answer(SparkSession spark, SessionQuery query) {
+    return spark.sql(query.statement()).toJSON().toLocalIterator();
+  }
+
+  private static void write(Iterator<String> lines, String file) throws IOException {
+    try (BufferedWriter out = Files.newBufferedWriter(Path.of(file))) {
       while (lines.hasNext()) {
         out.write(lines.next());
         out.write('\n');

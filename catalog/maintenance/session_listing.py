@@ -1,0 +1,145 @@
+"""Folders of more files than one machine should list: a session's executors list them."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from icecomb.catalog.version_name import METADATA_SUFFIXES
+from icecomb.format.errors import ValidationError
+from icecomb.format.operation.reachable_files import ReachableFiles
+from icecomb.format.storage.file_system import FileStatus
+
+if TYPE_CHECKING:
+    from icecomb.catalog.maintenance.folder_listing import FolderListing, HiddenNames
+    from icecomb.catalog.table import Table
+    from icecomb.format.operation.location_keys import Spelling
+
+LOCAL_LISTING: Final = 1_000_000
+"""So many files this machine lists before it asks a session, where there is one."""
+_MANY: Final = 256
+"""Of so many folders each is a task; fewer are listed level by level, until they are as many."""
+_ALWAYS: Final = rf"(?s).*(?:{'|'.join(map(re.escape, METADATA_SUFFIXES))})"
+
+
+class ListedEntry(NamedTuple):
+    """A file or folder in a folder.
+
+    Attributes:
+        folder: The location of the folder.
+        name: Its name.
+        mtime_ms: When it was changed last, milliseconds since the epoch.
+        is_folder: Whether it is a folder.
+    """
+
+    folder: str
+    name: str
+    mtime_ms: int
+    is_folder: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListingJob:
+    """What executors list.
+
+    Attributes:
+        folders: Locations, and their paths as `known` has them.
+        deep: Whether folders in them are listed, too; otherwise they are told.
+        hidden: Folders of these names are told, and not listed; files are not told.
+        always: Files of names that match this regular expression are told although known.
+        known: A local file of paths, one a line; such files need not be told.
+    """
+
+    folders: Sequence[tuple[str, str]]
+    deep: bool
+    hidden: HiddenNames
+    always: str
+    known: Path
+
+
+class FolderEngine(Protocol):
+    """Lists folders elsewhere than in this process."""
+
+    def entries(self, job: ListingJob) -> Iterator[ListedEntry]:
+        """What is in them.
+
+        Raises:
+            FileIOError: A folder cannot be listed.
+        """
+
+
+def list_by_session(
+    table: Table,
+    root: str,
+    folders: Sequence[str],
+    listing: FolderListing,
+    *,
+    session: FolderEngine,
+    spelling: Spelling,
+) -> None:
+    """Take all files below some folders, but those that the table needs.
+
+    Leaving these out saves sending them: whoever takes the listing looks at each file anyway.
+
+    Args:
+        table: The table, whose metadata was read before.
+        root: The folder that all of them are in.
+        folders: The folders.
+        listing: Takes the files.
+        session: Lists.
+        spelling: How locations are read.
+
+    Raises:
+        FileIOError: A folder cannot be listed.
+    """
+    with tempfile.TemporaryDirectory(prefix="icecomb-listing-") as place:
+        known = Path(place) / "known"
+        _write_known(table, root, known, spelling)
+        waiting = list(folders)
+        while waiting:
+            paths = spelling.paths(pa.array(waiting, pa.string()))
+            deep = len(waiting) >= _MANY
+            given = list(zip(waiting, paths, strict=True))
+            job = ListingJob(given, deep, listing.hidden, _ALWAYS, known)
+            waiting = []
+            for entry in session.entries(job):
+                if entry.is_folder:
+                    below = listing.enter(entry.folder, [entry.name])
+                    waiting += () if deep else below
+                else:
+                    location = f"{entry.folder}/{entry.name}"
+                    listing.take(entry.folder, [FileStatus(location, 0, entry.mtime_ms)])
+
+
+def _write_known(table: Table, root: str, file: Path, spelling: Spelling) -> None:
+    """Write the paths of what the table needs under the scheme and authority of its folder."""
+    (prefix,) = spelling.keys(pa.array([root], pa.string())).prefixes[0]
+    with file.open("w", encoding="utf-8") as out:
+
+        def tell(locations: pa.Array) -> None:
+            prefixes, rows = spelling.keys(locations).prefixes
+            for path, row in zip(spelling.paths(locations), rows.tolist(), strict=True):
+                if prefixes[row] == prefix and "\n" not in path and "\r" not in path:
+                    out.write(path + "\n")
+
+        needed = ReachableFiles(table.io, spelling, tell)
+        needed.add_table(table.metadata, table.metadata_location)
+
+
+def check_possible(session: FolderEngine | None) -> None:
+    """Refuse executors where there are none.
+
+    Raises:
+        ValidationError: There is no session.
+    """
+    if session is None:
+        raise ValidationError(
+            "Spark can list files only where a session calls",
+            hint="CALL lake.system.remove_orphan_files(table => 'db.t', engine => 'spark')",
+        )

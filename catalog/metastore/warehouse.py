@@ -1,0 +1,73 @@
+"""Where the warehouse of an embedded metastore is, and the local folder that stands for it.
+
+A local warehouse is that folder itself. Of one in an object store the metastore's own files lie in
+the user's data folder, in one whose name is the warehouse's location.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote
+
+from icecomb.format.errors import ConfigurationError
+
+OBJECT_STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs")
+"""Schemes of storage without folders."""
+
+
+def default_warehouse() -> Path:
+    """The warehouse of `load_catalog("local")` when none is named: in the user's data folder."""
+    return _data() / "warehouse"
+
+
+def warehouse_folder(warehouse: str | os.PathLike[str] | None) -> Path:
+    """The local folder of a warehouse.
+
+    Args:
+        warehouse: A local folder or a location in an object store; None for `default_warehouse`.
+
+    Raises:
+        ConfigurationError: it is elsewhere.
+    """
+    if warehouse is None:
+        return default_warehouse()
+    text = os.fspath(warehouse)
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme.lower() in OBJECT_STORES and rest.startswith("//"):
+        from icecomb.format.storage.location import plain_texts
+
+        # one metastore, whatever its clients' name of the scheme
+        (plain,) = plain_texts([text.rstrip("/")], {})
+        return _elsewhere() / quote(plain, safe="")
+    if colon and scheme == "file":
+        text = "/" + rest.lstrip("/")
+    elif "://" in text:
+        raise ConfigurationError(
+            f"An embedded metastore needs a local warehouse or one in an object store, not {text}",
+            hint='use type="hive" with the uri of a metastore for a warehouse elsewhere',
+        )
+    return Path(text).expanduser().absolute()
+
+
+def warehouse_location(folder: Path) -> str:
+    """Where the warehouse is that a folder stands for, with its scheme."""
+    if folder.parent == _elsewhere():
+        return unquote(folder.name)
+    return folder.as_uri()
+
+
+def warehouse_text(folder: Path) -> str:
+    """The same for people: a local folder as they write it."""
+    return unquote(folder.name) if folder.parent == _elsewhere() else str(folder)
+
+
+def _elsewhere() -> Path:
+    return _data() / "warehouses"
+
+
+def _data() -> Path:
+    from platformdirs import user_data_path
+
+    return user_data_path("icecomb")

@@ -1,0 +1,59 @@
+"""Data files that a table has in several partitions: a position delete is about all of them.
+
+As where two partitions of a Hive table have one folder. Readers find deletes that name one data
+file by its path, whatever its partition; so rows of one entry cannot be deleted by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
+from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.scan.delete_index import PartitionKey, partition_keys
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+
+def refuse_shared(
+    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: Collection[str]
+) -> None:
+    """Refuse position deletes of files that several partitions have.
+
+    Args:
+        io: Reads the manifests.
+        metadata: The table.
+        manifests: Of a snapshot.
+        paths: The files of which rows are to be deleted.
+
+    Raises:
+        ValidationError: A file is in two partitions.
+    """
+    data = [m for m in manifests if m.content is ManifestContent.DATA and m.has_live_files()]
+    specs = {manifest.partition_spec_id for manifest in data}
+    if not paths or (len(specs) == 1 and metadata.spec_by_id(*specs).is_unpartitioned):
+        return
+    wanted = pa.array(list(paths), pa.string())
+    found: dict[str, PartitionKey] = {}
+    for manifest in data:
+        spec = metadata.spec_by_id(manifest.partition_spec_id)
+        columns = read_manifest_columns(io, manifest, (), spec=spec)
+        named = pc.is_in(columns.column("file_path"), value_set=wanted)
+        rows = pc.indices_nonzero(pc.and_(columns.live, named))
+        names = columns.column("file_path").take(rows).to_pylist()
+        for path, key in zip(names, partition_keys(columns, rows), strict=True):
+            if found.setdefault(path, key) != key:
+                raise ValidationError(
+                    f"Cannot delete rows of {path} by position: the table has it more than once, "
+                    "in several partitions, and all of them would lose the rows",
+                    hint="remove the file, and add it once; or write with write.delete.mode and "
+                    "write.merge.mode copy-on-write",
+                    path=path,
+                )

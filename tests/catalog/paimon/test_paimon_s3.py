@@ -1,0 +1,68 @@
+"""A Paimon table on S3 is looked at, evolved and brought over, files where they are."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.catalog.paimon.schema_change import AddColumn
+from icecomb.catalog.paimon.source import PaimonSource
+from icecomb.catalog.paimon.table_import import plan_import, run_import
+from icecomb.catalog.paimon.type_parser import parse_type
+from icecomb.format.errors import FileExistsAlreadyError
+
+ROWS = [{"id": 1, "k": "a/b c"}, {"id": 2, "k": "ü"}, {"id": 3, "k": None}]
+
+
+@pytest.fixture(scope="module")
+def lake(metastore, s3):
+    place = {"uri": metastore.uri, "warehouse": f"s3://{s3.bucket()}/wh"}
+    with HiveCatalog("lake", {**place, **s3.settings}) as catalog:
+        yield catalog
+
+
+@pytest.fixture
+def clicks(lake, pypaimon):
+    """A table of PyPaimon, partitioned by names that need escapes, on S3 as Hadoop names it."""
+    name = f"t{uuid.uuid4().hex}"
+    schema = pa.schema([("id", pa.int64()), ("k", pa.string())])
+    made = pypaimon.make(name, pa.Table.from_pylist(ROWS, schema=schema), partition=["k"])
+    location = f"{lake.properties['warehouse'].replace('s3://', 's3a://')}/paimon/{name}"
+    for path in Path(made.location).rglob("*"):
+        if path.is_file():
+            lake.io.create(f"{location}/{path.relative_to(made.location)}", path.read_bytes())
+    return PaimonSource(name, lake.io, location)
+
+
+def test_a_table_on_s3_is_brought_over(lake, clicks):
+    database = f"p{uuid.uuid4().hex[:10]}"
+    lake.create_namespace(database)
+    clicks.schemas.evolve([AddColumn(("more",), parse_type("INT"))])
+    before = {status.location for status in clicks.io.list(clicks.location)}
+    table = run_import(plan_import(clicks), lake, f"{database}.iced")
+    assert {status.location for status in clicks.io.list(clicks.location)} == before
+    assert {task.file.file_path for task in table.scan().plan_files()} <= before
+    found = sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+    assert found == [{**row, "more": None} for row in ROWS]
+
+
+def test_a_schema_on_s3_is_written_over_no_other(clicks):
+    clicks.schemas.evolve([AddColumn(("more",), parse_type("INT"))])
+    second = f"{clicks.location}/schema/schema-1"
+    before = clicks.io.read(second)
+    with pytest.raises(FileExistsAlreadyError):
+        clicks.io.create(second, b"{}")
+    assert clicks.io.read(second) == before
+
+
+def test_the_command_shows_a_table_on_s3(clicks, icecomb, s3, monkeypatch):
+    for key, value in s3.settings.items():
+        variable = key.upper().replace(".", "__").replace("-", "_")
+        monkeypatch.setenv(f"ICECOMB_CATALOG__PATH__{variable}", value)
+    code, out, err = icecomb("paimon", "history", clicks.location)
+    assert code == 0, err
+    assert "id" in out
