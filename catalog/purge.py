@@ -11,6 +11,7 @@ from icecomb.format.errors import FileIOError, IcecombError, ValidationError
 from icecomb.format.spec.table_property import GC_ENABLED
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 
@@ -109,20 +110,25 @@ def reachable_files(io: FileIO, metadata: TableMetadata) -> Iterator[list[str]]:
         metadata: Of the table; the file that it is in is not named.
     """
     from icecomb.format.manifests.manifest_list import read_manifests
-    from icecomb.format.manifests.reader import read_manifest
+    from icecomb.format.manifests.reader import read_each, read_manifest
 
     manifests: dict[str, None] = {}
     lists: list[str] = []
+
+    def files(manifest: ManifestFile) -> list[str]:
+        with suppress(IcecombError):
+            return [e.data_file.file_path for e in read_manifest(io, manifest)]
+        return []
+
     for snapshot in metadata.snapshots:
+        new: list[ManifestFile] = []
         with suppress(IcecombError):
             for manifest in read_manifests(io, snapshot):
-                if manifest.manifest_path in manifests:
-                    continue
-                manifests[manifest.manifest_path] = None
-                entries: list[str] = []
-                with suppress(IcecombError):
-                    entries = [e.data_file.file_path for e in read_manifest(io, manifest)]
-                yield from _batches(entries)
+                if manifest.manifest_path not in manifests:
+                    manifests[manifest.manifest_path] = None
+                    new.append(manifest)
+        for found in read_each(io, new, files):
+            yield from _batches(found)
         if snapshot.manifest_list is not None:
             lists.append(snapshot.manifest_list)
     yield from _batches(list(manifests))

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.metastore import RunningMetastore
     from tests.peers.azurite import Azurite
-    from tests.peers.gofakes3 import GoFakeS3
     from tests.peers.google_store import GoogleStore
     from tests.peers.hdfs import Hdfs
     from tests.peers.hive_metastore import HiveMetastore
     from tests.peers.iceberg_java import IcebergJava
     from tests.peers.s3 import S3
+    from tests.peers.versity_gateway import VersityGateway
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -196,11 +196,11 @@ def s3() -> Iterator[S3]:
 
 
 @pytest.fixture(scope="session")
-def other_s3() -> Iterator[GoFakeS3]:
+def other_s3() -> Iterator[VersityGateway]:
     """Another S3: ``.settings``, ``.place()`` is the location of a new bucket."""
-    from tests.peers.gofakes3 import GoFakeS3
+    from tests.peers.versity_gateway import VersityGateway
 
-    server = started(lambda: GoFakeS3().start())
+    server = started(lambda: VersityGateway().start())
     yield server
     server.stop()
 

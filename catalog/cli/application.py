@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from icecomb.catalog.cli.completion import TableName
+from icecomb.catalog.cli.completion import RefName, TableName
 from icecomb.catalog.cli.output import FORMS, Output
 from icecomb.catalog.cli.progress import TerminalProgress
 from icecomb.catalog.cli.terminal import write_help, write_line
@@ -157,6 +157,10 @@ class Application:
         write_line(message, sys.stderr)
 
 
+_BOTH: Final = ("branch", "tag")
+_REFS: Final = {"branch": ("branch",), "tag": ("tag",)}
+
+
 class _Commands(click.Group):
     """Commands imported when they are used; other layers add theirs as entry points."""
 
@@ -181,6 +185,10 @@ class _Commands(click.Group):
             for parameter in command.params:
                 if parameter.name in {"table", "tables"} and cmd_name not in _OTHER_TABLES:
                     parameter.type = TableName()
+                elif kinds := _REFS.get(parameter.name or ""):
+                    parameter.type = RefName(*kinds)
+                elif parameter.name in {"name", "to"} and cmd_name in {"branch", "tag"}:
+                    parameter.type = RefName(*({cmd_name} if parameter.name == "name" else _BOTH))
         return found
 
 

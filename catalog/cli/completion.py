@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +27,7 @@ from icecomb.catalog.cli.terminal import write_line
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
+    from icecomb.format.spec.snapshot import SnapshotRef
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 _USE: Final = (
@@ -116,24 +117,69 @@ class TableName(click.types.StringParamType):
         if "/" in incomplete or incomplete.startswith((".", "~")):
             return [CompletionItem(incomplete, type="dir")]
         given = ctx.find_root().params
-        found: list[str] = []
-        # a thread of its own: nothing may let a person wait at the prompt
-        asked = threading.Thread(target=_ask, args=(given, incomplete, found), daemon=True)
-        asked.start()
-        asked.join(_PATIENCE_SECONDS)
-        return [CompletionItem(name) for name in list(found)]
+
+        def names() -> Iterator[str]:
+            catalog = _catalog(given)
+            return iter(()) if catalog is None else _names(catalog, incomplete)
+
+        return _told(names, incomplete)
 
 
-def _ask(given: dict[str, Any], incomplete: str, found: list[str]) -> None:
+class RefName(click.types.StringParamType):
+    """An argument or option that is a branch or tag of the table that is written already.
+
+    Args:
+        kinds: `branch`, `tag` or both.
+    """
+
+    def __init__(self, *kinds: str) -> None:
+        self._kinds = kinds
+
+    def shell_complete(
+        self,
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG002 - click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """See `click.ParamType.shell_complete`."""
+        # where the last word is an option without a value, click leaves arguments where they were
+        given, table = ctx.find_root().params, ctx.params.get("table") or next(iter(ctx.args), None)
+
+        def names() -> Iterator[str]:
+            refs = _refs(given, table) if isinstance(table, str) else {}
+            return (name for name, ref in refs.items() if ref.snapshot_ref_type in self._kinds)
+
+        return _told(names, incomplete)
+
+
+def _told(names: Callable[[], Iterator[str]], incomplete: str) -> list[CompletionItem]:
+    """What begins so, as far as it is found in time."""
+    found: list[str] = []
+    # a thread of its own: nothing may let a person wait at the prompt
+    asked = threading.Thread(target=_ask, args=(names, incomplete, found), daemon=True)
+    asked.start()
+    asked.join(_PATIENCE_SECONDS)
+    return [CompletionItem(name) for name in list(found)]
+
+
+def _ask(names: Callable[[], Iterator[str]], incomplete: str, found: list[str]) -> None:
     # whatever is wrong with a catalog, the command says it when it runs
     with suppress(Exception):
-        catalog = _catalog(given)
-        if catalog is not None:
-            for name in _names(catalog, incomplete):
-                if name.startswith(incomplete) and _PLAIN.fullmatch(name):
-                    found.append(name)
-                if len(found) >= _SHOWN:
-                    return
+        for name in names():
+            if name.startswith(incomplete) and _PLAIN.fullmatch(name):
+                found.append(name)
+            if len(found) >= _SHOWN:
+                return
+
+
+def _refs(given: dict[str, Any], table: str) -> Mapping[str, SnapshotRef]:
+    """The branches and tags of a table, by its name or its folder."""
+    from icecomb.catalog import open_table
+
+    if "/" in table:
+        return open_table(table).refs()
+    catalog = _catalog(given)
+    return {} if catalog is None else catalog.load_table(table).refs()
 
 
 def _catalog(given: dict[str, Any]) -> Catalog | None:

@@ -6,6 +6,7 @@ import csv
 import datetime as dt
 import io
 import json
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Final, Protocol
@@ -18,6 +19,8 @@ _MEASURED: Final = 1000
 """So many rows of a list say how wide its columns are; the others are printed as they come."""
 
 
+_KEPT_BYTES: Final = 16 << 20
+"""So much of a list is kept in memory until it is whole; more is in a temporary file."""
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -29,7 +32,10 @@ class Output(Protocol):
     """
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """A list of rows, printed as they come: it may be longer than memory."""
+        """A list of rows, which may be longer than memory.
+
+        People see them as they come, programs when all are there: a list that fails prints none.
+        """
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Named facts about one thing; nested lists and mappings are allowed."""
@@ -95,18 +101,19 @@ class JsonOutput:
 
     def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
         """See `Output.documents`."""
-        before = None
-        for facts in documents:
-            write_json("[" if before is None else f"{before},")
-            before = "  " + _document(facts).replace("\n", "\n  ")
-        if before is None:
-            write_json("[]")
-        else:
-            write_json(before)
-            write_json("]")
+        for piece in _complete(self._pieces(documents)):
+            write_json(piece)
 
     def lines(self, lines: Iterable[str]) -> None:
         """See `Output.lines`."""
+
+    @staticmethod
+    def _pieces(documents: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+        before = None
+        for facts in documents:
+            yield "[" if before is None else f"{before},"
+            before = "  " + _document(facts).replace("\n", "\n  ")
+        yield from ("[]",) if before is None else (before, "]")
 
 
 class CsvOutput:
@@ -117,10 +124,8 @@ class CsvOutput:
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """See `Output.table`."""
-        rest = iter(rows)
-        first = list(islice(rest, 1))  # whoever fails at it has printed nothing yet
-        for row in chain([columns], first, rest):
-            self._write(row)
+        for line in _complete(map(self._line, chain([columns], rows))):
+            write_line(line)
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """See `Output.facts`."""
@@ -136,10 +141,10 @@ class CsvOutput:
         """See `Output.lines`."""
 
     @staticmethod
-    def _write(row: Sequence[Any]) -> None:
+    def _line(row: Sequence[Any]) -> str:
         line = io.StringIO()
         csv.writer(line, lineterminator="").writerow([csv_cell(value) for value in row])
-        write_line(line.getvalue())
+        return line.getvalue()
 
 
 FORMS: Final[Mapping[str, type[Output]]] = {
@@ -148,6 +153,18 @@ FORMS: Final[Mapping[str, type[Output]]] = {
     "csv": CsvOutput,
 }
 """The forms by their names."""
+
+
+def _complete(pieces: Iterable[str]) -> Iterator[str]:
+    """The same texts, none of them before the last was made: a program gets all or nothing."""
+    with tempfile.SpooledTemporaryFile(_KEPT_BYTES, prefix="icecomb-output-") as kept:
+        for piece in pieces:
+            text = piece.encode("utf-8", "surrogatepass")
+            kept.write(len(text).to_bytes(8, "little"))
+            kept.write(text)
+        kept.seek(0)
+        while length := kept.read(8):
+            yield kept.read(int.from_bytes(length, "little")).decode("utf-8", "surrogatepass")
 
 
 def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:

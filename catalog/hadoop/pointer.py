@@ -339,14 +339,25 @@ class HadoopPointer:
         try:
             found = read_metadata_json(self._io, new.location)
         except FileMissingError:
-            if isinstance(error, FileStateUnknownError):
-                return Unknown(error.message, None, error)
-            raise error from None
+            newest = self._later(new)
+            if newest is None and not isinstance(error, FileStateUnknownError):
+                raise error from None
+            # where old files are deleted, ours may have been there, and others went on from it
+            return Unknown(error.message, newest, error)
         except IcecombError:
             return Unknown(error.message, None, error)
         if found == new.metadata.to_json().encode():
             return Committed()
         return Conflict("another writer was first", new.location)
+
+    def _later(self, new: MetadataVersion) -> str | None:
+        """A file of a later version than this, if there is one or that cannot be told."""
+        try:
+            newest = self._files.newest()
+        except IcecombError:
+            return new.location
+        number = None if newest is None else version_of(newest)
+        return newest if number is not None and number > _number(new) else None
 
 
 def _number(version: MetadataVersion) -> int:

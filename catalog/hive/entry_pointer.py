@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.storage.file_io import FileIO
 
+MADE_BY_OTHERS: Final = ""
+"""In a history: the entry that was to be made is somebody else's."""
 _RECENT_S: Final = 0.1
 """A retry does not read an entry again that it read so short a time ago."""
 
@@ -93,7 +95,8 @@ class EntryPointer(ABC, Generic[V]):
         """How an entry found later tells what it was before.
 
         The function gives the metadata files before the one that an entry points at, as far as it
-        tells, and ``new`` if its change is in that one; None if it cannot be read.
+        tells, and ``new`` if its change is in that one, ``expected`` if that is out of the question
+        (`MADE_BY_OTHERS` where there is none); None if it cannot be read.
         """
 
     def discard(self, new: V) -> None:
@@ -202,7 +205,7 @@ class EntryPointer(ABC, Generic[V]):
                 return Seen(Sight.UNREADABLE, entry)
             if new.location in log:
                 return Seen(Sight.HAPPENED, entry)
-            overtaken = before is not None and before in log
+            overtaken = (MADE_BY_OTHERS if before is None else before) in log
             return Seen(Sight.OVERTAKEN if overtaken else Sight.ELSEWHERE, entry)
 
         return look

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit import check_commit_allowed
-from icecomb.catalog.hive.entry_pointer import EntryPointer
+from icecomb.catalog.hive.entry_pointer import MADE_BY_OTHERS, EntryPointer
 from icecomb.catalog.hive.parameters import check_writable, new_table, pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.settings import current_user
@@ -97,7 +97,11 @@ class HivePointer(EntryPointer[MetadataVersion]):
             # A log may be cut to its last entry, so the new snapshot is proof as well.
             before = expected.metadata if expected else None
             happened = _has_new_snapshot(metadata, before, new.metadata)
-            return known | {new.location} if happened else known
+            if happened:
+                return known | {new.location}
+            if _never_had(metadata, before, new.metadata):
+                return known | {expected.location if expected else MADE_BY_OTHERS}
+            return known
 
         return history
 
@@ -116,6 +120,22 @@ def pointed_at(entry: HiveTable) -> str:
             table=entry.full_name,
         )
     return entry.metadata_location
+
+
+def _never_had(current: TableMetadata, before: TableMetadata | None, new: TableMetadata) -> bool:
+    """Whether ``current`` proves that nobody went on from ``new``, however short its log is.
+
+    A later snapshot has a higher sequence number, and each number is given once.
+    """
+    if before is None:
+        return current.table_uuid != new.table_uuid
+    number = before.last_sequence_number + 1
+    if current.table_uuid != new.table_uuid or new.last_sequence_number < number:
+        return False
+    return current.last_sequence_number < number or any(
+        snapshot.sequence_number == number and not new.has_snapshot(snapshot.snapshot_id)
+        for snapshot in current.snapshots
+    )
 
 
 def _has_new_snapshot(

@@ -99,7 +99,7 @@ class Settlement:
         A server repeats a call when its own database fails, and then finds what it did itself.
         """
         seen = self._first_clear()
-        return self._unknown(cause, None) if seen is None else _answered(seen)
+        return self._unknown(cause, None) if seen is None else self._answered(seen, cause)
 
     def after_refusal(self, error: RefusedError) -> Outcome:
         """The server raised an exception other than that the table is gone.
@@ -111,11 +111,20 @@ class Settlement:
         if seen is None:
             return self._unknown(error, None)
         if seen.sight is not Sight.NOT_YET or MODIFIED in error.answer:
-            return _answered(seen)
+            return self._answered(seen, error)
         store = error.kind == "MetaException" and NO_DIRECT_SQL not in error.answer
         if store and any(word in error.answer for word in _STORE_TROUBLE):
             return self._unknown(error, seen.current)
         raise error
+
+    def _answered(self, seen: Seen, cause: Exception) -> Outcome:
+        if seen.sight is Sight.HAPPENED:
+            return Committed(found=True)
+        if seen.sight is Sight.ELSEWHERE and seen.entry is not None:
+            # others may have gone on from a success that was refused, and forgotten it by now
+            return self._unknown(cause, seen.current)
+        reason = "another writer was first" if seen.entry else "the table is gone"
+        return Conflict(reason, seen.current)
 
     def _first_clear(self) -> Seen | None:
         looks = self._looks(_LOOKS_AFTER_ANSWER)
@@ -135,12 +144,6 @@ class Settlement:
     def _unknown(self, cause: Exception, current: str | None) -> Unknown:
         reason = str(getattr(cause, "message", cause))
         return Unknown(reason, current, cause, checked=self._checked)
-
-
-def _answered(seen: Seen) -> Outcome:
-    if seen.sight is Sight.HAPPENED:
-        return Committed(found=True)
-    return Conflict("another writer was first" if seen.entry else "the table is gone", seen.current)
 
 
 def pauses(properties: Mapping[str, str]) -> Iterator[float]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from icecomb.format.arrow.array_build import integers
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, ManifestContent, ManifestFile
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.reader import read_each, read_manifest_columns
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, PartitionKey, partition_keys
 
 if TYPE_CHECKING:
@@ -67,14 +67,22 @@ def live_deletes(
         metadata: The table.
         manifests: Of any content.
     """
-    for manifest in manifests:
-        if manifest.content is ManifestContent.DELETES and manifest.has_live_files():
-            spec = metadata.spec_by_id(manifest.partition_spec_id)
-            columns = read_manifest_columns(io, manifest, DELETE_STATISTICS, spec=spec)
-            rows = _live(columns)
-            numbers = _ages(columns, rows).tolist()
-            for file, number in zip(columns.data_files(rows.to_pylist()), numbers, strict=True):
-                yield LiveDelete(file, number, spec.is_unpartitioned)
+
+    def read(manifest: ManifestFile) -> ManifestColumns:
+        spec = metadata.spec_by_id(manifest.partition_spec_id)
+        return read_manifest_columns(io, manifest, DELETE_STATISTICS, spec=spec)
+
+    chosen = _alive(manifests, ManifestContent.DELETES)
+    for manifest, columns in zip(chosen, read_each(io, chosen, read), strict=True):
+        spec = metadata.spec_by_id(manifest.partition_spec_id)
+        rows = _live(columns)
+        numbers = _ages(columns, rows).tolist()
+        for file, number in zip(columns.data_files(rows.to_pylist()), numbers, strict=True):
+            yield LiveDelete(file, number, spec.is_unpartitioned)
+
+
+def _alive(manifests: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:
+    return [each for each in manifests if each.content is content and each.has_live_files()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +110,18 @@ def live_data(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]
 ) -> Iterator[LiveData]:
     """The data files of manifests; see `live_deletes`."""
-    for manifest in manifests:
-        if manifest.content is ManifestContent.DATA and manifest.has_live_files():
-            spec = metadata.spec_by_id(manifest.partition_spec_id)
-            columns = read_manifest_columns(io, manifest, (), spec=spec)
-            rows = _live(columns)
-            yield LiveData(
-                list(partition_keys(columns, rows)),
-                columns.column("file_path").take(rows),
-                _ages(columns, rows),
-            )
+
+    def read(manifest: ManifestFile) -> ManifestColumns:
+        spec = metadata.spec_by_id(manifest.partition_spec_id)
+        return read_manifest_columns(io, manifest, (), spec=spec)
+
+    for columns in read_each(io, _alive(manifests, ManifestContent.DATA), read):
+        rows = _live(columns)
+        yield LiveData(
+            list(partition_keys(columns, rows)),
+            columns.column("file_path").take(rows),
+            _ages(columns, rows),
+        )
 
 
 class DataFileAges:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.cache import ManifestCache, manifest_cache
@@ -16,6 +16,42 @@ from icecomb.format.manifests.schema import STATISTICS
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.storage.file_io import FileIO
+
+
+T = TypeVar("T")
+
+_AHEAD: Final = 64 << 20
+"""Bytes of manifests that are read ahead, compressed as they are."""
+
+
+def manifests_at_once(io: FileIO, manifests: Sequence[ManifestFile]) -> int:
+    """How many manifests are read at a time: more than one where that takes a network's time.
+
+    Args:
+        io: Where they are.
+        manifests: Large ones are fewer: they are held in memory.
+    """
+    if not manifests:
+        return 1
+    largest = max(manifest.manifest_length for manifest in manifests)
+    return max(1, min(io.at_once(manifests[0].manifest_path), _AHEAD // max(largest, 1)))
+
+
+def read_each(
+    io: FileIO, manifests: Iterable[ManifestFile], read: Callable[[ManifestFile], T]
+) -> Iterator[T]:
+    """What is read of each manifest, in their order; see `manifests_at_once`.
+
+    Args:
+        io: Where they are.
+        manifests: What to read.
+        read: Reads one; it runs in other threads.
+    """
+    chosen = list(manifests)
+    if not chosen:
+        return iter(())
+    at_most = manifests_at_once(io, chosen)
+    return io.each(chosen[0].manifest_path, read, chosen, at_most)
 
 
 def read_manifest_columns(

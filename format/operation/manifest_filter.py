@@ -19,7 +19,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.reader import read_each, read_manifest_columns
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionPlaces, PartitionValues
 from icecomb.format.spec.partition import partition_key
@@ -27,6 +27,8 @@ from icecomb.format.spec.partition import partition_key
 if TYPE_CHECKING:
     from icecomb.format.operation.merging import MergingProducer
     from icecomb.format.spec.metadata import TableMetadata
+
+_Key = tuple[str, int]
 
 _DELETED = ManifestEntryStatus.DELETED.value
 _EXISTING = ManifestEntryStatus.EXISTING.value
@@ -66,7 +68,7 @@ class ManifestFilter:
         self.removed: list[DataFile] = []
         self.replaced = 0
         # A manifest of the same transaction gets another sequence number when it is tried again.
-        self._done: dict[tuple[str, int], _Filtered] = {}
+        self._done: dict[_Key, _Filtered] = {}
         self._schema_id: int | None = None
         self._oldest = 0
 
@@ -140,15 +142,33 @@ class ManifestFilter:
     ) -> list[ManifestFile]:
         self.removed, self.replaced = [], 0
         out = []
+        chosen: dict[_Key, tuple[ManifestFile, FileMatcher | None]] = {}
         for manifest in manifests:
-            key = (manifest.manifest_path, manifest.sequence_number)
-            found = self._done.get(key)
-            if found is None and manifest.has_live_files():
+            if _key(manifest) not in self._done and manifest.has_live_files():
                 by_filter = matcher is not None and matcher.might_contain(manifest)
                 if by_filter or self._may_name(manifest, places):
-                    active = matcher if by_filter else None
-                    found = self._filter(producer, base, active, manifest, min_sequence_number)
-                    self._done[key] = found
+                    chosen[_key(manifest)] = manifest, matcher if by_filter else None
+
+        def read(manifest: ManifestFile) -> ManifestColumns:
+            active = chosen[_key(manifest)][1]
+            if active is not None:
+                return active.read(manifest)
+            spec = base.spec_by_id(manifest.partition_spec_id)
+            return read_manifest_columns(producer.io, manifest, (), spec=spec)
+
+        looked_at = [manifest for manifest, _ in chosen.values()]
+        found_in = read_each(producer.io, looked_at, read)
+        for (key, (manifest, active)), columns in zip(chosen.items(), found_in, strict=True):
+            self._done[key] = self._filter(
+                producer,
+                base,
+                active,
+                manifest,
+                columns,
+                min_sequence_number=min_sequence_number,
+            )
+        for manifest in manifests:
+            found = self._done.get(_key(manifest))
             if found is None:
                 out.append(manifest)
             else:
@@ -178,15 +198,12 @@ class ManifestFilter:
         base: TableMetadata,
         matcher: FileMatcher | None,
         manifest: ManifestFile,
+        columns: ManifestColumns,
+        *,
         min_sequence_number: int,
     ) -> _Filtered:
         nothing = _Filtered(manifest, ())
         spec = base.spec_by_id(manifest.partition_spec_id)
-        columns = (
-            matcher.read(manifest)
-            if matcher is not None
-            else read_manifest_columns(producer.io, manifest, (), spec=spec)
-        )
         live = columns.live.to_numpy(zero_copy_only=False)
         remove = self._named(columns) & live
         if matcher is not None:
@@ -241,6 +258,10 @@ class ManifestFilter:
 
     def _not_found(self) -> list[str]:
         return sorted(self.paths - {file.file_path for file in self.removed})
+
+
+def _key(manifest: ManifestFile) -> _Key:
+    return manifest.manifest_path, manifest.sequence_number
 
 
 def _older(columns: ManifestColumns, min_sequence_number: int) -> Mask:

@@ -42,7 +42,11 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.reader import (
+    manifests_at_once,
+    read_each,
+    read_manifest_columns,
+)
 from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.scan.equality_ranges import comparable_columns
@@ -309,17 +313,13 @@ class ScanPlanner:
             spec = self._spec_filter(manifest.partition_spec_id).spec
             return read_manifest_columns(self._io, manifest, DELETE_STATISTICS, spec=spec)
 
-        if not manifests:
-            return iter(())
-        return self._io.each(manifests[0].manifest_path, read, manifests)
+        return read_each(self._io, manifests, read)
 
     def _select_all(
         self, manifests: Sequence[ManifestFile], deletes: DeleteFileIndex
     ) -> Iterator[Selected]:
-        workers = _WORKERS
-        if manifests:
-            # what waits for a network takes no processor
-            workers = max(workers, self._io.at_once(manifests[0].manifest_path))
+        # what waits for a network takes no processor
+        workers = max(_WORKERS, manifests_at_once(self._io, manifests))
         if len(manifests) < 2 or workers < 2:
             yield from (self._select(manifest, deletes) for manifest in manifests)
             return

@@ -213,7 +213,13 @@ class FileIO:
         """
         return self._of(location).at_once
 
-    def each(self, location: str, work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    def each(
+        self,
+        location: str,
+        work: Callable[[S], T],
+        items: Iterable[S],
+        at_most: int | None = None,
+    ) -> Iterator[T]:
         """What `work` makes of each item, in their order.
 
         Where a request takes long, up to `at_once` items are worked on by threads, ahead of who
@@ -223,8 +229,10 @@ class FileIO:
             location: Any in the storage that is meant.
             work: Reads, or looks; it may fail.
             items: Taken as they are worked on.
+            at_most: How many are worked on at a time, for what takes much memory.
         """
-        return _each(self.at_once(location), work, items)
+        at_once = self.at_once(location)
+        return _each(at_once if at_most is None else min(at_once, at_most), work, items)
 
     def folder_lock(self, location: str) -> FolderLock | None:
         """A lock on a folder, not held yet; None where this kind of storage has none.

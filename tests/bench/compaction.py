@@ -1,8 +1,10 @@
-"""Files put together: row groups copied, rows decoded, and polars, which scans and writes them.
+"""Files put together: row groups copied, rows decoded or sorted; polars, and DuckDB, which sorts.
 
     python -m tests.bench.compaction --work build/bench/compaction --files 60
     python -m tests.bench.compaction --work build/bench/compaction --files 10000 --rows 1000 \\
         --peers decoded,polars
+    python -m tests.bench.compaction --work build/bench/compaction --files 125 --repeat 1 \\
+        --peers sorted,duckdb
 
 The table is made once; after a rewrite it is rolled back. Row groups of 400,000 rows have some 11 MB.
 """
@@ -14,8 +16,11 @@ import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
 
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.operation.append import FastAppend
@@ -38,7 +43,13 @@ if TYPE_CHECKING:
 
 PEERS = "copied,decoded,polars"
 _TARGET = str(128 << 20)
-_MODES = {"copied": "require", "decoded": "never"}
+_DISTINCT = 30
+_ORDER = "l, id DESC"
+_OPTIONS = {
+    "copied": {"copy": "require"},
+    "decoded": {"copy": "never"},
+    "sorted": {},
+}
 
 
 def make(folder: Path, files: int, rows: int) -> None:
@@ -46,7 +57,7 @@ def make(folder: Path, files: int, rows: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     table = create(catalog(str(folder)), "t", arrow_rows(1).schema)
-    frames = (arrow_rows(rows, start=at * rows) for at in range(min(files, 100)))
+    frames = (arrow_rows(rows, start=at * rows) for at in range(min(files, _DISTINCT)))
     add_files(table, frames, files)
     os.sync()  # what the system still has to store costs whoever writes next
 
@@ -72,15 +83,21 @@ def measure(arguments: argparse.Namespace, peer: str) -> None:
     table = catalog(arguments.work).load_table("db.t")
     tasks = list(table.scan().plan_files())
     rows = arguments.files * arguments.rows
-    if peer == "polars":
-        seconds, cpu_seconds, files = _polars(arguments, [t.file_path for t in tasks], rows)
+    others = {"polars": _polars, "duckdb": _duckdb}
+    if peer in others:
+        paths = [task.file_path.removeprefix("file:") for task in tasks]
+        out = Path(arguments.work) / f"{peer}.parquet"
+        _, seconds, cpu_seconds = clocked(lambda: others[peer](paths, out))
+        expect(pq.read_metadata(out).num_rows, rows, "rows")
+        out.unlink()
+        files = 1
     else:
         before = table.current_snapshot().snapshot_id
-        options = {"copy": _MODES[peer], "rewrite-all": "true", "target-file-size-bytes": _TARGET}
-        table.maintenance.rewrite_data_files(options=options, dry_run=True)  # imports
-        result, seconds, cpu_seconds = clocked(
-            lambda: table.maintenance.rewrite_data_files(options=options)
-        )
+        options = _OPTIONS[peer] | {"rewrite-all": "true", "target-file-size-bytes": _TARGET}
+        order = _ORDER if peer == "sorted" else None
+        rewrite = partial(table.maintenance.rewrite_data_files, sort_order=order, options=options)
+        rewrite(dry_run=True)  # imports
+        result, seconds, cpu_seconds = clocked(rewrite)
         files = result.added_data_files_count
         expect(result.rewritten_data_files_count, arguments.files, "files")
         expect(table.refresh().scan().count(), rows, "rows")
@@ -97,15 +114,20 @@ def measure(arguments: argparse.Namespace, peer: str) -> None:
     )
 
 
-def _polars(arguments: argparse.Namespace, paths: list[str], rows: int) -> tuple[float, float, int]:
+def _polars(paths: list[str], out: Path) -> None:
     import polars as pl
 
-    out = Path(arguments.work) / "polars.parquet"
-    frame = pl.scan_parquet([path.removeprefix("file:") for path in paths])
-    _, seconds, cpu_seconds = clocked(lambda: frame.sink_parquet(out, compression="zstd"))
-    expect(pl.scan_parquet(out).select(pl.len()).collect().item(), rows, "rows")
-    out.unlink()
-    return seconds, cpu_seconds, 1
+    pl.scan_parquet(paths).sink_parquet(out, compression="zstd")
+
+
+def _duckdb(paths: list[str], out: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(config={"memory_limit": "1GB", "threads": "2"}) as connection:
+        connection.execute(f"SET temp_directory = '{out}.tmp'")
+        connection.execute(
+            f"COPY (FROM read_parquet({paths}) ORDER BY {_ORDER}) TO '{out}' (COMPRESSION zstd)"
+        )
 
 
 def main() -> None:
@@ -124,6 +146,7 @@ def main() -> None:
     names = given.peers.split(",")
     runs = in_turn(names, lambda name, _: run_child(name), given.repeat)
     against = [("copied", "decoded"), ("copied", "polars"), ("decoded", "polars")]
+    against.append(("sorted", "duckdb"))
     print_runs("compaction", runs, against, files=given.files, rows=given.rows)
     shutil.rmtree(given.work)
 

@@ -68,13 +68,14 @@ def measure(sparks: Sparks, given: argparse.Namespace, case: str) -> None:
         sparks.sql(spark, f"CALL lake.system.rollback_to_snapshot('db.{case}', {snapshot})")
         return figures
 
-    runs = in_turn(_PEERS, run, given.repeat, warm=given.warm)
+    runs = in_turn(given.peers.split(","), run, given.repeat, warm=given.warm)
     print_runs("spark_compaction", runs, _AGAINST, case=case, files=files, rows=_ROWS[case] * files)
 
 
 def main() -> None:
     """Print a line a case."""
     arguments = parser(__doc__)
+    arguments.set_defaults(peers=",".join(_PEERS))
     arguments.add_argument("--work", type=Path, required=True, help="for the tables; emptied")
     arguments.add_argument("--small-files", type=int, default=10_000, help="of the case `small`")
     arguments.add_argument("--files", type=int, default=60, help="of the others")

@@ -17,9 +17,12 @@ from threading import Lock
 from typing import Any
 
 from icecomb.format.storage import local
+from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
 
 CHANGES = ("link", "unlink", "replace", "mkdir", "rmdir")
 """All calls by which local storage makes names appear and disappear."""
+HDFS_CHANGES = ("upload", "rename", "replace", "delete", "make_folder")
+"""All calls that change what is on HDFS."""
 _DRAWN = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|\d{10,}")
 
 
@@ -63,7 +66,16 @@ def fatal_steps(act: Callable[[], object], folder: Path) -> list[int]:
         return [int(line) for line in lines]
 
 
-def _ended(act: Callable[[], object], step: Callable[[int], None]) -> int:
+def steps_on_hdfs(act: Callable[[], object]) -> int:
+    """How many steps of `killed` there are in something that works on HDFS."""
+    told, tells = os.pipe()
+    assert _ended(act, lambda _: os.write(tells, b".")) == 0
+    os.close(tells)
+    with os.fdopen(told) as dots:
+        return len(dots.read())
+
+
+def _ended(act: Callable[[], object], step: Callable[[int], object]) -> int:
     """Do something in a fork that is told of each step; how that ended."""
     pid = os.fork()
     if pid == 0:
@@ -84,20 +96,21 @@ def _shape(folder: Path) -> list[str]:
     return sorted(_DRAWN.sub("*", str(path.relative_to(folder))) for path in folder.rglob("*"))
 
 
-def _watch(step: Callable[[int], None]) -> None:
+def _watch(step: Callable[[int], object]) -> None:
     steps, lock = count(), Lock()
 
     def told() -> None:
         with lock:
             step(next(steps))
 
-    for name in CHANGES:
-        change = getattr(os, name)
+    for owner, names in ((local.os, CHANGES), (WebHdfs, HDFS_CHANGES)):
+        for name in names:
+            change = getattr(owner, name)
 
-        def watched(*args: Any, change: Any = change, **given: Any) -> Any:
-            told()
-            found = change(*args, **given)
-            told()
-            return found
+            def watched(*args: Any, change: Any = change, **given: Any) -> Any:
+                told()
+                found = change(*args, **given)
+                told()
+                return found
 
-        setattr(local.os, name, watched)
+            setattr(owner, name, watched)

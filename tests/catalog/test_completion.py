@@ -267,6 +267,34 @@ def test_names_that_a_shell_would_run_are_not_offered(monkeypatch: pytest.Monkey
     assert names("$") == names("--y") == []
 
 
+def test_branches_and_tags_of_the_written_table_are_completed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(completion, "_PATIENCE_SECONDS", 60)
+    lake = load_catalog("files", type="hadoop", warehouse=str(tmp_path / "refs"))
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": pa.array([1], pa.int64())}))
+    with table.manage_snapshots() as manage:
+        head = table.current_snapshot().snapshot_id
+        manage.create_branch(head, "audit").create_branch(head, "a$(touch x)")
+        manage.create_tag(head, "august").create_tag(head, "may")
+    place = table.location()
+    bash = completion._Bash(icecomb, {}, "icecomb", "_ICECOMB_COMPLETE")
+
+    def told(words: str) -> set[str]:
+        *args, incomplete = words.split(" ")
+        return {item.value for item in bash.get_completions(args, incomplete)}
+
+    assert told(f"branch delete {place} a") == {"audit"}
+    assert told(f"tag delete {place} a") == {"august"}
+    assert told(f"branch fast-forward {place} main --to a") == {"audit", "august"}
+    assert told(f"maintain rewrite-data-files {place} --branch a") == {"audit"}
+    assert told(f"rollback {place} --branch ") == {"main", "audit"}
+    assert told(f"files {place} --tag m") == {"may"}
+    assert told("files /nowhere/t --tag m") == set()
+
+
 def test_a_catalog_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, over = threading.Event(), threading.Event()
 

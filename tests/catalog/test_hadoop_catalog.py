@@ -444,6 +444,27 @@ def test_a_published_commit_keeps_its_files_when_the_storage_fails_right_after(
     assert table.refresh().scan().to_arrow() == ROWS
 
 
+def test_a_commit_whose_file_others_have_deleted_since_is_unknown(table, metadata, monkeypatch):
+    """Its answer was lost, and others went on until its file was too old to be kept."""
+    create = LocalFileSystem.create
+
+    def then_lost(self, location, data):
+        create(self, location, data)
+        if "/v2." in location:
+            for n in (3, 4, 5):
+                create(self, location.replace("/v2.", f"/v{n}."), data)
+            (metadata / "version-hint.text").write_text("5")
+            for n in (1, 2, 3):
+                (metadata / f"v{n}.metadata.json").unlink()
+            raise FileIOError("the answer was lost", path=location)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "create", then_lost)
+        with pytest.raises(CommitStateUnknownError, match="the answer was lost"):
+            table.append(ROWS)
+    assert table.refresh().scan().to_arrow() == ROWS
+
+
 def test_when_the_storage_cannot_be_asked_the_state_is_unknown(table, metadata, monkeypatch):
     def fails(self, location, *data):
         raise FileIOError(f"no connection for {location}", path=location)

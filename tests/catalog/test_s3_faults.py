@@ -69,11 +69,11 @@ def lake(s3, settings):
     return Lake(s3, settings)
 
 
-def append(table, lake, number):  # noqa: ARG001
+def append(table, lake, number):
     table.append(row(number))
 
 
-def delete(table, lake, number):  # noqa: ARG001
+def delete(table, lake, number):
     table.delete(f"id = {lake.known[0]}")
 
 

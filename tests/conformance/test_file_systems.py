@@ -65,7 +65,7 @@ class TestS3(FileSystemSuite):
 
 
 class TestOtherS3(TestS3):
-    """Another S3, which knows no condition of an upload."""
+    """Another S3, over a folder."""
 
     @pytest.fixture
     def io(self, other_s3):

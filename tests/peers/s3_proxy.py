@@ -77,6 +77,12 @@ class S3Proxy:
             def answer(self) -> None:
                 proxy.serve(self)
 
+            def finish(self) -> None:
+                # the thread ends, and with it what only it knows
+                with contextlib.suppress(OSError):
+                    super().finish()
+                proxy.disconnect()
+
         self._server = _Server(("127.0.0.1", port), Handler)
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -117,6 +123,7 @@ class S3Proxy:
         held, self._held = self._held, []
         for each in held:
             each()
+        self.disconnect()
         return len(held)
 
     def named(self, method: str, path: str, headers: Any) -> Request:
@@ -176,10 +183,17 @@ class S3Proxy:
                     return answer.status, answer.getheaders(), answer.read()
                 except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                     # the server had ended an idle connection
-                    self._local.connection = None
+                    self.disconnect()
                     if not again:
                         raise
         raise AssertionError
+
+    def disconnect(self) -> None:
+        """End this thread's connection to the server."""
+        found = getattr(self._local, "connection", None)
+        if found is not None:
+            found.close()
+            self._local.connection = None
 
     def _connection(self) -> http.client.HTTPConnection:
         found: http.client.HTTPConnection | None = getattr(self._local, "connection", None)

@@ -16,7 +16,10 @@ class StoreServer(ABC):
 
     Attributes:
         endpoint: Its URL.
+        environment: Its variables; None are ours.
     """
+
+    environment: Mapping[str, str] | None = None
 
     def __init__(self) -> None:
         (self.port,) = free_ports(1)
@@ -34,7 +37,10 @@ class StoreServer(ABC):
     def start(self) -> StoreServer:
         """Returns when it answers."""
         self._process = subprocess.Popen(
-            self.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            self.command(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=self.environment,
         )
         for _ in range(600):
             with socket.socket() as probe:

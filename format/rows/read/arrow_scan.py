@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 BATCH_ROWS = 1 << 17
 _TABLE_BATCH_ROWS = 1 << 20
 """What is to be held as a whole is made in fewer, larger pieces."""
+_WORKERS = 8
+"""The most tasks that are read at a time; files far away are, on however few processors."""
 _NOT_ASCII = 0x80
 
 
@@ -62,7 +65,8 @@ class ArrowScan:
         limit: The most rows to return, None for all.
         ordered: Whether rows come in the order of the tasks.
         batch_size: The most rows in a batch.
-        workers: How many tasks are read at a time; None for one a processor.
+        workers: How many tasks are read at a time; None for one a processor, of files far away for
+            as many as wait for a network meanwhile.
         checksums: Whether pages of data files are compared with their checksums.
         keys: What equality delete files delete; by default it is read from them.
     """
@@ -86,7 +90,8 @@ class ArrowScan:
         self._limit = limit
         self._ordered = ordered
         self._batch_size = batch_size
-        self._workers = workers or min(8, os.cpu_count() or 1)
+        self._asked_workers = workers
+        self._workers = workers or min(_WORKERS, os.cpu_count() or 1)
         self._checksums = checksums
         self._name_mapping = table_metadata.name_mapping()
         self._ids = frozenset(projected_schema.field_ids)
@@ -137,7 +142,7 @@ class ArrowScan:
                 self._io,
                 Schema() if self._flag is None else Schema((IS_DELETED,)),
                 ordered=False,
-                workers=self._workers,
+                workers=self._asked_workers,
             )
             total += sum(b.num_rows for b in counting.to_record_batches(unknown))
         return total if self._limit is None else min(total, self._limit)
@@ -236,8 +241,15 @@ class ArrowScan:
         self, tasks: Iterable[FileScanTask], rows: int, *, use_threads: bool, depth: int = 2
     ) -> Iterator[pa.RecordBatch]:
         read = partial(self.read, use_threads=use_threads, batch_size=rows)
-        producers = (partial(read, task) for task in tasks)
-        batches = stream(producers, self._workers, ordered=self._ordered, depth=depth)
+        waiting = iter(tasks)
+        first = list(islice(waiting, 1))
+        producers = (partial(read, task) for task in chain(first, waiting))
+        workers = self._workers
+        # a limit is mostly reached by the first files: others would be opened in vain
+        if self._asked_workers is None and self._limit is None:
+            far = any(self._io.at_once(task.file.file_path) > 1 for task in first)
+            workers = _WORKERS if far else workers
+        batches = stream(producers, workers, ordered=self._ordered, depth=depth)
         try:
             yield from batches if self._limit is None else _limited(batches, self._limit)
         finally:

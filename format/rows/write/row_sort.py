@@ -8,7 +8,6 @@ comes out in one order, however large it is. Nothing is done per row in Python.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.rows.write.partition_split import field_path
 from icecomb.format.rows.write.rolling_writer import writing
+from icecomb.format.rows.write.spill_folder import new_spill_folder
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import NullOrder, SortDirection, SortOrder
@@ -207,7 +207,7 @@ class RowSorter:
 
     def _written(self, batches: Iterator[pa.RecordBatch]) -> Path:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="icecomb-sort-"))
+            self._folder = new_spill_folder()
         path = self._folder / f"{self._files}.arrow"
         self._files += 1
         options = pa.ipc.IpcWriteOptions(compression="lz4")

@@ -56,7 +56,7 @@ _HINTS: Final = {
     "ContainerBeingDeleted": "the container is being deleted",
     "AuthenticationFailed": f"the key, signature or token is wrong or over, or this machine's "
     f"clock is; {_SEE_KEYS}",
-    "AuthorizationFailure": "the account's firewall or its settings forbid it",
+    "AuthorizationFailure": f"the account's firewall or its settings forbid it; {_SEE_KEYS}",
     "AuthorizationPermissionMismatch": "let who asks have the role Storage Blob Data Contributor, "
     "or the signature all permissions",
     "InsufficientAccountPermissions": "the account or signature may not do this",

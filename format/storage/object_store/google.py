@@ -268,18 +268,22 @@ class _GoogleUpload(PartUpload):
     def _send_held(self) -> None:
         """Send a part that is not the last, and what of it did not arrive again."""
         begin, end = self._there, self._there + len(self._held)
-        attempt = 0
+        attempt, in_doubt = 0, False
         while self._there < end:
             try:
-                there = self._look("*") if attempt else self._put(self._there, begin, "*")
+                there = self._look("*") if in_doubt else self._put(self._there, begin, "*")
+                there = end if there is None else there
+                if there <= self._there and not in_doubt:
+                    raise self._cut()
             except (StoreBusyError, AnswerLostError):
-                attempt += 1
+                attempt, in_doubt = attempt + 1, True
                 if attempt == self._client.attempts:
                     raise
                 wait_before(attempt)
                 continue
-            attempt = 0
-            self._there = end if there is None else there
+            in_doubt = False
+            if there > self._there:
+                self._there, attempt = there, 0
 
     def _put(self, start: int, begin: int, total: str) -> int | None:
         """Send what is held from `start` on; how many bytes there are then, None if it is made.
@@ -319,11 +323,14 @@ class _GoogleUpload(PartUpload):
         start = self._look(total) if self._asked else begin
         self._asked = True
         if start is not None and self._put(start, begin, total) is not None:
-            raise AnswerLostError(
-                f"Cannot create {self._location}: not all of it arrived",
-                hint="the connection broke: try again",
-                path=self._location,
-            )
+            raise self._cut()
+
+    def _cut(self) -> AnswerLostError:
+        return AnswerLostError(
+            f"Cannot write {self._location}: not all of it arrived",
+            hint="the connection broke: try again",
+            path=self._location,
+        )
 
     def is_done(self) -> bool:
         return _is_marked(self._client, self._key, self._location, self._mark)

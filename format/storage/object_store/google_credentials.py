@@ -66,24 +66,34 @@ class _Renewed(Signer):
         auth = optional_library("google.auth", "Google's store needs google-auth", "icecomb[gcs]")
         from google.auth import exceptions
         from google.auth.transport.requests import Request
+        from google.oauth2 import service_account
 
         self._lock = threading.Lock()
         try:
             self._request = Request()
             self._credentials: Any
             if settings.key_file is not None:
-                self._credentials, _ = auth.load_credentials_from_file(
+                self._credentials = service_account.Credentials.from_service_account_file(
                     settings.key_file, scopes=[_SCOPE]
                 )
             else:
                 self._credentials, _ = auth.default(scopes=[_SCOPE])
-        except exceptions.DefaultCredentialsError as error:
+        except OSError as error:
+            raise ConfigurationError(
+                f"The key file {settings.key_file} cannot be read: {error.strerror}",
+                hint=f"check {settings.sources.get('key_file', 'its name')}",
+            ) from None
+        except (exceptions.GoogleAuthError, ValueError) as error:
             raise ConfigurationError(
                 f"Nobody is found to ask Google's store: {_line(error)}", hint=_REMEDY
             ) from None
         email = getattr(self._credentials, "service_account_email", None)
         who = email or "the application's default"
         super().__init__(who, settings.sources.get("key_file", "what google-auth finds"))
+
+    def close(self) -> None:
+        """See `Signer.close`."""
+        self._request.session.close()
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         from google.auth import exceptions

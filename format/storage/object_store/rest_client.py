@@ -41,6 +41,9 @@ class Signer(ABC):
         self.who = who
         self.source = source
 
+    def close(self) -> None:  # noqa: B027 - most hold none
+        """Close connections that are kept open; it stays usable."""
+
     @abstractmethod
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         """The request, signed.
@@ -92,6 +95,7 @@ class RestClient(ObjectClient):
     def close(self) -> None:
         """See `ObjectClient.close`."""
         self._session.close()
+        self._signer.close()
 
     @abstractmethod
     def refused(self, verb: str, location: str, response: Response) -> IcecombError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -30,8 +31,10 @@ from icecomb.format.errors import (
     NoSuchSnapshotError,
     ValidationError,
 )
+from icecomb.format.maintenance import group_rewriter
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.rows.write import data_writer
 
 
 def test_small_files_become_one_with_their_rows_in_order(lake):
@@ -246,6 +249,24 @@ def test_they_are_found_wherever_sorting_has_put_them(lake, meanwhile, order):
     kept = [n for n in range(399) if not 10 <= n < 70]
     assert sorted(in_order(table)) == kept
     assert sorted(rows(table)) == sorted((n, f"s{n}") for n in kept)
+
+
+@pytest.mark.parametrize("run_rows", [1, 30, 100, 1 << 17])
+def test_files_are_read_many_at_a_time_and_their_rows_stay_what_they_are(
+    lake, meanwhile, monkeypatch, run_rows
+):
+    monkeypatch.setattr(group_rewriter, "_RUN_ROWS", run_rows)
+    monkeypatch.setattr(data_writer, "_PIECE_ROWS", 17)
+    starts = [0, 1, 3, 10, 40, 41, 90, 91, 92, 93, 200]
+    table = new_table(lake, *(frame(*range(a, b)) for a, b in pairwise(starts)))
+    table.delete("id >= 30 and id < 45 or id = 150")
+    before = [n for n in in_order(table) if n not in {1, 60, 92, 199}]
+    other = lake.load_table("db.t")
+    meanwhile(lambda: other.refresh().delete("id in (1, 60, 92, 199)"))
+    result = table.maintenance.rewrite_data_files(options=ALL)
+    assert (result.added_data_files_count, result.failed_data_files_count) == (1, 0)
+    assert in_order(table) == before
+    assert sorted(rows(table)) == [(n, f"s{n}") for n in sorted(before)]
 
 
 def test_values_that_others_delete_meanwhile_stay_deleted_and_later_rows_are_kept(lake, meanwhile):

@@ -62,7 +62,7 @@ def test_a_schema_on_s3_is_written_over_no_other(clicks):
 def test_the_command_shows_a_table_on_s3(clicks, icecomb, s3, monkeypatch):
     for key, value in s3.settings.items():
         variable = key.upper().replace(".", "__").replace("-", "_")
-        monkeypatch.setenv(f"ICECOMB_CATALOG__DEFAULT__{variable}", value)
+        monkeypatch.setenv(f"ICECOMB_CATALOG__PATH__{variable}", value)
     code, out, err = icecomb("paimon", "history", clicks.location)
     assert code == 0, err
     assert "id" in out

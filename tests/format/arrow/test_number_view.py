@@ -13,7 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icecomb.format.arrow.number_view import group_numbers, numbers_of, together, truths_of
+from icecomb.format.arrow.number_view import (
+    array_of,
+    group_numbers,
+    numbers_of,
+    together,
+    truths_of,
+)
 
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "int": (pa.int32(), [0, -1, 7, None]),
@@ -89,3 +95,10 @@ def test_neither_pandas_nor_data_sets_are_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_numbers_are_a_column_and_back() -> None:
+    numbers = np.arange(10, dtype=np.int64)
+    assert array_of(numbers[::3]).to_pylist() == [0, 3, 6, 9]
+    assert array_of(numbers[:0]).to_pylist() == []
+    assert numbers_of(array_of(numbers[2:5])).tolist() == [2, 3, 4]

@@ -1,12 +1,13 @@
-"""A second S3 on 127.0.0.1: `gofakes3`, in memory.
-
-Whole objects it creates on a condition, atomically; of completed uploads it passes the condition over.
-"""
+"""A second S3 on 127.0.0.1: `versitygw` over a folder. It checks signatures and all conditions."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tests.peers import go_program
@@ -15,8 +16,17 @@ from tests.peers.store_server import StoreServer
 KEY, SECRET = "AKIAICECOMBTESTS", "a secret of tests"
 
 
-class GoFakeS3(StoreServer):
+class VersityGateway(StoreServer):
     """One server."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = Path(tempfile.mkdtemp())
+        self.environment = {
+            **os.environ,
+            "ROOT_ACCESS_KEY": KEY,
+            "ROOT_SECRET_KEY": SECRET,
+        }
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -28,8 +38,16 @@ class GoFakeS3(StoreServer):
         }
 
     def command(self) -> list[str]:
-        program = go_program.build("github.com/johannesboyne/gofakes3/cmd/gofakes3", "v1.2.0")
-        return [str(program), "-backend", "memory", "-host", f"127.0.0.1:{self.port}"]
+        program = go_program.build("github.com/versity/versitygw/cmd/versitygw", "v1.8.0")
+        # not every folder for temporary files has the attributes it would keep with each file
+        for name in ("data", "metadata"):
+            (self._folder / name).mkdir()
+        command = [str(program), "--quiet", "--port", f"127.0.0.1:{self.port}", "posix"]
+        return [*command, "--sidecar", str(self._folder / "metadata"), str(self._folder / "data")]
+
+    def stop(self) -> None:
+        super().stop()
+        shutil.rmtree(self._folder)
 
     def client(self) -> Any:
         """Amazon's own client."""

@@ -1,0 +1,54 @@
+"""Spilled rows of killed processes do not stay."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from icecomb.format.rows.write.spill_folder import new_spill_folder
+
+KILLED = """
+import os, signal
+from icecomb.format.rows.write.spill_folder import new_spill_folder
+folder = new_spill_folder()
+(folder / "0.arrow").write_bytes(b"rows")
+print(folder, flush=True)
+if {killed}:
+    os.kill(os.getpid(), signal.SIGKILL)
+input()
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return tmp_path
+
+
+def process(*, killed):
+    return subprocess.Popen(
+        [sys.executable, "-c", KILLED.format(killed=killed)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_next_sort_removes_what_a_killed_one_left_and_nothing_else(place):
+    own = new_spill_folder()
+    others = [place / "icecomb-sort-abc", place / "icecomb-sort-00000000-1-x", place / "else"]
+    for folder in others:
+        folder.mkdir()
+    with process(killed=False) as alive, process(killed=True) as dead:
+        kept = alive.stdout.readline().strip()
+        left = dead.stdout.readline().strip()
+        dead.wait()
+        assert own.parent.joinpath(left, "0.arrow").exists()
+        mine = new_spill_folder()
+        assert {str(path) for path in place.iterdir()} == {
+            str(path) for path in (own, mine, kept, *others)
+        }
+        alive.stdin.write("\n")
