@@ -1,4 +1,4 @@
-"""An S3 far away, beside PyIceberg on the same one: moto behind a proxy that adds latency.
+"""An S3 far away, beside PyIceberg on the same one: versitygw behind a line that takes 20 ms.
 
     python -m tests.bench.object_store
 
@@ -9,7 +9,7 @@ commit: one row; `serial` is how many requests came one after another.
 purge: 10,000 files; the peer `one_by_one` is icecomb with a request a file, for 300 of them.
 upload: a file of `--mib`; `rise_mb` is by how much the memory of the process grew.
 
-moto is one process of Python: where it is busy all the time it is measured, not the clients.
+`--server moto` is another S3; it is one process of Python, and measures itself.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from tests.bench.table_metadata import (
 from tests.peers.ports import free_ports
 from tests.peers.s3 import KEY, S3, SECRET
 from tests.peers.s3_proxy import S3Proxy
+from tests.peers.versity_gateway import VersityGateway
 
 _PER_MANIFEST = 10
 _APPENDED, _READ, _ROWS = 32, 64, 50_000
@@ -110,6 +111,7 @@ def _append(peer: str, given: argparse.Namespace) -> None:
 
 def _read(peer: str, given: argparse.Namespace) -> None:
     table = _opened(peer, given.read, given)
+    table.scan().to_arrow()  # what is imported and connected at first is no part of it
     found, seconds, cpu = clocked(lambda: table.scan().to_arrow())
     expect(found.num_rows, _READ * _ROWS, "rows")
     report(read_s=seconds, read_cpu_s=cpu)
@@ -172,7 +174,7 @@ def _child(peer: str, case: str, given: argparse.Namespace) -> None:
     cases[case]()
 
 
-def _upload_planned(server: S3, bucket: str, count: int) -> None:
+def _upload_planned(server: Any, bucket: str, count: int) -> None:
     """A table of metadata only, whose manifests nobody has planned before."""
     location = f"s3://{bucket}/planned"
     with tempfile.TemporaryDirectory() as name:
@@ -202,7 +204,7 @@ def _upload_planned(server: S3, bucket: str, count: int) -> None:
             list(pool.map(put, folder.iterdir()))
 
 
-def _read_table(server: S3, place: str) -> str:
+def _read_table(server: Any, place: str) -> str:
     catalog = _catalog("icecomb", argparse.Namespace(place=place, endpoint=server.endpoint))
     rows = _rows(_READ, _ROWS)
     table = _new_table("icecomb", catalog, rows.schema)
@@ -211,11 +213,12 @@ def _read_table(server: S3, place: str) -> str:
 
 
 @contextmanager
-def _proxy(server: S3, latency: int) -> Iterator[str]:
-    """The proxy in a process of its own: it must not take the clients' time."""
+def _line(server: Any, latency: int) -> Iterator[str]:
+    """A slow line in a process of its own: it must not take the clients' time."""
     (port,) = free_ports(1)
-    command = [sys.executable, "-m", "tests.peers.s3_proxy", server.endpoint, str(port)]
-    with subprocess.Popen([*command, str(latency)], cwd=ROOT) as process:
+    target = server.endpoint.rpartition(":")[2]
+    command = [sys.executable, "-m", "tests.bench.slow_line", str(port), target, str(latency)]
+    with subprocess.Popen(command, cwd=ROOT) as process:
         try:
             time.sleep(2)
             yield f"http://127.0.0.1:{port}"
@@ -228,6 +231,7 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--cases", default=_CASES)
     arguments.add_argument("--latency", type=int, default=20, help="milliseconds a request")
+    arguments.add_argument("--server", default="versitygw", choices=["versitygw", "moto"])
     arguments.add_argument("--manifests", type=int, default=1000)
     arguments.add_argument("--mib", type=int, default=1024)
     for hidden in ("--endpoint", "--direct", "--place", "--read"):
@@ -238,14 +242,14 @@ def main() -> None:
         _child(peer, case, given)
         return
     cases = given.cases.split(",")
-    server = S3().start()
+    server: Any = S3().start() if given.server == "moto" else VersityGateway().start()
     try:
-        bucket = server.bucket()
-        place = f"s3://{bucket}"
+        place = f"s3://{server.bucket()}" if given.server == "moto" else server.place()
+        bucket = place.removeprefix("s3://")
         if "plan" in cases:
             _upload_planned(server, bucket, given.manifests)
         read = _read_table(server, place) if "read" in cases else ""
-        with _proxy(server, given.latency) as endpoint:
+        with _line(server, given.latency) as endpoint:
             sys.argv += ["--endpoint", endpoint, "--direct", server.endpoint]
             sys.argv += ["--place", place, "--read", read]
             for case in cases:

@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 FAULTS = ("refuse", "lose", "late", "busy", "error", "done_error", "torn", "short")
-_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "expect"}
+_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "expect"}
 _ANSWERS = {
     "busy": (503, "SlowDown", "Please reduce your request rate."),
     "error": (500, "InternalError", "We encountered an internal error. Please try again."),
@@ -206,7 +206,7 @@ class S3Proxy:
 
     def _tear(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> None:
         connection = http.client.HTTPConnection(self._target, timeout=60)
-        connection.putrequest(method, path)
+        connection.putrequest(method, path, skip_host=True)
         for name, value in _kept(headers, body).items():
             connection.putheader(name, value)
         connection.endheaders()

@@ -33,6 +33,7 @@ from icecomb.format.storage.object_store.s3_failure import (
     no_bucket,
     refused,
 )
+from icecomb.format.storage.object_store.s3_reader import S3Reader
 from icecomb.format.storage.object_store.s3_session import boto_session
 from icecomb.format.storage.object_store.s3_settings import S3Settings
 
@@ -92,6 +93,9 @@ class S3Client(ObjectClient):
         with _failures("open", f"s3://{bucket}"):
             self._session = boto_session(settings)
             self._boto = _boto_client(self._session, settings, at_once)
+            self._reader = S3Reader(
+                self._boto, None if settings.anonymous else self._session.get_credentials()
+            )
         self._attempts = attempts
 
     def close(self) -> None:
@@ -135,8 +139,12 @@ class S3Client(ObjectClient):
             wanted["Range"] = f"bytes={start}-{end}"
 
         def fetch() -> bytes:
+            plain = self._reader.read(key, location, wanted.get("Range"))
+            if plain is not None:
+                return plain
             try:
                 found = self._boto.get_object(**wanted)
+                self._reader.learn(key)
             except ClientError as error:
                 if error.response["ResponseMetadata"]["HTTPStatusCode"] == 416:
                     return b""

@@ -6,19 +6,23 @@ import os
 import pickle
 import resource
 import signal
+import threading
 from pathlib import Path
 
 import pytest
 
+from icecomb.format.cancellation import Cancellation, cancellable, check_wanted
 from icecomb.format.errors import (
     ConfigurationError,
     FileExistsAlreadyError,
     FileIOError,
     FileMissingError,
+    OperationCancelledError,
     UnsupportedError,
     ValidationError,
 )
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.local import LocalFileSystem
 
 
 def names(folder):
@@ -321,3 +325,34 @@ def test_a_file_system_that_syncs_no_folders_is_served(tmp_path, monkeypatch):
 def test_the_topmost_folder_is_there_already():
     with pytest.raises(FileExistsAlreadyError):
         FileIO().create_folder("file:///")
+
+
+def test_each_item_is_worked_on_in_order_and_where_requests_take_long_ahead(tmp_path, monkeypatch):
+    io, place, begun = FileIO(), str(tmp_path), []
+
+    def work(number):
+        begun.append(number)
+        return number * 2
+
+    found = io.each(place, work, range(100))
+    assert (next(found), begun) == (0, [0])
+    monkeypatch.setattr(LocalFileSystem, "at_once", 4)
+    barrier = threading.Barrier(4)
+    together = io.each(place, lambda number: (barrier.wait(30), number)[1], range(8))
+    assert list(together) == list(range(8))
+    assert list(io.each(place, work, range(100))) == [2 * number for number in range(100)]
+    begun.clear()
+    found = io.each(place, work, range(100), 2)
+    assert next(found) == 0
+    assert len(begun) <= 3
+    found.close()
+    with pytest.raises(ZeroDivisionError):
+        list(io.each(place, lambda number: 1 // number, (1, 0, 1)))
+
+
+def test_work_on_each_item_ends_when_it_is_not_wanted_any_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(LocalFileSystem, "at_once", 2)
+    cancellation = Cancellation()
+    cancellation.cancel()
+    with cancellable(cancellation), pytest.raises(OperationCancelledError):
+        list(FileIO().each(str(tmp_path), lambda _: check_wanted(), (1, 2)))
