@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 FAULTS = ("refuse", "lose", "late", "busy", "error", "done_error", "torn", "short")
-_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "expect"}
+_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "expect"}
 _ANSWERS = {
     "busy": (503, "SlowDown", "Please reduce your request rate."),
     "error": (500, "InternalError", "We encountered an internal error. Please try again."),
