@@ -65,7 +65,7 @@ def _of_s3(settings: S3Settings, hadoop: Mapping[str, str]) -> Iterator[tuple[st
     if "Tags" in role:
         raise ConfigurationError(
             "client.assume-role.tags.*: Hadoop's S3A, by which Spark's tasks read and write, "
-            "cannot tag a role's session",
+            "cannot tag the session of a role",
             hint="leave the tags out for Spark",
         )
     if settings.sources.get("endpoint", "").startswith(_OURS):

@@ -146,6 +146,30 @@ def test_tasks_are_run_where_hadoop_says_that_their_blocks_are(
     catalog.drop_namespace("local_blocks")
 
 
+def test_executors_list_orphans_on_hdfs(lake, namespace, spark_on_hdfs):
+    spark, name = spark_on_hdfs, f"{namespace}.listed"
+    table = lake.create_table(name, pa.schema([("id", pa.int64())]))
+    for n in range(3):
+        table.append(pa.table({"id": pa.array([n], pa.int64())}))
+    left = [f"{table.location()}/data/{path}" for path in ("left.parquet", "de/ep/a b%20+.parquet")]
+    for path in left:
+        table.io.create(path, b"PAR1")
+    hadoop = spark._jvm.org.apache.hadoop.fs
+    at = hadoop.Path(table.location())
+    files = at.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    for each in lake.io.list(table.location()):
+        files.setTimes(hadoop.Path(each.location), 1_600_000_000_000, -1)
+    young = f"{table.location()}/data/young.parquet"
+    table.io.create(young, b"PAR1")
+    call = f"CALL on_hdfs.system.remove_orphan_files(table => '{name}', engine => '{{}}'{{}})"
+    here = spark.sql(call.format("local", ", dry_run => true")).collect()
+    there = spark.sql(call.format("spark", ", dry_run => true")).collect()
+    assert {row[0] for row in here} == {row[0] for row in there} == set(left)
+    assert {row[0] for row in spark.sql(call.format("spark", "")).collect()} == set(left)
+    assert ids(spark.sql(f"SELECT id FROM on_hdfs.{name}").collect()) == [0, 1, 2]
+    assert [lake.io.exists(path) for path in (*left, young)] == [False, False, True]
+
+
 def test_spark_reads_and_writes_tables_whose_files_are_named_by_their_web_address(spark, hdfs):
     """Spark's own webhdfs:// does not work: it is told hdfs://, and the table keeps its names."""
     warehouse = f"webhdfs://127.0.0.1:{hdfs.http['nn1']}/warehouse/{uuid.uuid4().hex}"

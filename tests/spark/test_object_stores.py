@@ -132,6 +132,20 @@ def test_a_hash_stands_before_the_names_of_files_that_spark_and_python_write(spa
     assert _rows(spark, f"SELECT count(*) FROM {table}") == [(2,)]
 
 
+def test_a_task_that_fails_leaves_no_file_on_s3(spark, lake, s3):
+    namespace, catalog = lake("s3", **s3.settings)
+    spark.sql(f"CREATE TABLE {namespace}.t (id BIGINT)")
+    with pytest.raises(PySparkException, match="in the midst"):
+        spark.sql(
+            f"INSERT INTO {namespace}.t "
+            "SELECT IF(id = 49999, raise_error('in the midst'), id) FROM range(0, 50000, 1, 1)"
+        )
+    ours = catalog.load_table(f"{namespace}.t".partition(".")[2])
+    assert list(ours.io.list(f"{ours.location()}/data")) == []
+    uploads = s3.client().list_multipart_uploads(Bucket=ours.location().split("/")[2])
+    assert uploads.get("Uploads", []) == []
+
+
 def test_a_stream_reads_and_writes_tables_on_s3(spark, lake, s3, tmp_path):
     namespace, _ = lake("s3", **s3.settings)
     spark.sql(f"CREATE TABLE {namespace}.source (id BIGINT)")
