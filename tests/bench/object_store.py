@@ -6,7 +6,8 @@ plan: a scan of all of a table with `--manifests` manifests of ten files.
 append: 32 files, one a partition; PyIceberg's pointer is in SQLite, icecomb's is an object.
 read: all rows of 64 files.
 commit: one row; `serial` is how many requests came one after another.
-purge: 10,000 files; the peer `one_by_one` is icecomb with a request a file, for 300 of them.
+purge: 10,000 keys that hold nothing; the peer `one_by_one` is icecomb with a request a key: the
+seconds are those of 300 keys, times 33.
 upload: a file of `--mib`; `rise_mb` is by how much the memory of the process grew.
 
 `--server moto` is another S3; it is one process of Python, and measures itself.
