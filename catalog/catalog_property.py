@@ -276,6 +276,8 @@ _NAMES: Final = frozenset(
     for name in (one.key, *one.also)
     if not name.startswith(_OF_HADOOP)
 ).union(MEANING)
+_OF_NAMES: Final = tuple(name for name in _NAMES if name.endswith("."))
+"""Families of properties, one a name that users choose."""
 _PLAIN: Final = sorted(name for name in _NAMES if "." not in name)
 _DOTTED: Final = sorted(name for name in _NAMES if "." in name)
 _FAMILIES: Final = frozenset(
@@ -322,7 +324,7 @@ def is_strange(key: str) -> bool:
 
 
 def _is_known(key: str) -> bool:
-    return key in _NAMES or key in _ELSEWHERE
+    return key in _NAMES or key in _ELSEWHERE or key.startswith(_OF_NAMES)
 
 
 def _meant(key: str) -> Iterator[str | None]:

@@ -69,6 +69,7 @@ SERVICES = frozenset(
             "iceberg_java",
         ),
         *("kdc", "cluster", "paimon_java", "pypaimon"),
+        *("google_store", "azurite", "other_s3"),
     }
 )
 

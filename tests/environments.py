@@ -43,6 +43,8 @@ def prepare(*, peers: bool) -> Path:
     with ThreadPoolExecutor(len(wanted)) as pool:
         python, *_ = pool.map(lambda each: _environment(*each), wanted)
     _typing_link()
+    if peers:
+        _store_servers(python)
     # hundreds of processes import icecomb: it is compiled only once
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return python
@@ -99,6 +101,13 @@ def _environment(folder: Path, requirements: list[str], recipe: str) -> Path:
         sys.exit(f"could not set up {folder.name} (on Debian: apt install python3-venv): {error}")
     stamp.write_text(wanted)
     return python
+
+
+def _store_servers(python: Path) -> None:
+    """What stands for object stores: built before the tests, whose time is limited."""
+    done = subprocess.run([str(python), "-m", "tests.peers.installed"], check=False)
+    if done.returncode:
+        sys.exit("could not set up the servers of object stores: what failed stands above")
 
 
 def _typing_link() -> None:

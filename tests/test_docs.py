@@ -238,6 +238,8 @@ def test_the_statements_of_the_spark_pages_run_from_the_first_to_the_last(spark,
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
 def test_a_page_is_short_and_its_links_lead_somewhere(page: str) -> None:
     text = (DOCS / page).read_text()
-    assert len(text.splitlines()) <= 200
+    # tables that are written by a program are looked up, not read
+    prose = re.sub(r"<!-- properties of .*?<!-- end -->", "", text, flags=re.DOTALL)
+    assert len(prose.splitlines()) <= 200
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (DOCS / target).exists(), target

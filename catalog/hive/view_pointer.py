@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.hive.entry_pointer import EntryPointer
+from icecomb.catalog.hive.entry_pointer import MADE_BY_OTHERS, EntryPointer
 from icecomb.catalog.hive.parameters import (
     METADATA_LOCATION,
     OWNER,
@@ -92,14 +92,15 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
 
         def history(entry: HiveTable) -> Collection[str] | None:
             known = {entry.parameters.get(PREVIOUS_METADATA_LOCATION, "")}
+            others = set() if expected else {MADE_BY_OTHERS}
             if not entry.is_iceberg_view:
-                return ()
+                return others
             try:
                 current = read_view_metadata(self._io, entry.metadata_location or "")
             except (IcecombError, OSError):
                 return None
             if current.view_uuid != new.metadata.view_uuid:
-                return known
+                return known | others
             if added and all(version in current.versions for version in added):
                 known.add(new.location)
             ours_or_before = {new.location, expected.location if expected else ""}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import posixpath
 import re
 import shutil
 from collections.abc import Sequence
@@ -88,7 +87,8 @@ class Quarantine:
             inner = location[len(self._root) + 1 :]
         else:
             inner = f"elsewhere/{re.sub(r'[^A-Za-z0-9._=/-]', '_', location).lstrip('/')}"
-        return posixpath.join(self.folder, inner)
+        # not by posixpath: in an object store what lies in a folder may begin with a slash
+        return f"{self.folder}/{inner}"
 
     def _move(self, location: str, target: str) -> None:
         try:

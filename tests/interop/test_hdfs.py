@@ -168,6 +168,7 @@ def test_executors_list_orphans_on_hdfs(lake, namespace, spark_on_hdfs):
     assert {row[0] for row in spark.sql(call.format("spark", "")).collect()} == set(left)
     assert ids(spark.sql(f"SELECT id FROM on_hdfs.{name}").collect()) == [0, 1, 2]
     assert [lake.io.exists(path) for path in (*left, young)] == [False, False, True]
+    lake.drop_table(name)
 
 
 def test_spark_reads_and_writes_tables_whose_files_are_named_by_their_web_address(spark, hdfs):

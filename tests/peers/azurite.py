@@ -39,7 +39,7 @@ class Azurite(StoreServer):
         }
 
     def command(self) -> list[str]:
-        script = _installed() / "node_modules/azurite/dist/src/blob/main.js"
+        script = installed() / "node_modules/azurite/dist/src/blob/main.js"
         command = [str(_NODE / "bin/node"), str(script), "--blobHost", "127.0.0.1"]
         command += ["--blobPort", str(self.port), "--inMemoryPersistence", "--silent"]
         return [*command, "--disableTelemetry", "--skipApiVersionCheck"]
@@ -63,7 +63,7 @@ class Azurite(StoreServer):
         return f"abfss://{name}@{EMULATOR_ACCOUNT}.dfs.core.windows.net"
 
 
-def _installed() -> Path:
+def installed() -> Path:
     """Its folder, filled once by npm."""
     KEPT.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{KEPT}.lock"):

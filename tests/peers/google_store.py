@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 
 import requests
 
 from tests.peers import go_program
 from tests.peers.store_server import StoreServer
+
+
+def program() -> Path:
+    """The server's, built once."""
+    return go_program.build("github.com/fsouza/fake-gcs-server", "v1.56.1")
 
 
 class GoogleStore(StoreServer):
@@ -19,7 +25,6 @@ class GoogleStore(StoreServer):
         return {"gcs.service.host": self.endpoint, "gcs.no-auth": "true"}
 
     def command(self) -> list[str]:
-        program = go_program.build("github.com/fsouza/fake-gcs-server", "v1.56.1")
         options = {
             "scheme": "http",
             "host": "127.0.0.1",
@@ -28,7 +33,7 @@ class GoogleStore(StoreServer):
             "public-host": f"127.0.0.1:{self.port}",
             "log-level": "error",
         }
-        return [str(program), *(f"-{name}={value}" for name, value in options.items())]
+        return [str(program()), *(f"-{name}={value}" for name, value in options.items())]
 
     def place(self) -> str:
         name = f"b-{uuid.uuid4().hex}"

@@ -16,6 +16,11 @@ from tests.peers.store_server import StoreServer
 KEY, SECRET = "AKIAICECOMBTESTS", "a secret of tests"
 
 
+def program() -> Path:
+    """The server's, built once."""
+    return go_program.build("github.com/versity/versitygw/cmd/versitygw", "v1.8.0")
+
+
 class VersityGateway(StoreServer):
     """One server."""
 
@@ -38,11 +43,10 @@ class VersityGateway(StoreServer):
         }
 
     def command(self) -> list[str]:
-        program = go_program.build("github.com/versity/versitygw/cmd/versitygw", "v1.8.0")
         # not every folder for temporary files has the attributes it would keep with each file
         for name in ("data", "metadata"):
             (self._folder / name).mkdir()
-        command = [str(program), "--quiet", "--port", f"127.0.0.1:{self.port}", "posix"]
+        command = [str(program()), "--quiet", "--port", f"127.0.0.1:{self.port}", "posix"]
         return [*command, "--sidecar", str(self._folder / "metadata"), str(self._folder / "data")]
 
     def stop(self) -> None:

@@ -33,11 +33,15 @@ def new_spill_folder() -> Path:
 
 
 def _host() -> str:
-    """This machine, and the numbering of its processes: containers have one each."""
-    space = ""
+    """This machine since it was started, and its numbering of processes: containers have their own.
+
+    Several machines may share `TMPDIR`, and have one name.
+    """
+    known = [socket.gethostname()]
     with suppress(OSError):
-        space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - no path
-    return sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:8]
+        known.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
+        known.append(os.readlink("/proc/self/ns/pid"))  # noqa: PTH115 - no path
+    return sha256(" ".join(known).encode()).hexdigest()[:8]
 
 
 def _is_alive(pid: int) -> bool:

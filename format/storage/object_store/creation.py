@@ -128,7 +128,11 @@ def _repeated(
         else:
             return
     if lost is None or not late:
-        raise problem or FileIOError(f"Cannot create {location}: no attempt is allowed")
+        raise problem or FileIOError(
+            f"Cannot create {location}: no attempt is allowed",
+            hint="let io.object-store.max-attempts be 1 or more",
+            path=location,
+        )
     if _settled(is_ours, lost, location):
         return
     raise _unknown(lost, location) from problem

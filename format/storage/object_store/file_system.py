@@ -275,7 +275,7 @@ class ObjectFileSystem(FileSystem):
             for each in found.objects
             if not each.key.endswith("/")
         ]
-        return FolderEntries(files, found.folders)
+        return FolderEntries(files, found.named)
 
     def _in_folder(self, location: str) -> _Folder:
         place = self.place(location.rstrip("/"))
@@ -317,7 +317,7 @@ class ObjectFileSystem(FileSystem):
         found = self._in_folder(location)
         if not found.is_there:
             raise is_missing(location)
-        return found.folders
+        return found.named
 
     def create_folder(self, location: str) -> None:
         """See `FileIO.create_folder`: makes a marker; exactly one of several creators succeeds."""
@@ -362,6 +362,11 @@ class _Folder:
     objects: Sequence[ObjectStatus]
     folders: Sequence[str]
     is_there: bool
+
+    @property
+    def named(self) -> list[str]:
+        """Those that a location can name: of `a//x` that between the slashes has no name."""
+        return [name for name in self.folders if name]
 
 
 def _status(location: str, found: ObjectStatus) -> FileStatus:

@@ -73,7 +73,8 @@ class _Renewed(Signer):
             self._request = Request()
             self._credentials: Any
             if settings.key_file is not None:
-                self._credentials = service_account.Credentials.from_service_account_file(
+                kind: Any = service_account.Credentials
+                self._credentials = kind.from_service_account_file(
                     settings.key_file, scopes=[_SCOPE]
                 )
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -99,6 +100,18 @@ def test_files_of_one_object_under_two_schemes_are_no_orphans_and_are_kept(s3, b
         older_than=later, location=f"s3://{bucket}/kept/db/t", dry_run=True, any_age=True
     )
     assert found.orphan_file_location == (f"s3://{bucket}/kept/db/t/data/left.parquet",)
+    stray = f"s3://{bucket}/kept/db/t//stray.parquet"
+    other.io.create(stray, b"stray")
+    remove = partial(
+        other.maintenance.remove_orphan_files, older_than=later, any_age=True, quarantine=True
+    )
+    remove(dry_run=False)
+    # a folder without a name is not walked into; whoever names a file in it means it
+    assert other.io.exists(stray)
+    remove(dry_run=False, files=[(stray, 1)])
+    inside = [each.location for each in other.io.list(f"s3://{bucket}/kept") if each.size == 5]
+    assert [each.endswith("//stray.parquet") for each in inside] == [True]
+    assert "/_icecomb_" in inside[0]
     other.overwrite(rows)
     other.expire_snapshots().older_than(later).retain_last(1).commit()
     assert other.refresh().scan().count() == 1

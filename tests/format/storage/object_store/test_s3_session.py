@@ -30,10 +30,10 @@ def asked(s3):
             self.signers.append(found[1] if found else "")
             super().serve(handler)
 
-        def _forward(self, request, method, path, headers, body):
+        def forward(self, request, method, path, headers, body):
             if b"Action=AssumeRole" in body:
                 self.roles.append(body.decode())
-            return super()._forward(request, method, path, headers, body)
+            return super().forward(request, method, path, headers, body)
 
     made = Noting(s3.endpoint)
     made.signers, made.roles = [], []
