@@ -17,6 +17,7 @@ from icecomb.format.errors import (
     FileMissingError,
     NoSuchTableError,
     SchemaError,
+    UnsupportedError,
 )
 
 if TYPE_CHECKING:
@@ -124,7 +125,15 @@ class SchemaFiles:
         Raises:
             SchemaError: A change is not allowed on the latest schema; nothing was written.
             CommitFailedError: Others were first too often; nothing was written.
+            UnsupportedError: The store would replace the schema of another.
         """
+        if not self._io.replaces_nothing(self.location):
+            raise UnsupportedError(
+                f"{self.location}: its store replaces objects although it is told not to "
+                "(If-None-Match: *): of two schemas made at once one would be lost",
+                hint="update the store's software, or change the schema by Paimon with a lock",
+                path=self.location,
+            )
         for _ in range(_ATTEMPTS):
             _, new = self.evolved(changes)
             try:

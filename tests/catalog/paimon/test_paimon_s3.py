@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.catalog.paimon.data_type import DataField
 from icecomb.catalog.paimon.schema_change import AddColumn
+from icecomb.catalog.paimon.schema_files import SchemaFiles
 from icecomb.catalog.paimon.source import PaimonSource
 from icecomb.catalog.paimon.table_import import plan_import, run_import
+from icecomb.catalog.paimon.table_schema import TableSchema
 from icecomb.catalog.paimon.type_parser import parse_type
-from icecomb.format.errors import FileExistsAlreadyError
+from icecomb.format.errors import FileExistsAlreadyError, UnsupportedError
+from icecomb.format.storage.file_io import FileIO
+from tests.peers.s3_proxy import S3Proxy
 
 ROWS = [{"id": 1, "k": "a/b c"}, {"id": 2, "k": "ü"}, {"id": 3, "k": None}]
 
@@ -57,6 +63,19 @@ def test_a_schema_on_s3_is_written_over_no_other(clicks):
     with pytest.raises(FileExistsAlreadyError):
         clicks.io.create(second, b"{}")
     assert clicks.io.read(second) == before
+
+
+def test_a_store_that_replaces_objects_gets_no_new_schema(s3):
+    proxy = S3Proxy(s3.endpoint)
+    with closing(FileIO(proxy.settings(s3.settings))) as io:
+        folder = f"s3://{s3.bucket()}/clicks"
+        first = TableSchema(0, (DataField(0, "id", parse_type("INT")),), 0)
+        io.create(f"{folder}/schema/schema-0", first.to_text().encode())
+        proxy.choose = lambda asked: "replace" if asked.conditional else ""
+        with pytest.raises(UnsupportedError, match="replaces objects"):
+            SchemaFiles(io, folder).evolve([AddColumn(("more",), parse_type("INT"))])
+        assert [s.location for s in io.list(folder)] == [f"{folder}/schema/schema-0"]
+    proxy.close()
 
 
 def test_the_command_shows_a_table_on_s3(clicks, icecomb, s3, monkeypatch):
