@@ -64,8 +64,8 @@ def _of_s3(settings: S3Settings, hadoop: Mapping[str, str]) -> Iterator[tuple[st
             yield key, str(value)
     if "Tags" in role:
         raise ConfigurationError(
-            "client.assume-role.tags.*: Hadoop's S3A, by which Spark's tasks read and write, "
-            "cannot tag the session of a role",
+            "Property client.assume-role.tags.* is not served: Hadoop's S3A, by which Spark's "
+            "tasks read and write, cannot tag the session of a role",
             hint="leave the tags out for Spark",
         )
     if settings.sources.get("endpoint", "").startswith(_OURS):
@@ -102,6 +102,7 @@ def _written(settings: S3Settings) -> Iterator[tuple[str, str]]:
         yield "fs.s3a.create.storage.class", storage_class.lower()
     if "Tagging" in written:
         raise ConfigurationError(
-            "s3.write.tags.*: Hadoop's S3A, by which Spark's tasks write, cannot tag objects",
+            "Property s3.write.tags.* is not served: Hadoop's S3A, by which Spark's tasks write, "
+            "cannot tag objects",
             hint="leave the tags out for Spark, or let a rule of the bucket set them",
         )

@@ -18,8 +18,13 @@ import org.icecomb.spark.planner.Protocol.ProcedureDescription;
 import org.icecomb.spark.planner.Protocol.TableName;
 import org.icecomb.spark.statement.PlannedCalls;
 
-/** A procedure of the planner: Spark brings its arguments into order, the planner does the rest. */
-final class PlannedProcedure implements UnboundProcedure, BoundProcedure {
+/**
+ * A procedure of the planner: Spark brings its arguments into order, the planner does the rest.
+ *
+ * <p>What is bound is another object: Spark counts the arguments of whatever can be called, also
+ * before it has resolved them and filled in those that are left out.
+ */
+final class PlannedProcedure implements UnboundProcedure {
 
   private final PlannerSession session;
   private final TableName procedure;
@@ -57,27 +62,41 @@ final class PlannedProcedure implements UnboundProcedure, BoundProcedure {
 
   @Override
   public BoundProcedure bind(StructType inputs) {
-    return this;
+    return new Bound();
   }
 
-  @Override
-  public ProcedureParameter[] parameters() {
-    return parameters;
-  }
+  private final class Bound implements BoundProcedure {
 
-  @Override
-  public boolean isDeterministic() {
-    return false;
-  }
-
-  @Override
-  public Iterator<Scan> call(InternalRow input) {
-    List<ProcedureArgument> arguments = new ArrayList<>();
-    for (int i = 0; i < parameters.length; i++) {
-      DataType type = parameters[i].dataType();
-      JsonNode value = Values.toJson(input.isNullAt(i) ? null : input.get(i, type), type);
-      arguments.add(new ProcedureArgument(parameters[i].name(), value));
+    @Override
+    public String name() {
+      return PlannedProcedure.this.name();
     }
-    return List.<Scan>of(PlannedCalls.call(session, procedure, description, arguments)).iterator();
+
+    @Override
+    public String description() {
+      return PlannedProcedure.this.description();
+    }
+
+    @Override
+    public ProcedureParameter[] parameters() {
+      return parameters;
+    }
+
+    @Override
+    public boolean isDeterministic() {
+      return false;
+    }
+
+    @Override
+    public Iterator<Scan> call(InternalRow input) {
+      List<ProcedureArgument> arguments = new ArrayList<>();
+      for (int i = 0; i < parameters.length; i++) {
+        DataType type = parameters[i].dataType();
+        JsonNode value = Values.toJson(input.isNullAt(i) ? null : input.get(i, type), type);
+        arguments.add(new ProcedureArgument(parameters[i].name(), value));
+      }
+      Scan scan = PlannedCalls.call(session, procedure, description, arguments);
+      return List.of(scan).iterator();
+    }
   }
 }
