@@ -71,7 +71,7 @@ def _all(pytest: list[str]) -> list[Step]:
         [*pytest, "--half", str(half), "--record-seconds", str(path)]
         for half, path in enumerate(_SECONDS, 1)
     ]
-    beside = Step("tests with Spark or Hive 3 and 4", halves[1])
+    beside = Step("tests with Spark", halves[1])
     steps = [*_lint(), *_types(), Step("all other tests", halves[0]).show(), beside.show()]
     _keep_seconds()
     return steps

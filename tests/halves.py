@@ -17,7 +17,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = Path(__file__).with_name("seconds.json")
 # Slow to start, and much memory: the tests that need any of them stay together, so each runs once.
-TOGETHER = frozenset({"spark", "other_spark", "iceberg_java", "metastores"})
+IN_FIRST = frozenset({"metastores"})
+IN_SECOND = frozenset({"spark", "other_spark", "iceberg_java"})
 # What a test takes whose file was never measured.
 _UNKNOWN = {"plain": 0.05, "jvm": 1.0}
 
@@ -31,18 +32,19 @@ _STARTING = pytest.StashKey[list[float]]()
 def half(items: Sequence[pytest.Item], number: int, recorded: Seconds) -> set[Path]:
     """The files of half 1 or 2 of some tests: those that share what is slow to start, then the heaviest first."""
     weights: dict[Path, float] = defaultdict(float)
-    together = set()
+    together: tuple[set[Path], set[Path]] = (set(), set())
     tests: dict[tuple[str, Path], int] = defaultdict(int)
     for item in items:
         tests[kind(item), item.path] += 1
-        if TOGETHER.intersection(getattr(item, "fixturenames", ())):
-            together.add(item.path)
+        for files, slow in zip(together, (IN_FIRST, IN_SECOND), strict=True):
+            if slow.intersection(getattr(item, "fixturenames", ())):
+                files.add(item.path)
     for (what, path), found in tests.items():
         name = path.relative_to(ROOT).as_posix()
         weights[path] += recorded.get(what, {}).get(name, found * _UNKNOWN[what])
-    halves: list[set[Path]] = [set(), together]
-    loads = [0.0, sum(weights[path] for path in together)]
-    for path in sorted(set(weights) - together, key=lambda path: (-weights[path], path)):
+    halves = [together[0] - together[1], together[1]]
+    loads = [sum(weights[path] for path in files) for files in halves]
+    for path in sorted(set(weights) - set.union(*halves), key=lambda path: (-weights[path], path)):
         lighter = loads.index(min(loads))
         halves[lighter].add(path)
         loads[lighter] += weights[path]

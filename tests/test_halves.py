@@ -36,9 +36,10 @@ def test_files_are_balanced_by_what_they_took():
 
 def test_the_files_that_share_what_is_slow_to_start_stay_together():
     items = made("x", 50, ("spark",), ("jvm",)) + made("y", 50, ("metastores",), ("jvm",))
-    items += made("z", 30, ("catalog",), ("jvm",))
-    assert names(half(items, 2, {})) == {"x", "y"}
-    assert names(half(items, 1, {})) == {"z"}
+    items += made("both", 1, ("spark", "metastores"), ("jvm",))
+    items += made("z", 30, ("catalog",), ("jvm",)) + made("w", 10, ("catalog",), ("jvm",))
+    assert names(half(items, 1, {})) == {"y", "z"}
+    assert names(half(items, 2, {})) == {"x", "both", "w"}
 
 
 def test_only_the_tests_that_run_count():

@@ -52,7 +52,11 @@ def hive(run):
 
 def test_an_argument_may_be_computed(run, table):
     """What Spark resolves only later, as a time that is some days ago, beside what is left out."""
-    for time in ("now() - INTERVAL 2 DAYS", "date_sub(current_date(), 2)", "TIMESTAMP '2026-01-01'"):
+    for time in (
+        "now() - INTERVAL 2 DAYS",
+        "date_sub(current_date(), 2)",
+        "TIMESTAMP '2026-01-01'",
+    ):
         named = f"CALL lake.system.expire_snapshots(table => '{table}', older_than => {time})"
         in_order = f"CALL lake.system.expire_snapshots('{table}', {time}, 1 + 1)"
         for statement in (named, in_order):

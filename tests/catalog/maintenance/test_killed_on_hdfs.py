@@ -15,7 +15,7 @@ from icecomb.catalog import load_catalog
 
 LATER = 4_102_444_800_000
 NUMBERS = itertools.count(1)
-KILLS = 8
+KILLS = 5
 """So many of each action, evenly spread over its steps."""
 
 ACTIONS = {
