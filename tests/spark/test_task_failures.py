@@ -219,7 +219,7 @@ def test_each_row_is_written_once_when_an_attempt(
 
 def all_deleted(table):
     """Whoever was second is told so when the statement is done already."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while fallible.surplus(table):
         assert time.monotonic() < deadline, fallible.surplus(table)
         time.sleep(0.1)
@@ -275,7 +275,7 @@ def test_each_row_is_written_once_when_a_stage_begins_again(
     expected = Counter(itertools.chain.from_iterable(EFFECTS[command](i) for i in range(ROWS)))
     assert fallible.rows(table) == expected
     all_deleted(table)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while True:
         stages, lost = retried(folder, since)
         # what was lost is written again, and the stage that needed it begins again
