@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 NAMESPACE = "merge_key_filter_tests"
-SPARKS = ("3.5", "4.1", "4.3")
+SPARKS = ("3.5", "4.3")
 SETTING = "spark.sql.icecomb.mergeKeyFilter"
 KEPT = "spark.sql.icecomb.keepSourceRows"
 GROUPS = "spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled"

@@ -16,7 +16,7 @@ NUMBERS = itertools.count(1)
 FILTER = "spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled"
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 MODES = ("copy-on-write", "merge-on-read")
-SPARKS = ("3.5", "4.1", "4.3")
+SPARKS = ("3.5", "4.3")
 SETTING = "spark.sql.icecomb.keepSourceRows"
 MERGE = """MERGE INTO {t} t USING {s} s ON t.id = s.id
     WHEN MATCHED THEN UPDATE SET v = 'new'
