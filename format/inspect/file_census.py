@@ -6,9 +6,7 @@ Memory is that of the manifests under way, of a row a partition and of a row a d
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from icecomb.format.arrow.array_build import ZERO, integers, scalar
+from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.arrow.number_view import Longs, numbers_of
 from icecomb.format.inspect.dangling_count import (
     DELETE_STATISTICS,
@@ -130,7 +129,7 @@ def take_census(
     found = _Count(metadata, io, limits)
     for content in (ManifestContent.DELETES, ManifestContent.DATA):
         chosen = [m for m in manifests if m.content is content]
-        for part in _side_by_side(found.look, chosen, threads):
+        for part in in_order(found.look, chosen, threads if len(chosen) > 1 else 1):
             found.add(part)
     return found.census(manifests)
 
@@ -247,27 +246,6 @@ class _Count:
             },
             np.where(data, column("sequence_number"), NEVER),
         )
-
-
-def _side_by_side(
-    work: Callable[[ManifestFile], _Part], manifests: Iterable[ManifestFile], threads: int
-) -> Iterator[_Part]:
-    """Do something with each manifest; a few are under way at a time, so that few are in memory."""
-    waiting = list(manifests)
-    if len(waiting) < 2 or threads < 2:
-        yield from map(work, waiting)
-        return
-    running: deque[Future[_Part]] = deque()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="icecomb-census")
-    try:
-        for manifest in waiting:
-            running.append(pool.submit(work, manifest))
-            if len(running) > threads:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _partition(columns: ManifestColumns, field_ids: list[int]) -> list[pa.Array]:

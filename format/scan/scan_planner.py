@@ -6,9 +6,7 @@ Everything is decided on whole columns of a manifest; Python objects are made fo
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +15,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import ZERO, integers, scalar
 from icecomb.format.arrow.array_build import mask as constant
+from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.comparison import evaluate
@@ -320,21 +319,11 @@ class ScanPlanner:
     ) -> Iterator[Selected]:
         # what waits for a network takes no processor
         workers = max(_WORKERS, manifests_at_once(self._io, manifests))
-        if len(manifests) < 2 or workers < 2:
-            yield from (self._select(manifest, deletes) for manifest in manifests)
-            return
-        waiting = iter(manifests)
-        running: deque[Future[Selected]] = deque()
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="icecomb-plan")
-        try:
-            for manifest in waiting:
-                running.append(pool.submit(self._select, manifest, deletes))
-                if len(running) > workers:
-                    yield running.popleft().result()
-            while running:
-                yield running.popleft().result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        yield from in_order(
+            lambda manifest: self._select(manifest, deletes),
+            manifests,
+            workers if len(manifests) > 1 else 1,
+        )
 
     def _select(self, manifest: ManifestFile, deletes: DeleteFileIndex) -> Selected:
         found = self._spec_filter(manifest.partition_spec_id)

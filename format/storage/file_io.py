@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from contextvars import copy_context
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
+from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.property import ShownProperties
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
@@ -232,7 +230,7 @@ class FileIO:
             at_most: How many are worked on at a time, for what takes much memory.
         """
         at_once = self.at_once(location)
-        return _each(at_once if at_most is None else min(at_once, at_most), work, items)
+        return in_order(work, items, at_once if at_most is None else min(at_once, at_most))
 
     def folder_lock(self, location: str) -> FolderLock | None:
         """A lock on a folder, not held yet; None where this kind of storage has none.
@@ -356,20 +354,3 @@ class FileIO:
             same = next((one for name, one in held if _FILE_SYSTEMS.get(name) is factory), None)
             system = self._open.setdefault(scheme, same or factory(self.properties))
         return system
-
-
-def _each(at_once: int, work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    if at_once < 2:
-        yield from map(work, items)
-        return
-    running: deque[Future[T]] = deque()
-    pool = ThreadPoolExecutor(at_once, thread_name_prefix="icecomb-each")
-    try:
-        for item in items:
-            running.append(pool.submit(copy_context().run, work, item))
-            if len(running) >= at_once:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
