@@ -11,9 +11,7 @@ Source: Azure Storage REST API, Put Blob, Put Block List, Copy Blob, List Blobs.
 from __future__ import annotations
 
 import base64
-import hashlib
 import threading
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -26,12 +24,13 @@ from icecomb.format.storage.object_store.azure_credentials import azure_signer
 from icecomb.format.storage.object_store.azure_settings import AzureSettings
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
-    Completion,
+    MarkedCompletion,
     ObjectClient,
     ObjectPage,
     ObjectStatus,
     PartUpload,
     StoreBusyError,
+    content_md5,
 )
 from icecomb.format.storage.object_store.creation import complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
@@ -80,18 +79,9 @@ class AzureFileSystem(ObjectFileSystem):
     """
 
     scheme = "abfs"
-
-    def split(self, location: str) -> tuple[str, str]:
-        """See `ObjectFileSystem.split`."""
-        start, slashes, rest = location.partition("://")
-        place, slash, key = rest.partition("/")
-        if start.lower() not in SCHEMES or not slashes or not place.partition("@")[0]:
-            raise ValidationError(
-                f"Not a location of Azure's store: {location!r}",
-                hint="write abfss://container@account.dfs.core.windows.net/path",
-                path=location,
-            )
-        return f"{start}://{place}{slash or '/'}", key
+    schemes = SCHEMES
+    store = "Azure's store"
+    example = "abfss://container@account.dfs.core.windows.net/path"
 
     def connect(self, start: str) -> ObjectClient:
         """See `ObjectFileSystem.connect`."""
@@ -174,7 +164,7 @@ class AzureClient(RestClient):
             "create",
             headers={
                 "x-ms-blob-type": "BlockBlob",
-                "Content-MD5": _md5(data),
+                "Content-MD5": content_md5(data),
                 **({_FOLDER: "true"} if key.endswith("/") else {}),
                 **({} if replace else {"If-None-Match": "*"}),
             },
@@ -249,14 +239,14 @@ class AzureClient(RestClient):
         return FileIOError(message, hint=hint, path=location)
 
 
-class _AzureUpload(PartUpload):
+class _AzureUpload(MarkedCompletion, PartUpload):
     """Blocks, and the list of them that makes the blob."""
 
     def __init__(self, client: AzureClient, key: str, location: str) -> None:
+        super().__init__()
         self._client = client
         self._key = key
         self._location = location
-        self._mark = uuid.uuid4().hex
         self._blocks: dict[int, str] = {}
         self._lock = threading.Lock()
 
@@ -264,14 +254,14 @@ class _AzureUpload(PartUpload):
         if not data:
             return  # Azure has no empty blocks
         # the blocks of all who write to one name lie together: ours have names of their own
-        block = base64.b64encode(f"{self._mark}-{number:06d}".encode()).decode()
+        block = base64.b64encode(f"{self.mark}-{number:06d}".encode()).decode()
         self._client.ask(
             "PUT",
             self._client.url(self._key, self._location),
             self._location,
             "write",
             params={"comp": "block", "blockid": block},
-            headers={"Content-MD5": _md5(data)},
+            headers={"Content-MD5": content_md5(data)},
             data=bytes(data),
         )
         with self._lock:
@@ -285,26 +275,26 @@ class _AzureUpload(PartUpload):
             self._location,
             "create",
             params={"comp": "blocklist"},
-            headers={"If-None-Match": "*", _OURS: self._mark, "Content-Type": "application/xml"},
+            headers={"If-None-Match": "*", _OURS: self.mark, "Content-Type": "application/xml"},
             data=f'<?xml version="1.0" encoding="utf-8"?><BlockList>{blocks}</BlockList>'.encode(),
         )
 
-    def is_done(self) -> bool:
-        return _is_marked(self._client, self._key, self._location, self._mark)
+    def found_mark(self) -> str | None:
+        return self._client.head(self._key, self._location).get(_OURS)
 
     def abort(self) -> None:
         """See `PartUpload.abort`: blocks cannot be deleted, and vanish by themselves."""
 
 
-class _Copying(Completion):
+class _Copying(MarkedCompletion):
     """A copy within the account, which may go on after the answer."""
 
     def __init__(self, client: AzureClient, source: ObjectStatus, key: str, location: str) -> None:
+        super().__init__()
         self._client = client
         self._source = source
         self._key = key
         self._location = location
-        self._mark = uuid.uuid4().hex
 
     def complete(self) -> None:
         response = self._client.ask_once(
@@ -316,7 +306,7 @@ class _Copying(Completion):
                 "x-ms-copy-source": self._client.url(self._source.key, self._location),
                 "x-ms-source-if-match": f'"{self._source.etag}"',
                 "If-None-Match": "*",
-                _OURS: self._mark,
+                _OURS: self.mark,
             },
         )
         self._wait_for(response.headers)
@@ -336,15 +326,12 @@ class _Copying(Completion):
                 path=self._location,
             )
 
-    def is_done(self) -> bool:
-        try:
-            headers = self._client.head(self._key, self._location)
-        except FileMissingError:
-            return False
-        if headers.get(_OURS) != self._mark:
-            return False
-        self._wait_for(headers)
-        return True
+    def found_mark(self) -> str | None:
+        headers = self._client.head(self._key, self._location)
+        found = headers.get(_OURS)
+        if found == self.mark:
+            self._wait_for(headers)
+        return found
 
 
 def _can_be(name: str) -> bool:
@@ -359,13 +346,6 @@ def _check(key: str, location: str) -> None:
             hint="choose a path without backslashes and names that end with a dot",
             path=location,
         )
-
-
-def _is_marked(client: AzureClient, key: str, location: str, mark: str) -> bool:
-    try:
-        return client.head(key, location).get(_OURS) == mark
-    except FileMissingError:
-        return False
 
 
 def _is_folder(headers: Mapping[str, str]) -> bool:
@@ -416,7 +396,3 @@ def _reason(response: Response) -> tuple[str, str]:
         text = ET.fromstring(response.content).findtext("Message") or ""  # noqa: S314 - as above
     lines = text.strip().splitlines()
     return code, lines[0][:500] if lines else "no reason given"
-
-
-def _md5(data: bytes | bytearray) -> str:
-    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()

@@ -6,11 +6,14 @@ be repeated without harm; what creates an object is tried once, for `creation` t
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from icecomb.format.errors import FileIOError
+from icecomb.format.errors import FileIOError, FileMissingError
 
 PART: int = 8 << 20
 """Bytes of a part of an upload, and of what is held back of a small file."""
@@ -91,6 +94,32 @@ class Completion(ABC):
     @abstractmethod
     def is_done(self) -> bool:
         """Whether the object of this key is what this one makes."""
+
+
+class MarkedCompletion(Completion):
+    """One whose object carries a mark, by which it is known whatever its bytes are.
+
+    Attributes:
+        mark: In the metadata of the object.
+    """
+
+    def __init__(self) -> None:
+        self.mark = uuid.uuid4().hex
+
+    @abstractmethod
+    def found_mark(self) -> str | None:
+        """The mark of the object of this key; None if it has none.
+
+        Raises:
+            FileMissingError: there is no such object.
+        """
+
+    def is_done(self) -> bool:
+        """See `Completion.is_done`."""
+        try:
+            return self.found_mark() == self.mark
+        except FileMissingError:
+            return False
 
 
 class PartUpload(Completion):
@@ -194,3 +223,8 @@ class ObjectClient(ABC):
         Returns:
             Why some could not be deleted, by key.
         """
+
+
+def content_md5(data: bytes | bytearray) -> str:
+    """The MD5 of some bytes as stores take it along with them, to compare."""
+    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()

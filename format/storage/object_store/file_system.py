@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
-from icecomb.format.errors import FileIOError, FileMissingError
+from icecomb.format.errors import FileIOError, FileMissingError, ValidationError
 from icecomb.format.storage.creations import Creations
 from icecomb.format.storage.file_system import (
     FileStatus,
@@ -69,6 +69,12 @@ class ObjectFileSystem(FileSystem):
 
     scheme: str
     """What Arrow shows as its kind."""
+    schemes: Collection[str] = ()
+    """What its locations begin with, in lower case; `split` goes by them, as by the next two."""
+    store: str = "an object store"
+    """For messages: what the locations are of."""
+    example: str = "scheme://bucket/key"
+    """For messages: how a location is written."""
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self._properties = properties or {}
@@ -79,13 +85,21 @@ class ObjectFileSystem(FileSystem):
         self._connecting = Lock()
         self._probed: dict[str, bool] = {}
 
-    @abstractmethod
     def split(self, location: str) -> tuple[str, str]:
         """What names the bucket of a location, up to the slash after it, and the key.
 
         Raises:
             ValidationError: it is no location of this kind of store.
         """
+        start, slashes, rest = location.partition("://")
+        bucket, slash, key = rest.partition("/")
+        if start.lower() not in self.schemes or not slashes or not bucket.partition("@")[0]:
+            raise ValidationError(
+                f"Not a location of {self.store}: {location!r}",
+                hint=f"write {self.example}",
+                path=location,
+            )
+        return f"{start}://{bucket}{slash or '/'}", key
 
     @abstractmethod
     def connect(self, start: str) -> ObjectClient:

@@ -7,8 +7,6 @@ Source: Cloud Storage JSON API, Objects; Resumable uploads; Request precondition
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import re
 import threading
@@ -23,12 +21,13 @@ from icecomb.format.errors import FileIOError, FileMissingError, IcecombError, V
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
-    Completion,
+    MarkedCompletion,
     ObjectClient,
     ObjectPage,
     ObjectStatus,
     PartUpload,
     StoreBusyError,
+    content_md5,
 )
 from icecomb.format.storage.object_store.creation import complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
@@ -43,6 +42,7 @@ _AMOUNT: Final = re.compile(r"bytes=0-(\d+)")
 _FIELDS: Final = "name,size,updated,generation"
 _OURS: Final = "icecomb-made-by"
 """Metadata of an object by which whoever made it knows it."""
+_NO_BUCKET: Final = "The specified bucket does not exist"
 _HINTS: Final = {
     400: "look the reason up in the documentation of Cloud Storage",
     401: "the token is over, or of somebody else: log in again, or set gcs.oauth2.token anew",
@@ -60,18 +60,9 @@ class GoogleFileSystem(ObjectFileSystem):
     """
 
     scheme = "gs"
-
-    def split(self, location: str) -> tuple[str, str]:
-        """See `ObjectFileSystem.split`."""
-        start, slashes, rest = location.partition("://")
-        bucket, slash, key = rest.partition("/")
-        if start.lower() != "gs" or not slashes or not bucket:
-            raise ValidationError(
-                f"Not a location of Google's store: {location!r}",
-                hint="write gs://bucket/key",
-                path=location,
-            )
-        return f"{start}://{bucket}{slash or '/'}", key
+    schemes = ("gs",)
+    store = "Google's store"
+    example = "gs://bucket/key"
 
     def connect(self, start: str) -> ObjectClient:
         """See `ObjectFileSystem.connect`."""
@@ -122,6 +113,11 @@ class GoogleClient(RestClient):
         found = self.ask("GET", self.url(key, location), location, "look at", params=fields)
         return _said(found)
 
+    def mark(self, key: str, location: str) -> str | None:
+        """The mark of an object; see `MarkedCompletion.found_mark`."""
+        found: str | None = self.resource(key, location).get("metadata", {}).get(_OURS)
+        return found
+
     def look(self, location: str) -> Response:
         """See `RestClient.look`."""
         asked = {"maxResults": "1", **self.payer}
@@ -139,12 +135,11 @@ class GoogleClient(RestClient):
     def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
         """See `ObjectClient.put`: with its MD5, which the store compares."""
         _check(key, location)
-        digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
         boundary = uuid.uuid4().hex
         body = b"".join(
             (
                 f"--{boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n".encode(),
-                json.dumps({"name": key, "md5Hash": digest}).encode(),
+                json.dumps({"name": key, "md5Hash": content_md5(data)}).encode(),
                 f"\r\n--{boundary}\r\nContent-Type: application/octet-stream\r\n\r\n".encode(),
                 data,
                 f"\r\n--{boundary}--\r\n".encode(),
@@ -202,7 +197,8 @@ class GoogleClient(RestClient):
         reason = _reason(response)
         if status == 412:
             return exists_already(location)
-        if status in {404, 410} and "bucket" not in reason.lower():
+        # of a missing object it says the name of the bucket, which may be any word
+        if status in {404, 410} and not reason.startswith(_NO_BUCKET):
             return is_missing(location)
         message = f"Cannot {verb} {location}: {status}: {reason}"
         if status == 429:
@@ -214,14 +210,14 @@ class GoogleClient(RestClient):
         return FileIOError(message, hint=_HINTS.get(status, _HINTS[400]), path=location)
 
 
-class _GoogleUpload(PartUpload):
+class _GoogleUpload(MarkedCompletion, PartUpload):
     """A resumable upload: its parts go one after another, the last one with the whole length."""
 
     def __init__(self, client: GoogleClient, key: str, location: str) -> None:
+        super().__init__()
         self._client = client
         self._key = key
         self._location = location
-        self._mark = uuid.uuid4().hex
         self._turn = threading.Condition()
         self._number = 1
         self._broken = False
@@ -240,7 +236,7 @@ class _GoogleUpload(PartUpload):
                 **client.payer,
             },
             headers={"Content-Type": "application/json; charset=UTF-8"},
-            data=json.dumps({"name": key, "metadata": {_OURS: self._mark}}).encode(),
+            data=json.dumps({"name": key, "metadata": {_OURS: self.mark}}).encode(),
         )
         # the host is the one that is set, which the store may not know of itself
         query = parse_qs(urlsplit(begun.headers["Location"]).query)
@@ -332,8 +328,8 @@ class _GoogleUpload(PartUpload):
             path=self._location,
         )
 
-    def is_done(self) -> bool:
-        return _is_marked(self._client, self._key, self._location, self._mark)
+    def found_mark(self) -> str | None:
+        return self._client.mark(self._key, self._location)
 
     def abort(self) -> None:
         with suppress(IcecombError):
@@ -347,15 +343,15 @@ class _GoogleUpload(PartUpload):
             )
 
 
-class _Rewriting(Completion):
+class _Rewriting(MarkedCompletion):
     """A copy within the store, which may take several requests."""
 
     def __init__(self, client: GoogleClient, source: ObjectStatus, key: str, location: str) -> None:
+        super().__init__()
         self._client = client
         self._source = source
         self._key = key
         self._location = location
-        self._mark = uuid.uuid4().hex
 
     def complete(self) -> None:
         target = f"{self._client.url(self._source.key, self._location)}/rewriteTo/b/"
@@ -374,7 +370,7 @@ class _Rewriting(Completion):
                     "copy to",
                     params=asked,
                     headers={"Content-Type": "application/json; charset=UTF-8"},
-                    data=json.dumps({"metadata": {_OURS: self._mark}}).encode(),
+                    data=json.dumps({"metadata": {_OURS: self.mark}}).encode(),
                 )
             except FileMissingError:
                 raise is_missing(self._source.key) from None
@@ -383,8 +379,8 @@ class _Rewriting(Completion):
                 return
             asked["rewriteToken"] = found["rewriteToken"]
 
-    def is_done(self) -> bool:
-        return _is_marked(self._client, self._key, self._location, self._mark)
+    def found_mark(self) -> str | None:
+        return self._client.mark(self._key, self._location)
 
 
 def _can_be(key: str) -> bool:
@@ -398,14 +394,6 @@ def _check(key: str, location: str) -> None:
             hint="choose a name without line ends, not . nor ..",
             path=location,
         )
-
-
-def _is_marked(client: GoogleClient, key: str, location: str, mark: str) -> bool:
-    try:
-        metadata = client.resource(key, location).get("metadata", {})
-    except FileMissingError:
-        return False
-    return bool(metadata.get(_OURS) == mark)
 
 
 def _status(found: Mapping[str, Any]) -> ObjectStatus:

@@ -7,21 +7,21 @@ Source: Amazon S3 API reference, PutObject, CompleteMultipartUpload, ListObjects
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from icecomb.format.errors import FileMissingError, IcecombError, ValidationError
+from icecomb.format.errors import FileMissingError, IcecombError
 from icecomb.format.optional_library import optional_library
 from icecomb.format.storage.object_store.client import (
+    MarkedCompletion,
     ObjectClient,
     ObjectPage,
     ObjectStatus,
     PartUpload,
     StoreFacts,
+    content_md5,
 )
 from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SCHEMES: Final = ("s3", "s3a", "s3n")
+_OURS: Final = "icecomb-made-by"
+"""Metadata of an object by which whoever made it knows it."""
 _COPIED: Final = 5 << 30
 """Bytes that one request copies."""
 
@@ -54,18 +56,9 @@ class S3FileSystem(ObjectFileSystem):
     """
 
     scheme = "s3"
-
-    def split(self, location: str) -> tuple[str, str]:
-        """See `ObjectFileSystem.split`."""
-        start, slashes, rest = location.partition("://")
-        bucket, slash, key = rest.partition("/")
-        if start.lower() not in SCHEMES or not slashes or not bucket:
-            raise ValidationError(
-                f"Not a location of S3: {location!r}",
-                hint="write s3://bucket/key, or s3a://bucket/key",
-                path=location,
-            )
-        return f"{start}://{bucket}{slash or '/'}", key
+    schemes = SCHEMES
+    store = "S3"
+    example = "s3://bucket/key, or s3a://bucket/key"
 
     def connect(self, start: str) -> ObjectClient:
         """See `ObjectFileSystem.connect`."""
@@ -154,7 +147,7 @@ class S3Client(ObjectClient):
                 Bucket=self.bucket,
                 Key=key,
                 Body=bytes(data),
-                ContentMD5=_md5(data),
+                ContentMD5=content_md5(data),
                 **condition,
                 **self._written,
             )
@@ -246,7 +239,7 @@ class S3Client(ObjectClient):
         )
 
 
-class _S3Upload(PartUpload):
+class _S3Upload(MarkedCompletion, PartUpload):
     """A multipart upload.
 
     Args:
@@ -266,6 +259,7 @@ class _S3Upload(PartUpload):
         written: Mapping[str, Any],
         attempts: int,
     ) -> None:
+        super().__init__()
         self._boto = boto
         self._of = dict(of)
         self._location = location
@@ -280,10 +274,12 @@ class _S3Upload(PartUpload):
 
     def _begin(self, written: Mapping[str, Any]) -> Any:
         self._begun += 1
-        return self._boto.create_multipart_upload(**self._of, **written)
+        return self._boto.create_multipart_upload(
+            **self._of, Metadata={_OURS: self.mark}, **written
+        )
 
     def send(self, number: int, data: bytes | bytearray) -> None:
-        digest, body = _md5(data), bytes(data)
+        digest, body = content_md5(data), bytes(data)
         found = self._ask(
             "write",
             lambda: self._boto.upload_part(
@@ -330,21 +326,9 @@ class _S3Upload(PartUpload):
             )
         self._forget_others()
 
-    def is_done(self) -> bool:
-        def look() -> str | None:
-            try:
-                return self._boto.head_object(**self._of)["ETag"].strip('"')
-            except self._boto.exceptions.ClientError as error:
-                if error.response["ResponseMetadata"]["HTTPStatusCode"] == 404:
-                    return None
-                raise
-
-        found = self._ask("look at", look)
-        with suppress(ValueError):
-            digests = [bytes.fromhex(tag.strip('"')) for _, tag in sorted(self._etags.items())]
-            joined = hashlib.md5(b"".join(digests), usedforsecurity=False).hexdigest()
-            return found == f"{joined}-{len(digests)}"
-        return False
+    def found_mark(self) -> str | None:
+        found = self._ask("look at", lambda: self._boto.head_object(**self._of))
+        return found["Metadata"].get(_OURS)
 
     def abort(self) -> None:
         with suppress(IcecombError):
@@ -408,10 +392,6 @@ def _asked(verb: str, location: str, ask: Callable[[], T], attempts: int) -> T:
             return ask()
 
     return answered(once, attempts)
-
-
-def _md5(data: bytes | bytearray) -> str:
-    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
 
 
 @contextmanager

@@ -69,6 +69,45 @@ def test_a_missing_bucket_is_said(io):
             act()
 
 
+@pytest.fixture
+def answering():
+    """A server that answers everything by 404 with the message that is set."""
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        message = ""
+
+        def do_GET(self):
+            body = json.dumps({"error": {"code": 404, "message": self.message}}).encode()
+            self.send_response(404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        Answers.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+        yield Answers
+        server.shutdown()
+
+
+def test_a_missing_object_is_told_from_a_missing_bucket_whatever_their_names(answering):
+    """The emulator says "Not Found" of both; these are the words of Cloud Storage itself."""
+    io = FileIO({"gcs.service.host": answering.endpoint, "gcs.no-auth": "true"})
+    answering.message = "No such object: my-bucket/bucket/x"
+    assert not io.exists("gs://my-bucket/bucket/x")
+    with pytest.raises(FileMissingError):
+        io.read("gs://my-bucket/bucket/x")
+    answering.message = "The specified bucket does not exist."
+    with pytest.raises(FileIOError, match="The specified bucket does not exist") as caught:
+        io.size("gs://my-bucket/bucket/x")
+    assert not isinstance(caught.value, FileMissingError)
+    assert "check its name" in caught.value.hint
+    io.close()
+
+
 def test_a_listing_of_many_pages_is_whole(io, google_store):
     place = google_store.place()
     names = [f"{place}/f/{n:04d}" for n in range(1100)]
