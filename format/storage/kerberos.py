@@ -149,8 +149,8 @@ class SecurityContext:
         wanted = _name(principal, _PRINCIPAL) if principal is not None else None
         store = _Store()
         if keytab is not None:
-            # tickets got with a keytab live in this process only
-            cache = f"MEMORY:icecomb-{principal or keytab}"
+            # tickets got with a keytab live in this process only, and serve that keytab only
+            cache = f"MEMORY:icecomb-{principal or ''}-{keytab}"
             pairs = ((b"client_keytab", keytab.encode()), (b"ccache", cache.encode()))
             elements = (_Element * len(pairs))(*(_Element(*pair) for pair in pairs))
             store = _Store(len(pairs), elements)

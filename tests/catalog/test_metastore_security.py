@@ -169,6 +169,23 @@ def test_a_keytab_opens_a_kerberized_metastore(any_kerberized, kdc, monkeypatch)
         assert "default" in found.databases()
 
 
+def test_tickets_got_with_one_keytab_do_not_serve_another(kerberized, kdc, monkeypatch):
+    monkeypatch.setenv("KRB5_CONFIG", str(kdc.configuration))
+    monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
+
+    def databases(who):
+        keytab = {
+            "hive.metastore.client.principal": f"alice@{REALM}",
+            "hive.metastore.client.keytab": str(kdc.keytab(who)),
+        }
+        with client(by_name(kerberized), SASL | keytab) as found:
+            return found.databases()
+
+    assert "default" in databases("alice")
+    with pytest.raises(MetastoreError, match="no Kerberos credentials for alice"):
+        databases("mallory")
+
+
 def test_a_delegation_token_opens_a_kerberized_metastore(
     any_kerberized, alice, tmp_path, monkeypatch
 ):
