@@ -103,8 +103,9 @@ def {name}(value, row):
         if os.readlink(folder / "first") != str(task.taskAttemptId()):
             (folder / "again").touch()
         return value
-    written = sorted(local.glob("**/shuffle_*"))
-    manager = next(each for each in written[0].parents if each.name.startswith("blockmgr-"))
+    # what earlier statements and dead executors have left is not what the others need
+    written = sorted(local.glob("**/shuffle_*"), key=lambda each: int(each.name.split("_")[1]))
+    manager = next(each for each in written[-1].parents if each.name.startswith("blockmgr-"))
     for each in written:
         if manager in each.parents:
             each.unlink()
