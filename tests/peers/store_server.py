@@ -7,8 +7,12 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tests.peers.ports import free_ports
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class StoreServer(ABC):
@@ -34,7 +38,7 @@ class StoreServer(ABC):
     def command(self) -> list[str]:
         """What starts it; installs it at first."""
 
-    def start(self) -> StoreServer:
+    def start(self) -> Self:
         """Returns when it answers."""
         self._process = subprocess.Popen(
             self.command(),
