@@ -204,6 +204,11 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             group.expected_files,
         )
 
+    @property
+    def is_portable(self) -> bool:
+        """See `GroupRun.is_portable`."""
+        return self._session is None
+
     def plan_again(self, groups: Sequence[FileGroup]) -> list[FileGroup]:
         """See `GroupRun.plan_again`."""
         return self.plan(task.file_path for group in groups for task in group.tasks)

@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
+from icecomb.catalog.maintenance.group_process import GroupProcesses, process_count
 from icecomb.format.cancellation import cancellable, stoppable
 from icecomb.format.errors import (
     CommitFailedError,
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 _ROUNDS: Final = 3
 """How often a group is rewritten whose files others change each time."""
-_SIDE_BY_SIDE: Final = 2
-"""Groups at once, at most: each takes some 400 MiB."""
+_THREADS: Final = 2
+"""Groups at once in this process, at most: each takes some 400 MiB."""
 
 
 class Rewritten(Protocol):
@@ -79,6 +80,11 @@ class GroupRun(ABC, Generic[G, R]):
         self._numbers = 0
         self.rewritten: list[R] = []
         self.failed_files = 0
+
+    @property
+    def is_portable(self) -> bool:
+        """Whether what `rewriter` gives can be pickled, and is more than one interpreter's work."""
+        return False
 
     @abstractmethod
     def plan_again(self, groups: Sequence[G]) -> list[G]:
@@ -235,7 +241,8 @@ class GroupRun(ABC, Generic[G, R]):
         """The groups with what became of them, as they are done; the files are the caller's."""
         rewrite = self.rewriter(groups)
         cores = os.cpu_count() or 1
-        jobs = max(min(self._grouping.concurrent, cores, _SIDE_BY_SIDE, len(groups)), 1)
+        processes = process_count(groups, self._grouping.concurrent) if self.is_portable else 0
+        jobs = processes or max(min(self._grouping.concurrent, cores, _THREADS, len(groups)), 1)
         workers = max(min(8, cores) // jobs, 1)
         files = sum(len(group.tasks) for group in groups)
         waiting = list(reversed(groups))
@@ -243,8 +250,11 @@ class GroupRun(ABC, Generic[G, R]):
         with (
             stoppable() as wanted,
             self._progress.task(f"rewriting {self._name}", files, "files") as advance,
+            GroupProcesses(rewrite, self._table.io, processes) as elsewhere,
             ThreadPoolExecutor(jobs, "icecomb-rewrite") as pool,
         ):
+            if processes:
+                rewrite = elsewhere.rewrite
 
             def work(number: int, group: G) -> R:
                 with cancellable(wanted):

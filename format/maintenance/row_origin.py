@@ -7,6 +7,8 @@ that rows which stay together take next to nothing. What is more than some memor
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -109,6 +111,23 @@ class RowOrigins:
         self._files: list[tuple[DataFile, _Runs | tuple[int, int]]] = []
         self._bytes = 0
         self._spilled: IO[bytes] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, which takes over the disk's part as well."""
+        spilled = None
+        if self._spilled is not None:
+            with writing("of temporary origins of rows"):
+                self._spilled.seek(0)
+                with tempfile.NamedTemporaryFile(prefix="icecomb-origins-", delete=False) as file:
+                    shutil.copyfileobj(self._spilled, file)
+            spilled = file.name
+        return {"_files": self._files, "_bytes": self._bytes, "_spilled": spilled}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if state["_spilled"] is not None:
+            self._spilled = open(state["_spilled"], "r+b")  # noqa: SIM115, PTH123 - `close`
+            os.unlink(state["_spilled"])  # noqa: PTH108
 
     def open_file(
         self,

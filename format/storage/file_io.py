@@ -84,6 +84,14 @@ def register_file_system(scheme: str, factory: Callable[[Mapping[str, str]], Fil
     _FILE_SYSTEMS[scheme.lower()] = factory
 
 
+_OWN: Mapping[str, Callable[[Mapping[str, str]], FileSystem]] = dict(_FILE_SYSTEMS)
+
+
+def has_registered_file_systems() -> bool:
+    """Whether `register_file_system` was called: another process does not know of these."""
+    return _FILE_SYSTEMS != _OWN
+
+
 class FileIO:
     """All files a table may refer to, whatever storage they are on.
 

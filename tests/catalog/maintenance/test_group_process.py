@@ -1,0 +1,354 @@
+"""Groups that other processes rewrite: as this one would, whoever of them is interrupted or dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from maintained_table import (
+    ALL,
+    RandomTable,
+    assert_numbers,
+    data_on_disk,
+    delete_by_value,
+    files,
+    frame,
+    in_order,
+    interrupting,
+    new_table,
+)
+
+from icecomb.catalog import Table
+from icecomb.catalog.maintenance import group_process
+from icecomb.catalog.maintenance.group_process import GroupProcesses, process_count
+from icecomb.format.cancellation import Cancellation, cancellable
+from icecomb.format.errors import (
+    CommitFailedError,
+    CorruptFileError,
+    FileIOError,
+    OperationCancelledError,
+)
+from icecomb.format.maintenance import row_origin
+from icecomb.format.storage import file_io
+
+PAIRS = {**ALL, "max-file-group-input-files": "2"}
+IN_PARTS = {**PAIRS, "partial-progress.enabled": "true"}
+SLOW = """
+import os, signal, time
+from pathlib import Path
+from icecomb.format.cancellation import check_wanted
+from icecomb.format.maintenance.group_rewriter import GroupRewriter
+folder, read = Path({folder!r}), GroupRewriter._read
+
+def slow(self, *given):
+    found = list(read(self, *given))
+    yield from found
+    {then}
+    (folder / str(os.getpid())).touch()
+    for _ in range(1200):
+        time.sleep(0.05)
+        check_wanted()
+        yield from found
+
+GroupRewriter._read = slow
+"""
+"""Every process imports it before anything else: it reads a file again and again for a minute."""
+DYING = """
+    try:
+        (folder / "dies").touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Small work is worth two processes each time; what was started, by process id."""
+    monkeypatch.setattr(group_process, "_LEAST_FILES", 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    found: list[int] = []
+    original = group_process._Process.__init__
+
+    def begin(self: Any, task: object) -> None:
+        original(self, task)
+        found.append(self._process.pid)
+
+    monkeypatch.setattr(group_process._Process, "__init__", begin)
+    return found
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Has something happen after a process has rewritten a group, before that is committed."""
+    return interrupting(monkeypatch, GroupProcesses)
+
+
+@pytest.fixture
+def made(lake: Any) -> Table:
+    """Four files, two groups."""
+    return new_table(lake, *(frame(n, n + 1) for n in (1, 3, 5, 7)))
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Makes what processes do slow; each leaves its id in a folder when it has begun."""
+
+    def set_to(then: str = "") -> Path:
+        folder, code = tmp_path / "begun", tmp_path / "code"
+        folder.mkdir()
+        code.mkdir()
+        text = SLOW.format(folder=str(folder), then=then)
+        (code / "sitecustomize.py").write_text(text)
+        monkeypatch.setenv("PYTHONPATH", str(code))
+        return folder
+
+    return set_to
+
+
+def has_ended(pid: int) -> bool:
+    """Whether there is no such process, or it only waits for who started it to look."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("order", [None, "id DESC", "zorder(id, s)"])
+def test_two_processes_rewrite_groups_and_end(made: Table, started: list[int], order: Any) -> None:
+    made.delete("id = 4")
+    delete_by_value(made, 5)
+    done = made.maintenance.rewrite_data_files(sort_order=order, options=PAIRS)
+    assert (done.rewritten_data_files_count, done.added_data_files_count) == (4, 2)
+    assert sorted(in_order(made)) == [1, 2, 3, 6, 7, 8]
+    assert_numbers(made)
+    assert len(set(started)) == 2
+    assert all(map(has_ended, started))
+
+
+@pytest.mark.parametrize("memory", [64 << 20, 0], ids=["in memory", "on the disk"])
+@pytest.mark.parametrize("order", [None, "id DESC"])
+def test_rows_that_others_delete_meanwhile_are_found_where_a_process_has_put_them(
+    made: Table, meanwhile: Any, monkeypatch: Any, tmp_path: Path, order: Any, memory: int
+) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    text = "from icecomb.format.maintenance import row_origin\n"
+    (code / "sitecustomize.py").write_text(f"{text}row_origin._IN_MEMORY = {memory}\n")
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(code))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    meanwhile(lambda: made.refresh().delete("id in (2, 3, 8)"))
+    made.maintenance.rewrite_data_files(sort_order=order, options=PAIRS)
+    assert sorted(in_order(made)) == [1, 4, 5, 6, 7]
+    assert len(files(made)) == 2
+    assert list(temporary.iterdir()) == []
+
+
+def test_origins_on_the_disk_are_the_same_after_their_way_to_another_process(
+    monkeypatch: Any, tmp_path: Path
+) -> None:
+    import pickle
+
+    monkeypatch.setattr(row_origin, "_IN_MEMORY", 40)
+    monkeypatch.setattr(row_origin.tempfile, "tempdir", str(tmp_path))
+    origins = row_origin.RowOrigins()
+    for number in range(3):
+        keys = np.array([number * 100, number * 100 + 50], np.int64)
+        origins.keep(SimpleNamespace(file_path=str(number)), keys, np.array([5, 5], np.int64))  # type: ignore[arg-type]
+    copy = pickle.loads(pickle.dumps(origins))  # noqa: S301 - our own bytes
+    assert list(tmp_path.iterdir()) == []
+    asked = (), {0: np.array([3, 54, 102, 250])}
+    found = [(file.file_path, rows.tolist()) for file, rows in copy.affected(*asked)]
+    assert found == [("0", [3, 9]), ("1", [2]), ("2", [5])]
+    origins.close()
+    copy.close()
+
+
+def test_errors_come_with_their_kind_their_hint_and_their_context(
+    made: Table, started: list[int]
+) -> None:
+    damaged = Path(files(made)[2].file_path.removeprefix("file:"))
+    damaged.write_bytes(b"PAR1" + bytes(damaged.stat().st_size - 8) + b"PAR1")
+    before, on_disk = made.metadata_location, data_on_disk(made)
+    with pytest.raises(CorruptFileError) as caught:
+        made.maintenance.rewrite_data_files(options=PAIRS)
+    assert caught.value.context["path"] == files(made)[2].file_path
+    assert (made.refresh().metadata_location, data_on_disk(made)) == (before, on_disk)
+    assert started
+    done = made.maintenance.rewrite_data_files(options=IN_PARTS)
+    assert (done.rewritten_data_files_count, done.failed_data_files_count) == (2, 2)
+
+
+def test_a_process_that_dies_fails_its_group_and_another_one_takes_its_place(
+    made: Table, slow: Any, started: list[int]
+) -> None:
+    made.append(frame(9))
+    made.append(frame(10))
+    slow(DYING)
+    done = made.maintenance.rewrite_data_files(options=IN_PARTS)
+    assert (done.rewritten_data_files_count, done.failed_data_files_count) == (4, 2)
+    assert sorted(in_order(made)) == list(range(1, 11))
+    assert all(map(has_ended, started))
+
+
+def test_who_may_not_do_it_in_parts_is_told_that_a_process_died(made: Table, slow: Any) -> None:
+    slow(DYING)
+    before = made.metadata_location
+    with pytest.raises(FileIOError, match="ended by signal 9") as caught:
+        made.maintenance.rewrite_data_files(options=PAIRS)
+    assert "max-concurrent-file-group-rewrites" in str(caught.value)
+    assert made.refresh().metadata_location == before
+
+
+def test_cancelled_work_ends_and_leaves_nothing(made: Table, slow: Any, started: list[int]) -> None:
+    begun, before, on_disk = slow(), made.metadata_location, data_on_disk(made)
+    cancellation, raised = Cancellation(), list[BaseException]()
+
+    def work() -> None:
+        try:
+            with cancellable(cancellation):
+                made.maintenance.rewrite_data_files(options=PAIRS)
+        except OperationCancelledError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_for(lambda: len(list(begun.iterdir())) == 2)
+    cancellation.cancel()
+    thread.join(30)
+    assert raised
+    assert (made.refresh().metadata_location, data_on_disk(made)) == (before, on_disk)
+    assert len(started) == 2
+    assert all(map(has_ended, started))
+
+
+def test_an_interrupt_ends_it_and_leaves_nothing(made: Table, slow: Any) -> None:
+    """As Ctrl-C, which a terminal sends to all processes of the program."""
+    begun, on_disk = slow(), data_on_disk(made)
+    pid = os.fork()
+    if pid == 0:
+        code = 99
+        try:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            made.maintenance.rewrite_data_files(options=PAIRS)
+        except KeyboardInterrupt:
+            code = 7
+        finally:
+            os._exit(code)
+    wait_for(lambda: len(list(begun.iterdir())) == 2)
+    os.killpg(pid, signal.SIGINT)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    assert data_on_disk(made) == on_disk
+    assert all(has_ended(int(each.name)) for each in begun.iterdir())
+
+
+def test_processes_end_and_remove_their_files_when_who_started_them_is_killed(
+    made: Table, slow: Any
+) -> None:
+    begun, on_disk = slow(), data_on_disk(made)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            made.maintenance.rewrite_data_files(options=PAIRS)
+        finally:
+            os._exit(99)
+    wait_for(lambda: len(list(begun.iterdir())) == 2)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    wait_for(lambda: all(has_ended(int(each.name)) for each in begun.iterdir()))
+    assert data_on_disk(made) == on_disk
+
+
+@pytest.mark.seeds(4)
+def test_whatever_others_do_meanwhile_rows_stay_as_they_make_them(
+    lake: Any, seed: int, meanwhile: Any
+) -> None:
+    random = Random(seed)
+    changed = RandomTable(lake, random)
+    changed.change(random.randint(1, 4))
+    lock = threading.Lock()
+
+    def others() -> None:
+        with lock:
+            changed.change(random.randint(0, 2))
+
+    meanwhile(*[others] * 4)
+    options = {
+        **ALL,
+        "partial-progress.enabled": random.choice(["true", "false"]),
+        "max-file-group-input-files": random.choice(["1", "2"]),
+        "use-starting-sequence-number": random.choice(["true", "true", "false"]),
+    }
+    order = random.choice([None, "k DESC, s", "zorder(k, u)"])
+    changed.told.append(f"compaction {order} {options}")
+    try:
+        changed.load().maintenance.rewrite_data_files(sort_order=order, options=options)
+    except CommitFailedError as error:
+        changed.told.append(f"refused: {error}")
+    changed.check()
+    assert_numbers(changed.load())
+
+
+def groups(count: int, files: int, size: int) -> Any:
+    return [SimpleNamespace(tasks=(None,) * files, size=size)] * count
+
+
+def test_there_are_as_many_processes_as_groups_cores_memory_and_the_option_allow(
+    monkeypatch: Any,
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+    monkeypatch.setattr(group_process, "_LEAST_FILES", 1_000)
+    monkeypatch.setattr(group_process, "_free_memory", lambda: 40 << 30)
+    assert process_count(groups(8, 500, 0), 5) == 5
+    assert process_count(groups(3, 500, 0), 5) == 3
+    assert process_count(groups(8, 10, 1 << 30), 5) == 5
+    # small, one group, one at a time
+    assert process_count(groups(8, 10, 1 << 20), 5) == 0
+    assert process_count(groups(1, 10_000, 0), 5) == 0
+    assert process_count(groups(8, 500, 0), 1) == 0
+    monkeypatch.setattr(group_process, "_free_memory", lambda: (3 << 30) + 5)
+    assert process_count(groups(8, 500, 0), 5) == 3
+    monkeypatch.setattr(group_process, "_free_memory", lambda: 1 << 30)
+    assert process_count(groups(8, 500, 0), 5) == 0
+    monkeypatch.setattr(group_process, "_free_memory", lambda: 40 << 30)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
+    assert process_count(groups(8, 500, 0), 5) == 0
+
+
+def test_a_file_system_of_this_process_keeps_the_work_in_it(
+    made: Table, started: list[int], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(file_io, "_FILE_SYSTEMS", dict(file_io._FILE_SYSTEMS))
+    file_io.register_file_system("own", file_io._local)
+    made.maintenance.rewrite_data_files(options=PAIRS)
+    assert len(files(made)) == 2
+    assert not started
+
+
+def test_the_limit_of_a_container_is_the_memory_there_is(monkeypatch: Any, tmp_path: Path) -> None:
+    limit, used = tmp_path / "limit", tmp_path / "used"
+    limit.write_text("3000\n")
+    used.write_text("1000\n")
+    monkeypatch.setattr(group_process, "_MEMORY_LIMITS", ((str(limit), str(used)),))
+    assert group_process._free_memory() == 2000
+    limit.write_text("max\n")
+    assert group_process._free_memory() > 1 << 20
