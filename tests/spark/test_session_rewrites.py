@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from random import Random
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
+
+from icecomb.format.expressions.manifest_metrics import METRICS
+from icecomb.format.manifests.manifest import DataFileContent
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
+from tests.catalog.random_table import RandomTable, ordered, plain
 
 DB = "session_rewrites"
 NUMBERS = itertools.count(1)
@@ -152,3 +159,56 @@ def test_a_session_is_not_asked_for_what_it_cannot_do(sql, name, options, more, 
     sql(f"INSERT INTO lake.{name} VALUES (1)")
     with pytest.raises(REFUSED, match=problem):
         rewritten(sql, name, options, more)
+
+
+def described(table):
+    """What manifests tell of the rows of each partition's one file."""
+    names = set(METRICS) - {"column_sizes"}
+    found = {}
+    for manifest in read_manifests(table.io, table.refresh().current_snapshot()):
+        for entry in read_manifest(table.io, manifest, discard_deleted=True):
+            file = entry.data_file
+            if file.content is DataFileContent.DATA:
+                told = {name: dict(getattr(file, name) or {}) for name in names}
+                key = str(file.partition)
+                assert key not in found
+                found[key] = {"record_count": file.record_count, **told}
+    return found
+
+
+def in_order(table):
+    """The rows of each partition's one file, as they follow each other."""
+    scan = table.refresh().scan()
+    return {
+        str(task.file.partition): plain(scan.to_arrow([task]).to_pylist())
+        for task in scan.plan_files()
+    }
+
+
+@pytest.mark.seeds(2)
+def test_whatever_the_rows_a_session_writes_them_as_this_machine_decodes_and_copies_them(
+    sql, catalog, name, seed
+):
+    random = Random(seed)
+    made = RandomTable(random, catalog, name, random.choice(["parquet", "parquet", "orc", "avro"]))
+    made.append()
+    for _ in range(random.randint(4, 10)):
+        made.change()
+    made.append()
+    table = made.table
+    with table.transaction() as change:
+        change.set_properties(
+            {
+                "write.format.default": "parquet",
+                "icecomb.maintenance.copy-min-row-group-bytes": "0",
+            }
+        )
+    everything = {"rewrite-all": "true", "remove-dangling-deletes": "true"}
+    for _ in range(2):  # what files of older specs become is a file of its own at first
+        rewritten(sql, name, "'engine', 'spark', 'rewrite-all', 'true'")
+    assert ordered(table.refresh().scan().to_arrow().to_pylist()) == made.expected()
+    by_session, rows = described(table), in_order(table)
+    for copy in ("never", "require"):
+        table.maintenance.rewrite_data_files(options={**everything, "copy": copy})
+        assert in_order(table) == rows
+        assert described(table) == by_session
