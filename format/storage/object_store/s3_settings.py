@@ -79,6 +79,8 @@ _BY_BOTO: Final = {
     "DefaultCredentialsProvider",
     "DefaultAWSCredentialsProviderChain",
 }
+_OF_SETTINGS_ONLY: Final = "settings"
+_KEYSTORES: Final = "hadoop.security.credential.provider.path"
 _REFUSED: Final = {
     "s3.signer": "requests are signed here, not by a REST catalog",
     "s3.remote-signing-enabled": "requests are signed here, not by a REST catalog",
@@ -220,14 +222,23 @@ class _Found:
         if provider == _FOUND_BY_BOTO:
             return {"role_arn": role_arn}
         found = self._keys({name: (None, key) for name, (_, key) in _KEYS.items()})
-        if not found and self._text("", [], "security.credential.provider.path"):
+        keystore = None if found else self._keystore(of_settings=provider == _OF_SETTINGS_ONLY)
+        if keystore is not None:
             raise ConfigurationError(
-                f"The keys of bucket {self._bucket} are in a keystore of Java's: "
-                "fs.s3a.security.credential.provider.path",
+                f"The keys of bucket {self._bucket} are in a keystore of Java's: {keystore}",
                 hint="icecomb does not read it: set s3.profile-name, or s3.access-key-id and "
                 "s3.secret-access-key",
             )
         return {**found, "role_arn": role_arn}
+
+    def _keystore(self, *, of_settings: bool) -> str | None:
+        """The property that says that keys are in a keystore, if any.
+
+        One of all of Hadoop may hold other secrets: it does where only settings can have the keys.
+        """
+        if self._text("", [], "security.credential.provider.path"):
+            return "fs.s3a.security.credential.provider.path"
+        return _KEYSTORES if of_settings and self._properties.get(_KEYSTORES) else None
 
     def _role(self) -> dict[str, Any]:
         """See `S3Settings.role`."""
@@ -278,7 +289,7 @@ class _Found:
             if name in {_ANONYMOUS, _ROLE}:
                 return name
             if name in _OF_SETTINGS:
-                return ""
+                return _OF_SETTINGS_ONLY if _OF_SETTINGS.issuperset(names) else ""
             if name in _BY_BOTO:
                 return _FOUND_BY_BOTO
         if names:

@@ -181,6 +181,13 @@ def test_what_is_written_is_encrypted_and_marked_as_they_say(properties, written
         ({"fs.s3a.bucket.lake.encryption.algorithm": "SSE-C"}, "Encryption SSE-C"),
         ({PROVIDER: "com.example.OurProvider"}, "com.example.OurProvider"),
         ({"fs.s3a.security.credential.provider.path": "jceks://file/x"}, "keystore"),
+        (
+            {
+                PROVIDER: "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+                "hadoop.security.credential.provider.path": "jceks://file/x",
+            },
+            "hadoop.security.credential.provider.path",
+        ),
         ({"fs.s3a.bucket.lake.accesspoint.arn": "arn:aws:s3:::x"}, "access point"),
         ({"s3.access-points.lake": "arn:aws:s3:::x"}, "s3.access-points.lake"),
         ({"s3.signer": "S3V4RestSigner"}, "s3.signer"),
@@ -195,6 +202,16 @@ def test_what_makes_no_sense_or_is_not_served_is_refused_with_the_remedy(propert
         of(properties)
     assert words in refused.value.message
     assert refused.value.hint
+
+
+def test_a_keystore_of_all_of_hadoop_is_no_reason_where_keys_may_be_elsewhere():
+    keystore = {"hadoop.security.credential.provider.path": "jceks://file/of-hive"}
+    simple = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+    environment = "com.amazonaws.auth.EnvironmentVariableCredentialsProvider"
+    assert of(keystore).access_key is None
+    assert of(keystore | {PROVIDER: f"{simple},{environment}"}).access_key is None
+    found = of(keystore | {PROVIDER: simple, "fs.s3a.access.key": "A", "fs.s3a.secret.key": "S"})
+    assert found.access_key == "A"
 
 
 def test_what_asks_for_nothing_is_no_reason_to_refuse():
