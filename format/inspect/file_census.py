@@ -27,7 +27,7 @@ from icecomb.format.inspect.dangling_count import (
 from icecomb.format.inspect.partition_counts import NEVER, PartitionCounts, added_up, joined
 from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.reader import manifests_at_once, read_manifest_columns
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns
@@ -129,7 +129,8 @@ def take_census(
     found = _Count(metadata, io, limits)
     for content in (ManifestContent.DELETES, ManifestContent.DATA):
         chosen = [m for m in manifests if m.content is content]
-        for part in in_order(found.look, chosen, threads if len(chosen) > 1 else 1):
+        most = max(threads, manifests_at_once(io, chosen)) if len(chosen) > 1 else 1
+        for part in in_order(found.look, chosen, most):
             found.add(part)
     return found.census(manifests)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icecomb.format.avro.container import (
     ContainerWriter,
@@ -23,6 +23,8 @@ from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES, manifest_file_t
 if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
+
+T = TypeVar("T")
 
 _BLOCK_BYTES: Final = 16_000
 """Encoded; small enough for a commit to compress, large enough to be compressed well."""
@@ -91,6 +93,21 @@ def read_manifests(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
     return tuple(
         _describe(io, location, snapshot.snapshot_id) for location in snapshot.manifests or ()
     )
+
+
+def read_each_list(
+    io: FileIO, snapshots: Iterable[Snapshot], read: Callable[[Snapshot], T]
+) -> Iterator[T]:
+    """What is read of each snapshot's list, in their order; several at once as `FileIO.each` says.
+
+    Args:
+        io: Where they are.
+        snapshots: Whose.
+        read: As `read_manifests` does; it runs in other threads.
+    """
+    chosen = list(snapshots)
+    location = next((one.manifest_list for one in chosen if one.manifest_list), None)
+    return map(read, chosen) if location is None else io.each(location, read, chosen)
 
 
 def read_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:

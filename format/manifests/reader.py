@@ -54,6 +54,29 @@ def read_each(
     return io.each(chosen[0].manifest_path, read, chosen, at_most)
 
 
+def read_each_columns(
+    io: FileIO,
+    manifests: Iterable[ManifestFile],
+    spec_by_id: Callable[[int], PartitionSpec],
+    columns: Iterable[str] = (),
+) -> Iterator[ManifestColumns]:
+    """Manifests decoded, in their order; see `read_each` and `read_manifest_columns`.
+
+    Args:
+        io: Where they are.
+        manifests: What to decode.
+        spec_by_id: The table's partition specs.
+        columns: Which statistics to read besides the columns that are always there.
+    """
+    statistics = tuple(columns)
+
+    def read(manifest: ManifestFile) -> ManifestColumns:
+        spec = spec_by_id(manifest.partition_spec_id)
+        return read_manifest_columns(io, manifest, statistics, spec=spec)
+
+    return read_each(io, manifests, read)
+
+
 def read_manifest_columns(
     io: FileIO,
     manifest: ManifestFile,

@@ -10,7 +10,7 @@ from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_manifest
+from icecomb.format.manifests.reader import read_each, read_manifest
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.spec.ancestry import ancestors_of, is_ancestor
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
@@ -18,6 +18,7 @@ from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, SnapshotRef
 from icecomb.format.spec.update import Changes, SetSnapshotRefUpdate
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import ManifestEntry, ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
@@ -105,13 +106,20 @@ class CherryPick(MergingProducer):
         self._picked = picked
 
     def _collect(self, base: TableMetadata, picked: Snapshot) -> None:
-        for manifest in read_manifests(self.io, picked):
-            # a list of format version 1 may not say who added a manifest
-            own = manifest.added_snapshot_id in {None, self.picked_id}
-            if not own or manifest.content is not ManifestContent.DATA:
-                continue
+        # a list of format version 1 may not say who added a manifest
+        own = [
+            manifest
+            for manifest in read_manifests(self.io, picked)
+            if manifest.added_snapshot_id in {None, self.picked_id}
+            and manifest.content is ManifestContent.DATA
+        ]
+
+        def read(manifest: ManifestFile) -> list[ManifestEntry]:
             spec = base.spec_by_id(manifest.partition_spec_id)
-            for entry in read_manifest(self.io, manifest, spec=spec):
+            return list(read_manifest(self.io, manifest, spec=spec))
+
+        for entries in read_each(self.io, own, read):
+            for entry in entries:
                 if entry.snapshot_id != self.picked_id:
                     continue
                 if entry.status is ManifestEntryStatus.ADDED:

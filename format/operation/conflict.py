@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -26,8 +26,8 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.manifest_list import read_each_list, read_manifests
+from icecomb.format.manifests.reader import read_each, read_manifest_columns
 from icecomb.format.operation.clash import clash_error
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionValues
@@ -263,24 +263,27 @@ class History:
     def _manifests(
         self, operations: Collection[str], content: ManifestContent
     ) -> Iterator[ManifestFile]:
-        for snapshot in self.snapshots:
-            # what an operation of an unknown name did is told by its manifests only
-            if snapshot.operation in operations or snapshot.operation not in _KNOWN:
-                # a list of format version 1 may not say who added a manifest; its entries do
-                owners = {None, snapshot.snapshot_id}
-                for manifest in read_manifests(self.io, snapshot):
-                    if manifest.content is content and manifest.added_snapshot_id in owners:
-                        yield manifest
+        # what an operation of an unknown name did is told by its manifests only
+        chosen = [
+            snapshot
+            for snapshot in self.snapshots
+            if snapshot.operation in operations or snapshot.operation not in _KNOWN
+        ]
+        lists = read_each_list(self.io, chosen, partial(read_manifests, self.io))
+        for snapshot, listed in zip(chosen, lists, strict=True):
+            # a list of format version 1 may not say who added a manifest; its entries do
+            owners = {None, snapshot.snapshot_id}
+            for manifest in listed:
+                if manifest.content is content and manifest.added_snapshot_id in owners:
+                    yield manifest
 
     def _added_deletes(self) -> Iterator[tuple[ManifestColumns, list[int]]]:
-        for manifest in self._manifests(_ADDING_FILE_DELETES, ManifestContent.DELETES):
+        def read(manifest: ManifestFile) -> tuple[ManifestColumns, list[int]] | None:
             rows = self._rows(manifest, ManifestEntryStatus.ADDED, None, None)
-            if rows:
-                spec = self.base.spec_by_id(manifest.partition_spec_id)
-                yield (
-                    read_manifest_columns(self.io, manifest, DELETE_STATISTICS, spec=spec),
-                    rows,
-                )
+            return (self._columns(manifest, DELETE_STATISTICS), rows) if rows else None
+
+        manifests = self._manifests(_ADDING_FILE_DELETES, ManifestContent.DELETES)
+        yield from filter(None, read_each(self.io, manifests, read))
 
     def _files(
         self,
@@ -291,12 +294,18 @@ class History:
     ) -> Iterator[tuple[int, str]]:
         """The files of which manifests tell this, each with the snapshot that did it."""
         content, status = kind
-        for manifest in self._manifests(operations, content):
+
+        def read(manifest: ManifestFile) -> tuple[ManifestColumns, list[int]] | None:
             rows = self._rows(manifest, status, expression, partitions)
-            if rows:
-                spec = self.base.spec_by_id(manifest.partition_spec_id)
-                columns = read_manifest_columns(self.io, manifest, (), spec=spec)
-                yield from _owned(columns, rows)
+            return (self._columns(manifest, ()), rows) if rows else None
+
+        for found in read_each(self.io, self._manifests(operations, content), read):
+            if found is not None:
+                yield from _owned(*found)
+
+    def _columns(self, manifest: ManifestFile, statistics: Collection[str]) -> ManifestColumns:
+        spec = self.base.spec_by_id(manifest.partition_spec_id)
+        return read_manifest_columns(self.io, manifest, statistics, spec=spec)
 
     def _rows(
         self,

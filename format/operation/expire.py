@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING
 
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError, reason_of
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.manifests.manifest import ManifestContent
-from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.manifest_list import read_each_list, read_manifests
+from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.garbage_list import (
     collect_left,
     delete_garbage,
@@ -288,8 +289,9 @@ class ExpireSnapshots(PendingUpdate):
         schema_ids = {metadata.current_schema_id, *(s.schema_id for s in metadata.snapshots)}
         spec_ids = {metadata.default_spec_id}
         deletes: dict[str, ManifestFile] = {}
-        for snapshot in metadata.snapshots:
-            for manifest in read_manifests(self._io, snapshot):
+        read = partial(read_manifests, self._io)
+        for listed in read_each_list(self._io, metadata.snapshots, read):
+            for manifest in listed:
                 spec_ids.add(manifest.partition_spec_id)
                 if manifest.content is ManifestContent.DELETES:
                     deletes[manifest.manifest_path] = manifest
@@ -310,9 +312,7 @@ class ExpireSnapshots(PendingUpdate):
     def _compared(self, metadata: TableMetadata, deletes: Iterable[ManifestFile]) -> set[int]:
         """The columns by which manifests of delete files delete rows."""
         found: set[int] = set()
-        for manifest in deletes:
-            spec = metadata.spec_by_id(manifest.partition_spec_id)
-            columns = read_manifest_columns(self._io, manifest, (), spec=spec)
+        for columns in read_each_columns(self._io, deletes, metadata.spec_by_id):
             for ids in columns.column("equality_ids").to_pylist():
                 found.update(ids or ())
         return found

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.rows.unread_field import UnreadField, with_unread
 from icecomb.format.spec.name_mapping import (
@@ -161,13 +161,13 @@ def known_paths(
     values = plain_locations(pa.array(names, pa.string()), io.properties)
     wanted = dict(zip(values.to_pylist(), names, strict=True))
     found: set[str] = set()
-    for manifest in read_manifests(io, snapshot):
-        path = manifest.manifest_path
-        if manifest.content is not ManifestContent.DATA or path in looked_through:
-            continue
-        looked_through.add(path)
-        spec = base.spec_by_id(manifest.partition_spec_id)
-        columns = read_manifest_columns(io, manifest, (), spec=spec)
+    chosen = [
+        manifest
+        for manifest in read_manifests(io, snapshot)
+        if manifest.content is ManifestContent.DATA and manifest.manifest_path not in looked_through
+    ]
+    looked_through.update(manifest.manifest_path for manifest in chosen)
+    for columns in read_each_columns(io, chosen, base.spec_by_id):
         locations = columns.column("file_path").filter(columns.live)
         normal = plain_locations(locations, io.properties)
         there: Sequence[str] = normal.filter(pc.is_in(normal, value_set=values)).to_pylist()

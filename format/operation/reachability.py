@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,8 +11,8 @@ import pyarrow.compute as pc
 
 from icecomb.format.errors import CorruptFileError, FileMissingError
 from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
-from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.manifest_list import read_each_list, read_manifests
+from icecomb.format.manifests.reader import read_each, read_manifest_columns
 from icecomb.format.storage.location import plain_locations
 
 if TYPE_CHECKING:
@@ -84,9 +85,8 @@ def unreachable_files(
     manifests = _manifests_of(io, gone, unreadable)
     kept: dict[str, ManifestFile] = {}
     if manifests:
-        for snapshot in after.snapshots:
-            for manifest in read_manifests(io, snapshot):
-                kept[manifest.manifest_path] = manifest
+        for listed in read_each_list(io, after.snapshots, partial(read_manifests, io)):
+            kept.update((manifest.manifest_path, manifest) for manifest in listed)
     manifests = {path: m for path, m in manifests.items() if path not in kept}
     if known is not None:
         known.update(kept)
@@ -108,13 +108,15 @@ def unreachable_files(
 def _manifests_of(
     io: FileIO, snapshots: Iterable[Snapshot], unreadable: list[str]
 ) -> dict[str, ManifestFile]:
-    found: dict[str, ManifestFile] = {}
-    for snapshot in snapshots:
+    def read(snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         try:
-            manifests = read_manifests(io, snapshot)
+            return read_manifests(io, snapshot)
         except (CorruptFileError, FileMissingError):
             unreadable.append(snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}")
-            continue
+            return ()
+
+    found: dict[str, ManifestFile] = {}
+    for manifests in read_each_list(io, snapshots, read):
         found.update((manifest.manifest_path, manifest) for manifest in manifests)
     return found
 
@@ -122,12 +124,17 @@ def _manifests_of(
 def _contents(
     io: FileIO, manifests: Iterable[ManifestFile], unreadable: list[str], equality: set[str]
 ) -> dict[ManifestContent, dict[str, None]]:
-    found: dict[ManifestContent, dict[str, None]] = {content: {} for content in ManifestContent}
-    for manifest in manifests:
+    def read(manifest: ManifestFile) -> pa.RecordBatch | None:
         try:
-            live = _live(io, manifest)
+            return _live(io, manifest)
         except (CorruptFileError, FileMissingError):
             unreadable.append(manifest.manifest_path)
+            return None
+
+    found: dict[ManifestContent, dict[str, None]] = {content: {} for content in ManifestContent}
+    chosen = list(manifests)
+    for manifest, live in zip(chosen, read_each(io, chosen, read), strict=True):
+        if live is None:
             continue
         paths = live.column("file_path")
         found[manifest.content].update(dict.fromkeys(paths.to_pylist()))
@@ -146,22 +153,20 @@ def _remove_live(
     everything = [path for candidates in paths.values() for path in candidates]
     for path, plain in zip(everything, _plain(io, pa.array(everything, pa.string())), strict=True):
         spelled.setdefault(plain, []).append(path)
-    for manifest in manifests:
-        if not any(paths.values()):
-            return
-        for plain in _plain(io, _live_paths(io, manifest)):
+    if not everything:
+        return
+    for live in read_each(io, manifests, partial(_live, io)):
+        for plain in _plain(io, live.column("file_path")):
             for path in spelled.pop(plain, ()):
                 for candidates in paths.values():
                     candidates.pop(path, None)
+        if not any(paths.values()):
+            return
 
 
 def _plain(io: FileIO, locations: pa.Array) -> list[str]:
     found: list[str] = plain_locations(locations, io.properties, any_cluster=True).to_pylist()
     return found
-
-
-def _live_paths(io: FileIO, manifest: ManifestFile) -> pa.Array:
-    return _live(io, manifest).column("file_path")
 
 
 def _live(io: FileIO, manifest: ManifestFile) -> pa.RecordBatch:

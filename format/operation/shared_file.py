@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
-from icecomb.format.manifests.reader import read_each, read_manifest_columns
+from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.scan.delete_index import PartitionKey, partition_keys
 
 if TYPE_CHECKING:
-    from icecomb.format.manifests.columns import ManifestColumns
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 
@@ -43,12 +42,7 @@ def refuse_shared(
         return
     wanted = pa.array(list(paths), pa.string())
     found: dict[str, PartitionKey] = {}
-
-    def read(manifest: ManifestFile) -> ManifestColumns:
-        spec = metadata.spec_by_id(manifest.partition_spec_id)
-        return read_manifest_columns(io, manifest, (), spec=spec)
-
-    for columns in read_each(io, data, read):
+    for columns in read_each_columns(io, data, metadata.spec_by_id):
         named = pc.is_in(columns.column("file_path"), value_set=wanted)
         rows = pc.indices_nonzero(pc.and_(columns.live, named))
         names = columns.column("file_path").take(rows).to_pylist()

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.scan.scan_planner import ScanPlanner
 
 if TYPE_CHECKING:
@@ -46,12 +46,11 @@ def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) ->
     """
     found: dict[int, list[str]] = {status.value: [] for status in ManifestEntryStatus}
     deletes: list[str] = []
-    for manifest in read_manifests(io, snapshot):
-        # a list of format version 1 may not say who added a manifest
-        if manifest.added_snapshot_id not in {None, snapshot.snapshot_id}:
-            continue
-        spec = metadata.spec_by_id(manifest.partition_spec_id)
-        columns = read_manifest_columns(io, manifest, (), spec=spec)
+    # a list of format version 1 may not say who added a manifest
+    added = {None, snapshot.snapshot_id}
+    manifests = [m for m in read_manifests(io, snapshot) if m.added_snapshot_id in added]
+    decoded = read_each_columns(io, manifests, metadata.spec_by_id)
+    for manifest, columns in zip(manifests, decoded, strict=True):
         status, path = columns.column("status"), columns.column("file_path")
         own = pc.equal(columns.column("snapshot_id"), snapshot.snapshot_id)
         for changed in (ManifestEntryStatus.ADDED, ManifestEntryStatus.DELETED):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import itertools
 import threading
 from collections import Counter
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
+from icecomb.format.manifests.manifest_list import read_manifests
 from tests.peers.s3_proxy import S3Proxy
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -114,3 +118,61 @@ def test_files_are_deleted_a_thousand_a_request_at_the_same_time(catalog, proxy,
         proxy.choose = together(3, lambda asked: asked.name == "DeleteObjects")
         catalog.io.delete(f"{place}/{number}" for number in range(2500))
         assert proxy.counts == Counter(DeleteObjects=3)
+
+
+@contextmanager
+def first_together(proxy, count, wanted):
+    """Holds back the first of those that are wanted until so many are under way."""
+    barrier, seen, lock = threading.Barrier(count), itertools.count(), threading.Lock()
+
+    def choose(request):
+        if wanted(request):
+            with lock:
+                is_first = next(seen) < count
+            if is_first:
+                barrier.wait(60)
+        return ""
+
+    with proxy.fresh():
+        proxy.choose = choose
+        yield
+    assert not barrier.broken
+    assert next(seen) >= count
+
+
+def reads(name, others=()):
+    return lambda asked: (
+        asked.name == "GetObject" and name in asked.path and not asked.path.endswith(others)
+    )
+
+
+@pytest.mark.parametrize("name", ["snap-", "-m0.avro"])
+def test_expiry_reads_what_goes_and_what_stays_at_the_same_time(catalog, proxy, name):
+    table = catalog.create_table("db.t", SCHEMA)
+    for number in range(6):
+        table.append(row(number))
+    table.delete()
+    table.append(row(7))
+    with first_together(proxy, 6, reads(name)):
+        done = catalog.load_table("db.t").maintenance.expire_snapshots(
+            older_than=dt.datetime.now(dt.timezone.utc), retain_last=1
+        )
+    assert done.deleted_data_files_count == 6
+    assert catalog.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize("name", ["snap-", "-m0.avro"])
+def test_a_commit_looks_through_what_others_did_meanwhile_at_the_same_time(catalog, proxy, name):
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(row(0))
+    stale = catalog.load_table("db.t")
+    head = stale.current_snapshot()
+    own = (head.manifest_list[-20:], read_manifests(table.io, head)[0].manifest_path[-20:])
+    for number in range(1, 7):
+        table.append(row(number))
+    with (
+        first_together(proxy, 6, reads(name, own)),
+        stale.transaction() as change,
+    ):
+        change.delete("id = 0")
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5, 6]
