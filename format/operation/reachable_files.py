@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
+from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError
-from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.manifest_list import read_each_list, read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.operation.location_keys import Keys, LocationKeys, Rows, Spelling
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
 _AT_ONCE: Final = 8
@@ -101,41 +101,37 @@ class ReachableFiles:
 
     def _add_manifests(self, metadata: TableMetadata, *, damaged: bool) -> None:
         passed: tuple[type[Exception], ...] = _UNREADABLE if damaged else ()
-        waiting: deque[Future[pa.Array]] = deque()
-        with ThreadPoolExecutor(_AT_ONCE, "icecomb-reachable") as pool:
-            try:
-                for manifest in self._new_manifests(metadata, passed):
-                    waiting.append(pool.submit(self._live, manifest))
-                    if len(waiting) > _AT_ONCE:
-                        self._take(waiting.popleft(), passed)
-                while waiting:
-                    self._take(waiting.popleft(), passed)
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+
+        def live(manifest: ManifestFile) -> pa.Array | None:
+            with suppress(*passed):
+                columns = read_manifest_columns(self._io, manifest, (), cache=None)
+                return columns.column("file_path").filter(columns.live)
+            return None
+
+        for locations in in_order(live, self._new_manifests(metadata, passed), _AT_ONCE):
+            if locations is not None:
+                self.add(locations)
 
     def _new_manifests(
         self, metadata: TableMetadata, passed: tuple[type[Exception], ...]
     ) -> Iterator[ManifestFile]:
-        for snapshot in metadata.snapshots:
-            if snapshot.manifest_list and snapshot.manifest_list in self._seen:
-                continue
+        def read(snapshot: Snapshot) -> tuple[ManifestFile, ...] | None:
             with suppress(*passed):
-                manifests = read_manifests(self._io, snapshot)
-                new = [m for m in manifests if m.manifest_path not in self._seen]
-                self.add([manifest.manifest_path for manifest in new])
-                for manifest in new:
-                    self._seen.add(manifest.manifest_path)
-                    yield manifest
-                if snapshot.manifest_list:
-                    self._seen.add(snapshot.manifest_list)
+                return read_manifests(self._io, snapshot)
+            return None
 
-    def _live(self, manifest: ManifestFile) -> pa.Array:
-        columns = read_manifest_columns(self._io, manifest, (), cache=None)
-        return columns.column("file_path").filter(columns.live)
-
-    def _take(self, read: Future[pa.Array], passed: tuple[type[Exception], ...]) -> None:
-        with suppress(*passed):
-            self.add(read.result())
+        snapshots = [s for s in metadata.snapshots if s.manifest_list not in self._seen]
+        lists = read_each_list(self._io, snapshots, read)
+        for snapshot, manifests in zip(snapshots, lists, strict=True):
+            if manifests is None:
+                continue
+            new = [m for m in manifests if m.manifest_path not in self._seen]
+            self.add([manifest.manifest_path for manifest in new])
+            for manifest in new:
+                self._seen.add(manifest.manifest_path)
+                yield manifest
+            if snapshot.manifest_list:
+                self._seen.add(snapshot.manifest_list)
 
 
 class _Numbers:
