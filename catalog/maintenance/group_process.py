@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from icecomb.format.cancellation import Cancellation, cancellable, rest
 from icecomb.format.errors import FileIOError, IcecombError, reason_of
 from icecomb.format.maintenance.file_group import RewriteGroup
-from icecomb.format.storage.file_io import has_registered_file_systems
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -46,6 +45,7 @@ sys.path[:] = connection.recv()
 from icecomb.catalog.maintenance.group_process import serve
 serve(connection)
 """
+_MEMORY_INFORMATION: Final = Path("/proc/meminfo")
 _MEMORY_LIMITS: Final = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     (
@@ -56,22 +56,24 @@ _MEMORY_LIMITS: Final = (
 """What a container may use and does use, by cgroups 2 and 1."""
 
 
-def process_count(groups: Sequence[RewriteGroup[Any]], most: int) -> int:
+def process_count(groups: Sequence[RewriteGroup[Any]], most: int, io: FileIO) -> int:
     """How many processes are worth it for some groups; 0 where threads do.
 
-    As many as there are groups, cores and GiB of memory, where the work is not small. File systems
-    that were registered in this process are in no other.
+    As many as there are groups, cores and GiB of memory, where the work is not small.
 
     Args:
         groups: What is rewritten.
         most: How many groups may be rewritten at once.
+        io: Where the files lie.
     """
     files = sum(len(group.tasks) for group in groups)
     if files < _LEAST_FILES and sum(group.size for group in groups) < _LEAST_BYTES:
         return 0
-    cores = len(os.sched_getaffinity(0))
-    count = min(len(groups), most, cores, _free_memory() // _MEMORY)
-    return count if count > 1 and sys.executable and not has_registered_file_systems() else 0
+    room = _free_memory() // _MEMORY
+    if room < 2:
+        return 0
+    count = min(len(groups), most, room, len(os.sched_getaffinity(0)))
+    return count if count > 1 and sys.executable and io.is_portable else 0
 
 
 class GroupProcesses(Generic[G, R]):
@@ -225,9 +227,11 @@ def _portable(outcome: object) -> object:
 
 
 def _free_memory() -> int:
-    """How many bytes this process and its children may still take."""
-    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    found = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
+    """How many bytes this process and its children may still take; 0 where nobody says."""
+    found = []
+    with suppress(OSError):
+        lines = _MEMORY_INFORMATION.read_text(encoding="ascii").splitlines()
+        found += [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
     for limit, used in _MEMORY_LIMITS:
         with suppress(OSError, ValueError):  # "max" is no limit
             found.append(int(Path(limit).read_text("ascii")) - int(Path(used).read_text("ascii")))

@@ -241,7 +241,9 @@ class GroupRun(ABC, Generic[G, R]):
         """The groups with what became of them, as they are done; the files are the caller's."""
         rewrite = self.rewriter(groups)
         cores = os.cpu_count() or 1
-        processes = process_count(groups, self._grouping.concurrent) if self.is_portable else 0
+        processes = 0
+        if self.is_portable:
+            processes = process_count(groups, self._grouping.concurrent, self._table.io)
         jobs = processes or max(min(self._grouping.concurrent, cores, _THREADS, len(groups)), 1)
         workers = max(min(8, cores) // jobs, 1)
         files = sum(len(group.tasks) for group in groups)

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.property import ShownProperties
+from icecomb.format.storage.delegation_token import MEMORY, token_sources
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
+from icecomb.format.storage.storage_property import TOKEN_FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,11 +89,6 @@ def register_file_system(scheme: str, factory: Callable[[Mapping[str, str]], Fil
 _OWN: Mapping[str, Callable[[Mapping[str, str]], FileSystem]] = dict(_FILE_SYSTEMS)
 
 
-def has_registered_file_systems() -> bool:
-    """Whether `register_file_system` was called: another process does not know of these."""
-    return _FILE_SYSTEMS != _OWN
-
-
 class FileIO:
     """All files a table may refer to, whatever storage they are on.
 
@@ -121,6 +118,15 @@ class FileIO:
         key = (kind, os.getpid())
         found: T = self._companions.get(key) or self._companions.setdefault(key, kind())
         return found
+
+    @property
+    def is_portable(self) -> bool:
+        """Whether its properties are all that a copy in another process needs.
+
+        File systems that were registered here, and tokens that are held in memory, are only here.
+        """
+        sources = token_sources(TOKEN_FILES.of(self.properties))
+        return _FILE_SYSTEMS == _OWN and not any(each.startswith(MEMORY) for each in sources)
 
     def close(self) -> None:
         """Close the connections that are kept open; it stays usable."""

@@ -39,6 +39,8 @@ from icecomb.format.errors import (
 )
 from icecomb.format.maintenance import row_origin
 from icecomb.format.storage import file_io
+from icecomb.format.storage.delegation_token import give_tokens
+from icecomb.format.storage.file_io import FileIO
 
 PAIRS = {**ALL, "max-file-group-input-files": "2"}
 IN_PARTS = {**PAIRS, "partial-progress.enabled": "true"}
@@ -318,20 +320,20 @@ def test_there_are_as_many_processes_as_groups_cores_memory_and_the_option_allow
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
     monkeypatch.setattr(group_process, "_LEAST_FILES", 1_000)
     monkeypatch.setattr(group_process, "_free_memory", lambda: 40 << 30)
-    assert process_count(groups(8, 500, 0), 5) == 5
-    assert process_count(groups(3, 500, 0), 5) == 3
-    assert process_count(groups(8, 10, 1 << 30), 5) == 5
+    assert process_count(groups(8, 500, 0), 5, FileIO()) == 5
+    assert process_count(groups(3, 500, 0), 5, FileIO()) == 3
+    assert process_count(groups(8, 10, 1 << 30), 5, FileIO()) == 5
     # small, one group, one at a time
-    assert process_count(groups(8, 10, 1 << 20), 5) == 0
-    assert process_count(groups(1, 10_000, 0), 5) == 0
-    assert process_count(groups(8, 500, 0), 1) == 0
+    assert process_count(groups(8, 10, 1 << 20), 5, FileIO()) == 0
+    assert process_count(groups(1, 10_000, 0), 5, FileIO()) == 0
+    assert process_count(groups(8, 500, 0), 1, FileIO()) == 0
     monkeypatch.setattr(group_process, "_free_memory", lambda: (3 << 30) + 5)
-    assert process_count(groups(8, 500, 0), 5) == 3
+    assert process_count(groups(8, 500, 0), 5, FileIO()) == 3
     monkeypatch.setattr(group_process, "_free_memory", lambda: 1 << 30)
-    assert process_count(groups(8, 500, 0), 5) == 0
+    assert process_count(groups(8, 500, 0), 5, FileIO()) == 0
     monkeypatch.setattr(group_process, "_free_memory", lambda: 40 << 30)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
-    assert process_count(groups(8, 500, 0), 5) == 0
+    assert process_count(groups(8, 500, 0), 5, FileIO()) == 0
 
 
 def test_a_file_system_of_this_process_keeps_the_work_in_it(
@@ -344,6 +346,12 @@ def test_a_file_system_of_this_process_keeps_the_work_in_it(
     assert not started
 
 
+def test_tokens_in_the_memory_of_this_process_keep_the_work_in_it() -> None:
+    held = f"/a/file,{give_tokens('alice', [])}"
+    assert process_count(groups(8, 500, 0), 5, FileIO({"hadoop.token.files": held})) == 0
+    assert process_count(groups(8, 500, 0), 5, FileIO({"hadoop.token.files": "/a/file"})) == 2
+
+
 def test_the_limit_of_a_container_is_the_memory_there_is(monkeypatch: Any, tmp_path: Path) -> None:
     limit, used = tmp_path / "limit", tmp_path / "used"
     limit.write_text("3000\n")
@@ -352,3 +360,8 @@ def test_the_limit_of_a_container_is_the_memory_there_is(monkeypatch: Any, tmp_p
     assert group_process._free_memory() == 2000
     limit.write_text("max\n")
     assert group_process._free_memory() > 1 << 20
+    monkeypatch.setattr(group_process, "_MEMORY_LIMITS", ())
+    monkeypatch.setattr(group_process, "_MEMORY_INFORMATION", tmp_path / "none")
+    assert group_process._free_memory() == 0
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert process_count(groups(8, 500, 0), 5, FileIO()) == 0
