@@ -20,6 +20,7 @@ from icecomb.catalog import migrate
 from icecomb.catalog.migrate.journal import FOLDER
 from tests.catalog.migrate.conftest import AVRO, ORC
 
+MADE = "crashed"
 CHANGED = "transient_lastDdlTime"
 MORTAL = """
 import json, os, re, signal, sys, traceback
@@ -105,7 +106,7 @@ class Mortal:
         assert self._do(table, verb, fatal) == [-9]
 
     def _do(self, table: Any, verb: str, fatal: int | None) -> list[int]:
-        database = table.catalog.load_namespace_properties("made")["location"]
+        database = table.catalog.load_namespace_properties(MADE)["location"]
         folders = [str(table.folder), f"{database.removeprefix('file:')}/{table.folder.name}_new"]
         arguments = [*self._place, table.name, folders, verb, fatal]
         self._told.write(json.dumps(arguments) + "\n")
