@@ -14,7 +14,7 @@ from thrift_proxy import ThriftProxy
 
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.catalog import HiveCatalog
-from icecomb.catalog.hive.entry_change import EntryChange
+from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.migrate.journal import FOLDER
 from icecomb.format.errors import (
     CommitStateUnknownError,
@@ -135,11 +135,11 @@ class World:
         self.proxy.close()
 
     def _know_server(self) -> None:
-        """What is asked once of each server is asked before a case, so that all have the same calls."""
-        change = EntryChange(self.catalog.client, "made", "nothing", self.catalog.properties)
-        change.enforces()
-        with change.guard({}):
-            pass
+        """What is asked once of each server is known before a case, so that all have the same calls."""
+        with self.catalog.client.pinned() as key:
+            known = self.catalog.client.servers[key]
+            known.check = ValueCheck.ATOMIC
+            known.lock_expiry_s, known.lock_expiry_asked = 300.0, True
 
     def prepare(self, verb: str) -> Case:
         data = [pa.table({"ID": pa.array([n], pa.int64())}) for n in (1, 2)]

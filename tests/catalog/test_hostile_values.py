@@ -482,7 +482,7 @@ def content(table):
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_a_value_of_a_wrong_type_is_refused_or_written_as_the_spec_says(lake, table, entry):
-    refused = 0
+    refused, judged = 0, None
     for name, value in VALUES.items():
         before = lake.load_table("db.t").metadata_location
         table.refresh()
@@ -498,6 +498,10 @@ def test_a_value_of_a_wrong_type_is_refused_or_written_as_the_spec_says(lake, ta
             pytest.fail(f"{name}: {error!r}")
         for identifier in lake.list_tables("db"):
             loaded = lake.load_table(identifier)
+            if identifier == ("db", "t"):
+                if loaded.metadata_location == judged:
+                    continue
+                judged = loaded.metadata_location
             METADATA(content(loaded))
             if "required" not in entry:  # what is required of old rows is not there
                 loaded.scan().to_arrow()

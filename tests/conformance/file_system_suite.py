@@ -14,7 +14,20 @@ from pyarrow import fs
 from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileMissingError
 from icecomb.format.storage.file_io import FileIO
 
-NAMES = ["plain", "a b", "50%", "%2Fx", "a+b&c=d", "é中😀", "x;y", "q?#z", "{}[]", "'\"`"]
+NAMES = [
+    "plain",
+    "a b",
+    "50%",
+    "%2Fx",
+    "a+b&c=d",
+    "é中😀",
+    "x;y",
+    "q?#z",
+    "{}[]",
+    "'\"`",
+    "%2e%2e",
+    "*",
+]
 
 
 class FileSystemSuite:

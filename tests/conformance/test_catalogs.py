@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from catalog_suite import CatalogSuite
+from catalog_suite import CatalogSuite, StoreSuite
 
 from icecomb.catalog import load_catalog
 
@@ -61,8 +61,8 @@ class TestHadoopCatalogOnHdfs(CatalogSuite):
         return load_catalog("files", type="hadoop", warehouse=warehouse, **settings)
 
 
-class TestHadoopCatalogOnGoogle(CatalogSuite):
-    """On a bucket of Google's store."""
+class TestHadoopCatalogOnGoogle(StoreSuite):
+    """On a bucket of Google's store: the catalog is the one above."""
 
     @pytest.fixture
     def catalog(self, google_store):
@@ -70,8 +70,8 @@ class TestHadoopCatalogOnGoogle(CatalogSuite):
         return load_catalog("files", type="hadoop", warehouse=warehouse, **google_store.settings)
 
 
-class TestHadoopCatalogOnAzure(CatalogSuite):
-    """On a container of Azure's store."""
+class TestHadoopCatalogOnAzure(StoreSuite):
+    """On a container of Azure's store: the catalog is the one above."""
 
     @pytest.fixture
     def catalog(self, azurite):

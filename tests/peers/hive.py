@@ -49,6 +49,8 @@ class Hive:
             "fs.defaultFS": "file:///",
             "hive.execution.engine": "mr",
             "mapreduce.framework.name": "local",
+            # who waits for a job looks after so many milliseconds whether it is done
+            "hive.exec.counters.pull.interval": "50",
             "hive.exec.mode.local.auto": "true",
             "hive.exec.scratchdir": folder / "scratch",
             "hive.exec.local.scratchdir": folder / "local",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from icecomb.catalog.hive.thrift.entity import (
     HiveTable,
     StorageDescriptor,
 )
+from icecomb.format.errors import IcecombError
 
 _NUMBERS = itertools.count()
 Writer = Callable[[pa.Table, Path], Any]
@@ -90,11 +92,20 @@ HiveTableMaker = Callable[..., MadeTable]
 
 
 @pytest.fixture
-def make_hive_table(catalog: Any, tmp_path: Path) -> HiveTableMaker:
-    """Makes a Hive table: columns and keys as ``name type`` pairs, one Arrow table a partition."""
+def make_hive_table(
+    catalog: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[HiveTableMaker]:
+    """Makes a Hive table: columns and keys as ``name type`` pairs, one Arrow table a partition.
+
+    In the database ``made``, which is empty after each test: a plan reads all entries of a database.
+    A module that makes many tables and plans none by itself keeps them in a database of its own,
+    ``MADE``.
+    """
     client = catalog.client
-    if "made" not in client.databases():
-        client.create_database(HiveDatabase("made", location=(tmp_path / "made.db").as_uri()))
+    database = getattr(request.module, "MADE", "made")
+    if database not in client.databases():
+        place = (tmp_path / f"{database}.db").as_uri()
+        client.create_database(HiveDatabase(database, location=place))
 
     def make(
         columns: Mapping[str, str],
@@ -119,7 +130,7 @@ def make_hive_table(catalog: Any, tmp_path: Path) -> HiveTableMaker:
         )
         client.create_table(
             HiveTable(
-                "made",
+                database,
                 name,
                 owner="tester",
                 storage=whole,
@@ -138,13 +149,17 @@ def make_hive_table(catalog: Any, tmp_path: Path) -> HiveTableMaker:
                 write(data, place / "part-0.parquet")
             location = f"file:{place}"
             made.append(
-                HivePartition("made", name, values, storage=replace(whole, location=location))
+                HivePartition(database, name, values, storage=replace(whole, location=location))
             )
         if made:
             client.partitions.add(made)
         for partition, data in zip(made, (partitions or {}).values(), strict=True):
             if data is None:  # the metastore made the folder
                 Path((partition.storage.location or "").removeprefix("file:")).rmdir()
-        return MadeTable(catalog, f"made.{name}", folder)
+        return MadeTable(catalog, f"{database}.{name}", folder)
 
-    return make
+    yield make
+    for name in client.table_names("made") if database == "made" else ():
+        # one whose folder is on storage that is not there stays
+        with suppress(IcecombError):
+            client.drop_table("made", name)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from icecomb.catalog import migrate
 from icecomb.catalog.migrate.journal import FOLDER
 from tests.catalog.migrate.conftest import AVRO, ORC
 
+MADE = "crashed"
 CHANGED = "transient_lastDdlTime"
 MORTAL = """
-import json, os, signal, sys, traceback
+import json, os, re, signal, sys, traceback
+from pathlib import Path
 import pyarrow.orc, pyarrow.parquet
 from icecomb.catalog import load_catalog, migrate
 from icecomb.catalog.hive.catalog import HiveCatalog
@@ -29,20 +32,29 @@ from icecomb.catalog.hive.thrift.calls import Calls
 from icecomb.catalog.migrate import applying, reverting, snapshotting
 from icecomb.format.operation import append
 from icecomb.format.storage.file_io import FileIO
+LOCKS = {"lock", "unlock", "heartbeat", "check_lock"}
+DRAWN = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9]{10,}")
 def watched(kind, name, step):
     original = getattr(kind, name)
     def call(self, *arguments, **named):
         step()
         answer = original(self, *arguments, **named)
-        step()
+        step(arguments[0] if kind is Calls else None)
         return answer
     setattr(kind, name, call)
-def live(uri, warehouse, table, verb, fatal):
-    count = 0
-    def step():
-        nonlocal count
+def shape(folders):
+    return sorted(DRAWN.sub("*", str(path)) for each in folders for path in Path(each).rglob("*"))
+def live(uri, warehouse, table, folders, verb, fatal):
+    count, changes, last = 0, 0, None
+    def step(answered=None):
+        nonlocal count, changes, last
         if count == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
+        if fatal is None:
+            changes += answered not in {None, *LOCKS}
+            if (now := (changes, shape(folders))) != last:
+                last = now
+                print(count, end=" ")
         count += 1
     for name in ("write", "write_bytes"):
         watched(Calls, name, step)
@@ -60,6 +72,7 @@ for line in sys.stdin:
     if child == 0:
         try:
             live(*json.loads(line))
+            sys.stdout.flush()
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -70,9 +83,41 @@ for line in sys.stdin:
 """Does each verb in a process of its own, which is there at once: all that is imported is so already."""
 
 
+class Mortal:
+    """Does verbs in processes that kill themselves."""
+
+    def __init__(self, metastore: Any, parent: subprocess.Popen[str]) -> None:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        self._place = [metastore.uri, str(metastore.warehouse)]
+        self._told, self._answers = parent.stdin, parent.stdout
+
+    def steps(self, table: Any, verb: str) -> list[int]:
+        """Lives to the end; the steps at which a kill leaves folder and entry as no step right before does.
+
+        What the lock does is no difference: the lock of a dead process is broken before all else.
+        """
+        *steps, code = self._do(table, verb, None)
+        assert code == 0
+        return steps
+
+    def kill(self, table: Any, verb: str, fatal: int) -> None:
+        """Dies at a step."""
+        assert self._do(table, verb, fatal) == [-9]
+
+    def _do(self, table: Any, verb: str, fatal: int | None) -> list[int]:
+        database = table.catalog.load_namespace_properties(MADE)["location"]
+        folders = [str(table.folder), f"{database.removeprefix('file:')}/{table.folder.name}_new"]
+        arguments = [*self._place, table.name, folders, verb, fatal]
+        self._told.write(json.dumps(arguments) + "\n")
+        self._told.flush()
+        found = [int(word) for word in self._answers.readline().split()]
+        table.break_locks()
+        return found
+
+
 @pytest.fixture(scope="module")
-def killed_at(metastore: Any) -> Iterator[Any]:
-    """Runs a verb in a process that kills itself at a step; False when it lived to the end."""
+def mortal(metastore: Any) -> Iterator[Mortal]:
     parent = subprocess.Popen(
         [sys.executable, "-c", MORTAL],
         cwd="/",
@@ -80,23 +125,10 @@ def killed_at(metastore: Any) -> Iterator[Any]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert parent.stdin is not None
-    assert parent.stdout is not None
-    told, answers = parent.stdin, parent.stdout
-
-    def killed_at(table: Any, verb: str, fatal: int) -> bool:
-        arguments = [metastore.uri, str(metastore.warehouse), table.name, verb, fatal]
-        told.write(json.dumps(arguments) + "\n")
-        told.flush()
-        code = int(answers.readline())
-        assert code in {0, -9}
-        table.break_locks()
-        return code == -9
-
-    yield killed_at
-    told.close()
-    parent.wait(30)
-    answers.close()
+    with parent:
+        yield Mortal(metastore, parent)
+        assert parent.stdin is not None
+        parent.stdin.close()
 
 
 def write_avro(rows: pa.Table, path: Path) -> None:
@@ -120,17 +152,19 @@ def small(*values: int) -> pa.Table:
 
 
 def test_apply_killed_at_any_step_goes_on_and_goes_back(
-    make_hive_table: Any, killed_at: Any
+    make_hive_table: Any, mortal: Mortal
 ) -> None:
-    fatal, turned, fenced = 0, set(), set()
-    while True:
+    """Either way from every second step, and both ways while it is not known whether the entry will turn."""
+    turned, fenced = set(), set()
+
+    def case(act: Callable[[Any], object], *, goes_on: bool) -> bool:
         table = make_hive_table(
             {"id": "bigint"},
             {"k": "int"},
             {("1",): numbers(1, 2), ("__HIVE_DEFAULT_PARTITION__",): numbers(3)},
         )
         before, files = table.state, table.files()
-        died = killed_at(table, "apply", fatal)
+        act(table)
         turned.add(table.entry.is_iceberg)
         if table.entry.is_iceberg:
             assert len(table.rows()) == 3
@@ -139,7 +173,7 @@ def test_apply_killed_at_any_step_goes_on_and_goes_back(
         # A turn that was asked for is ruled out by another time of change before anything goes back.
         steps = migrate.status(table.catalog, table.name).get("steps", {})
         asked = "swapping" in steps and not table.entry.is_iceberg
-        if fatal % 2:
+        if goes_on:
             migrate.apply(table.catalog, table.name)
             rows = sorted((row["id"], row["k"]) for row in table.rows() if row["k"])
             assert rows == [(1, 1), (2, 1)]
@@ -149,28 +183,36 @@ def test_apply_killed_at_any_step_goes_on_and_goes_back(
         if (table.folder / FOLDER).exists() and list((table.folder / FOLDER).rglob("journal.json")):
             migrate.revert(table.catalog, table.name, dry_run=False)
         if asked:
-            fenced.add(fatal)
+            fenced.add(goes_on)
             assert table.entry.parameters[CHANGED] > before[0].parameters[CHANGED]
             assert but_time(table.state) == but_time(before)
         else:
             assert table.state == before
         assert table.files() == files
         assert not (table.folder / "metadata").exists()
-        if not died:
-            break
-        fatal += 1
-    assert fatal > 20
-    # from the intent to the turn: the lock is looked at in between
-    assert 0 < len(fenced) <= 10
+        return asked
+
+    steps: list[int] = []
+    case(lambda table: steps.extend(mortal.steps(table, "apply")), goes_on=True)
+    for at, fatal in enumerate(steps):
+        kill = partial(mortal.kill, verb="apply", fatal=fatal)
+        if case(kill, goes_on=at % 2 == 1):
+            case(kill, goes_on=at % 2 == 0)
+    assert len(steps) >= 12
+    assert fenced == {True, False}
     assert turned == {True, False}
 
 
 @pytest.mark.parametrize("partitioned", [True, False])
 def test_revert_killed_at_any_step_goes_on(
-    make_hive_table: Any, killed_at: Any, partitioned: Any
+    make_hive_table: Any,
+    mortal: Mortal,
+    partitioned: bool,  # noqa: FBT001
 ) -> None:
-    fatal, turned = 0, set()
-    while True:
+    """Every second step of each table, the others of the other one."""
+    turned = set()
+
+    def case(act: Callable[[Any], object], *, died: bool) -> None:
         parts = {("1",): numbers(1), ("2",): numbers(2)}
         table = (
             make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
@@ -181,7 +223,7 @@ def test_revert_killed_at_any_step_goes_on(
         migrate.apply(table.catalog, table.name)
         loaded = table.catalog.load_table(table.name)
         loaded.append(loaded.scan(limit=1).to_arrow())
-        died = killed_at(table, "revert", fatal)
+        act(table)
         turned.add(table.entry.is_iceberg)
         if table.entry.is_iceberg:
             assert len(table.rows()) == (3 if partitioned else 2)
@@ -194,10 +236,12 @@ def test_revert_killed_at_any_step_goes_on(
         assert table.state == before
         visible = {path for path in table.files() if "/data/" not in path or not partitioned}
         assert visible == set(files)
-        if not died:
-            break
-        fatal += 3
-    assert fatal > 20
+
+    steps: list[int] = []
+    case(lambda table: steps.extend(mortal.steps(table, "revert")), died=False)
+    for fatal in steps[not partitioned :: 2]:
+        case(partial(mortal.kill, verb="revert", fatal=fatal), died=True)
+    assert len(steps) >= 12
     assert turned == {True, False}
 
 
@@ -206,15 +250,16 @@ FORMATS = {"orc": (ORC, orc.write_table), "avro": (AVRO, write_avro)}
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_apply_of_other_formats_killed_at_any_step_goes_on_and_goes_back(
-    make_hive_table: Any, killed_at: Any, kind: str
+    make_hive_table: Any, mortal: Mortal, kind: str
 ) -> None:
-    """The same steps as of Parquet: each third, another one of each format."""
+    """The same steps as of Parquet: each second, the others of the other format."""
     storage, write = FORMATS[kind]
-    fatal, turned = list(FORMATS).index(kind), set()
-    while True:
+    turned = set()
+
+    def case(act: Callable[[Any], object]) -> None:
         table = make_hive_table({"id": "bigint"}, rows=small(1, 2), storage=storage, write=write)
         before, files = table.state, visible(table)
-        died = killed_at(table, "apply", fatal)
+        act(table)
         turned.add(table.entry.is_iceberg)
         assert table.entry.is_iceberg or table.state == before
         migrate.apply(table.catalog, table.name)
@@ -223,10 +268,12 @@ def test_apply_of_other_formats_killed_at_any_step_goes_on_and_goes_back(
         migrate.revert(table.catalog, table.name, dry_run=False)
         assert but_time(table.state) == but_time(before)
         assert visible(table) == files
-        if not died:
-            break
-        fatal += 3
-    assert fatal > 20
+
+    steps: list[int] = []
+    case(lambda table: steps.extend(mortal.steps(table, "apply")))
+    for fatal in steps[list(FORMATS).index(kind) :: 2]:
+        case(partial(mortal.kill, verb="apply", fatal=fatal))
+    assert len(steps) >= 12
     assert turned == {True, False}
 
 
@@ -237,16 +284,17 @@ def visible(table: Any) -> set[str]:
 
 
 def test_a_second_table_killed_at_any_step_is_whole_or_not_there_and_can_be_made(
-    make_hive_table: Any, killed_at: Any
+    make_hive_table: Any, mortal: Mortal
 ) -> None:
-    fatal, there = 0, set()
-    while True:
+    there = set()
+
+    def case(act: Callable[[Any], object]) -> None:
         table = make_hive_table(
             {"id": "bigint"}, {"k": "int"}, {("1",): numbers(1, 2), ("2",): numbers(3)}
         )
         before, files, catalog = table.state, table.files(), table.catalog
         new = f"{table.name}_new"
-        died = killed_at(table, "snapshot", fatal)
+        act(table)
         replace(table, name=new).break_locks()
         assert table.state == before
         assert table.files() == files
@@ -258,8 +306,10 @@ def test_a_second_table_killed_at_any_step_is_whole_or_not_there_and_can_be_made
         catalog.drop_table(new)
         assert table.state == before
         assert table.files() == files
-        if not died:
-            break
-        fatal += 1
-    assert fatal > 8
+
+    steps: list[int] = []
+    case(lambda table: steps.extend(mortal.steps(table, "snapshot")))
+    for fatal in steps:
+        case(partial(mortal.kill, verb="snapshot", fatal=fatal))
+    assert len(steps) >= 4
     assert there == {True, False}

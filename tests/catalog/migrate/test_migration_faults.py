@@ -17,19 +17,25 @@ from thrift_proxy import AWAY
 from icecomb.catalog.hive import lock
 from tests.catalog.migrate.conftest import AVRO, ORC
 
+MADE = "faulty"
 VERBS = ("apply", "revert", "finalize")
-NEXT = ("again", "revert", "append", "expire")
+LATE = {
+    "checks": ("again", "revert", "expire"),
+    "lock-free": ("revert", "append"),
+    "does not check": ("again", "revert", "expire"),
+}
+"""What people do before a late request arrives. Who expires snapshots appends first."""
 
 
 def _cases(mode: str, calls: list[str], files: list[str]) -> list[tuple[tuple[str, int, str], str]]:
     found = []
     for position, method in enumerate(calls):
         if method in WRITES:
-            found += [(("call", position, "late"), following) for following in NEXT]
+            found += [(("call", position, "late"), following) for following in LATE[mode]]
             if mode == "checks":
                 found.append((("call", position, "reply"), "again"))
                 found += [(("call", position, how), "revert") for how in ("refused", "betrayed")]
-                found += [(("call", position, AWAY), following) for following in NEXT[:2]]
+                found.append((("call", position, AWAY), ("again", "revert")[position % 2]))
     if mode == "checks":
         for position in range(len(files)):
             found += [(("file", position, how), "again") for how in ("late", "done")]
@@ -113,4 +119,4 @@ def test_whatever_fails_and_whoever_goes_on_no_row_and_no_pointer_is_lost(
         print(f"\n{said.total()} faults of {verb}; outcomes: {dict(said)}")
     assert problems == [], "\n".join(problems)
     assert said["unknown"] > 0
-    assert said.total() >= 4
+    assert said.total() >= 2

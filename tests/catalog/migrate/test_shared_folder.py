@@ -344,7 +344,7 @@ def test_a_revert_beside_an_apply_of_the_same_table_leaves_one_whole_table(
 
         def late_set_aside(*arguments: Any) -> None:
             reverting_now.set()
-            wait([applied], timeout=5)  # it waits for the lock
+            wait([applied], timeout=1)  # it waits for the lock
             set_aside(*arguments)
 
         monkeypatch.setattr(reverting.Reversal, "_set_aside", late_set_aside)

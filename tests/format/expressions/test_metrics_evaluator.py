@@ -243,7 +243,7 @@ def matching_rows(expression, file):
 KIND_SETS = st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=2, unique=True)
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_no_matching_row_is_pruned_and_no_other_row_is_claimed(data):
     kinds = data.draw(KIND_SETS)
@@ -257,7 +257,7 @@ def test_no_matching_row_is_pruned_and_no_other_row_is_claimed(data):
         assert all(matches) or not every
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_columns_give_the_answers_of_the_row_by_row_oracle(data):
     # bounds of UUIDs are used only as far as two orders agree, which has a test of its own
@@ -415,7 +415,7 @@ def peer_file(file):
 COMMON = ("int", "long", "double", "string", "date", "timestamptz", "decimal(9, 2)")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_pruning_is_never_weaker_than_pyiceberg_and_claims_never_stronger(data):
     """PyIceberg prunes on the same proofs; it lets nulls match `!=` and trusts missing counts."""
@@ -445,7 +445,7 @@ def test_pruning_is_never_weaker_than_pyiceberg_and_claims_never_stronger(data):
 def test_bounds_of_every_type_are_compared_in_the_order_of_values(kind):
     examples = []
 
-    @settings(max_examples=60, deadline=None, database=None)
+    @settings(max_examples=30, deadline=None, database=None)
     @given(st.lists(VALUES[kind], min_size=1, max_size=20), VALUES[kind])
     def check(values, literal):
         examples.append(literal)
@@ -524,7 +524,7 @@ def test_fields_inside_structs_are_never_claimed():
     assert might_match(bind(schema, IsNull("s.x")), Columns([file])).to_pylist() == [True]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_values_are_evaluated_as_the_definition_says(data):
     kinds = data.draw(KIND_SETS)

@@ -30,6 +30,7 @@ def check(scan):
     """Of every column and order, the files have the first rows; says how many were left out."""
     rows, left_out = scan.to_arrow(), 0
     files = len(list(scan.plan_files()))
+    read = {}
     for field in scan.schema().fields:
         if not field.field_type.is_primitive or str(field.field_type) in {"float", "double"}:
             continue
@@ -38,7 +39,11 @@ def check(scan):
                 top = TopRows(field.field_id, descending, nulls_first, count)
                 tasks = list(scan.plan_top_files(top))
                 left_out += files - len(tasks)
-                found = first_rows(scan.to_arrow(tasks), field.name, top)
+                # most orders leave the same files
+                chosen = tuple(task.file.file_path for task in tasks)
+                if chosen not in read:
+                    read[chosen] = scan.to_arrow(tasks)
+                found = first_rows(read[chosen], field.name, top)
                 assert found == first_rows(rows, field.name, top), (field.name, top)
     return left_out
 
