@@ -79,7 +79,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     halves.add_options(parser)
     parser.addoption("--spark", metavar="VERSION", help="run the files of spark/sql on this Spark")
     parser.addoption(
-        "--mixed-load", metavar="SECONDS", default="90", help="how long all engines write at once"
+        "--mixed-load", metavar="SECONDS", default="60", help="how long all engines write at once"
     )
     parser.addoption(
         "--recipe-copies", type=int, default=3, help="how often each six tables are moved"
