@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import cases, halves
+from tests.peers import class_archive
 from tests.peers.second_try import started
+from tests.peers.spark_process import SHORT_LIVED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +55,8 @@ os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 os.environ["TZ"] = "UTC"
 time.tzset()
 # A test's Spark is over before the second compiler and parallel collections have paid for themselves.
-os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+os.environ["SPARK_SUBMIT_OPTS"] = class_archive.options()
+os.environ["SPARK_DAEMON_JAVA_OPTS"] = os.environ["SPARK_LAUNCHER_OPTS"] = SHORT_LIVED
 
 # A fixture that starts a server, or a peer in an environment of its own, is named here: whoever needs
 # it gets the mark. A test that starts one by itself is marked by hand.
