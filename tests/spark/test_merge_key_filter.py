@@ -78,12 +78,13 @@ def table_of(catalog, keys, partition=None, **properties):
     table = catalog.create_table(
         f"{NAMESPACE}.t{next(NUMBERS)}", SCHEMA, properties={"format-version": "2", **properties}
     )
-    if partition:
-        with table.update_spec() as update:
-            update.add_field(partition, "identity")
     half = len(keys) // 2
-    for part in (keys[:half], keys[half:]):
-        table.append(pa.Table.from_pylist([row(key) for key in part], SCHEMA))
+    with table.transaction() as change:
+        if partition:
+            with change.update_spec() as update:
+                update.add_field(partition, "identity")
+        for part in (keys[:half], keys[half:]):
+            change.append(pa.Table.from_pylist([row(key) for key in part], SCHEMA))
     return table
 
 
