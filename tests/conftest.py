@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import cases, halves
+from tests.peers import class_archive
 from tests.peers.second_try import started
+from tests.peers.spark_process import SHORT_LIVED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +55,8 @@ os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 os.environ["TZ"] = "UTC"
 time.tzset()
 # A test's Spark is over before the second compiler and parallel collections have paid for themselves.
-os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+os.environ["SPARK_SUBMIT_OPTS"] = class_archive.options()
+os.environ["SPARK_DAEMON_JAVA_OPTS"] = os.environ["SPARK_LAUNCHER_OPTS"] = SHORT_LIVED
 
 # A fixture that starts a server, or a peer in an environment of its own, is named here: whoever needs
 # it gets the mark. A test that starts one by itself is marked by hand.
@@ -79,7 +82,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     halves.add_options(parser)
     parser.addoption("--spark", metavar="VERSION", help="run the files of spark/sql on this Spark")
     parser.addoption(
-        "--mixed-load", metavar="SECONDS", default="90", help="how long all engines write at once"
+        "--mixed-load", metavar="SECONDS", default="60", help="how long all engines write at once"
     )
     parser.addoption(
         "--recipe-copies", type=int, default=3, help="how often each six tables are moved"

@@ -45,6 +45,7 @@ def prepare(*, peers: bool) -> Path:
     _typing_link()
     if peers:
         _store_servers(python)
+        subprocess.run([str(python), "-m", "tests.peers.class_archive"], check=False)
     # hundreds of processes import icecomb: it is compiled only once
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return python

@@ -14,6 +14,8 @@ from filelock import FileLock
 if TYPE_CHECKING:
     from icecomb.catalog.metastore import RunningMetastore
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""What a JVM is told that is over soon."""
 SMALL = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",

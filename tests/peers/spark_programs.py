@@ -12,11 +12,14 @@ from pathlib import Path
 
 from icecomb.catalog.java import compile_jar, find_java
 from icecomb.spark.jar import spark_home
+from tests.peers.spark_process import SHORT_LIVED
 
 _APPLICATION = Path(__file__).with_name("SqlApplication.java")
 SMALL = (
     *("--driver-memory", "512m", "--conf", "spark.ui.enabled=false"),
     *("--conf", "spark.sql.shuffle.partitions=1"),
+    *("--conf", f"spark.driver.extraJavaOptions={SHORT_LIVED}"),
+    *("--conf", f"spark.executor.extraJavaOptions={SHORT_LIVED}"),
 )
 
 

@@ -78,12 +78,13 @@ def table_of(catalog, keys, partition=None, **properties):
     table = catalog.create_table(
         f"{NAMESPACE}.t{next(NUMBERS)}", SCHEMA, properties={"format-version": "2", **properties}
     )
-    if partition:
-        with table.update_spec() as update:
-            update.add_field(partition, "identity")
     half = len(keys) // 2
-    for part in (keys[:half], keys[half:]):
-        table.append(pa.Table.from_pylist([row(key) for key in part], SCHEMA))
+    with table.transaction() as change:
+        if partition:
+            with change.update_spec() as update:
+                update.add_field(partition, "identity")
+        for part in (keys[:half], keys[half:]):
+            change.append(pa.Table.from_pylist([row(key) for key in part], SCHEMA))
     return table
 
 
@@ -231,15 +232,27 @@ def test_a_source_that_may_vary_filters_only_if_its_rows_are_kept(every_sql, mak
     assert filters(every_sql, text, filtering="always", keeping="never") == 1
 
 
-def test_by_itself_only_a_large_table_is_filtered_by_a_small_source(every_sql, spark, catalog):
-    sizes = {"large": 1_000_000, "medium": 600_000, "small": 1_000}
-    names = {size: f"lake.{NAMESPACE}.t{next(NUMBERS)}" for size in sizes}
-    for size, rows in sizes.items():
-        spark.sql(
-            f"CREATE TABLE {names[size]} USING iceberg TBLPROPERTIES"
-            " ('write.merge.mode'='merge-on-read')"
-            f" AS SELECT id, repeat(uuid(), 2) AS v FROM range({rows})"
+@pytest.fixture(scope="module")
+def names(catalog):
+    """The names of tables by their sizes; the larger ones have more bytes than Spark broadcasts."""
+    found = {}
+    for size, count in {"large": 1_000_000, "medium": 600_000, "small": 1_000}.items():
+        schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
+        table = catalog.create_table(
+            f"{NAMESPACE}.{size}", schema, properties={"write.merge.mode": "merge-on-read"}
         )
+        width = 72
+        ends = pa.array(range(0, (count + 1) * width, width), pa.int32()).buffers()[1]
+        text = pa.py_buffer(Random(size).randbytes(count * width // 2).hex().encode())
+        values = pa.StringArray.from_buffers(count, ends, text)
+        table.append(pa.table([pa.array(range(count), pa.int64()), values], schema))
+        found[size] = name_of(table)
+    yield found
+    for size in found:
+        catalog.drop_table(f"{NAMESPACE}.{size}", purge_requested=True)
+
+
+def test_by_itself_only_a_large_table_is_filtered_by_a_small_source(every_sql, names):
     update = "WHEN MATCHED THEN UPDATE SET v = 'new'"
     insert = "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 'new')"
 
@@ -262,8 +275,6 @@ def test_by_itself_only_a_large_table_is_filtered_by_a_small_source(every_sql, s
         assert filtered("large", names["small"], update) == 1
     finally:
         every_sql("RESET spark.sql.autoBroadcastJoinThreshold")
-    for name in names.values():
-        spark.sql(f"DROP TABLE {name} PURGE")
 
 
 def test_another_value_of_the_setting_is_refused(every_sql, make):
@@ -305,7 +316,7 @@ CASES = [
 ]
 
 
-@pytest.mark.seeds(3)
+@pytest.mark.seeds(2)
 def test_filtered_tables_come_to_have_the_rows_that_they_must(seed, sql_on, make):
     """Keys are null here and there; sources are few or many; each condition means the same rows."""
     random = Random(seed)

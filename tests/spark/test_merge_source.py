@@ -32,8 +32,10 @@ def table_of(catalog, *files, **properties):
     table = catalog.create_table(
         f"{NAMESPACE}.t{next(NUMBERS)}", SCHEMA, properties={"format-version": "2", **properties}
     )
-    for ids in files:
-        table.append(pa.table({"id": pa.array(ids, pa.int64()), "v": ["old"] * len(ids)}, SCHEMA))
+    with table.transaction() as change:
+        for ids in files:
+            columns = {"id": pa.array(ids, pa.int64()), "v": ["old"] * len(ids)}
+            change.append(pa.table(columns, SCHEMA))
     return table
 
 

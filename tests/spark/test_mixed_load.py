@@ -22,7 +22,7 @@ from icecomb.format.rows.write.data_writer import write_data
 NAMESPACE = "mixed_load_tests"
 TABLE = f"{NAMESPACE}.ledger"
 SPAN = 1_000_000
-KEPT = dt.timedelta(seconds=60)
+KEPT = dt.timedelta(seconds=30)
 """Snapshots of this age are expired, as no statement takes so long."""
 PROPERTIES = {
     "format-version": "2",

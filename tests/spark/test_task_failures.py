@@ -11,13 +11,14 @@ import sys
 import time
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 
 from icecomb.spark import spark_conf
 from icecomb.spark.jar import bridge_jar, spark_home
 from tests.environments import pyspark_of, spark_venv
 from tests.peers import spark_programs
-from tests.peers.spark_process import SparkProcess
+from tests.peers.spark_process import SHORT_LIVED, SparkProcess
 from tests.peers.standalone_spark import StandaloneSpark
 from tests.spark import fallible_statements as fallible
 
@@ -26,12 +27,14 @@ pytestmark = pytest.mark.jvm
 NAMESPACE = "task_failures"
 NUMBERS = itertools.count(1)
 ROWS = 20_000
+SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.int64())])
 LAST = 9_999
 """A row near the end of the first of two files, whose task has written most of its rows by then."""
 COMMANDS = ("delete", "update", "merge")
 SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
+    "spark.executor.extraJavaOptions": SHORT_LIVED,
     "spark.python.worker.reuse": "false",
     "spark.excludeOnFailure.enabled": "false",
     "spark.eventLog.enabled": "true",
@@ -173,19 +176,20 @@ def cluster(request, metastore, catalog, folder):
     catalog.drop_namespace(NAMESPACE)
 
 
-def make(cluster, catalog, mode):
+def make(catalog, mode):
     """A table of two files, each of which a task reads, and writes what becomes of it itself."""
-    name = f"{NAMESPACE}.t{next(NUMBERS)}"
     properties = {
         **{f"write.{each}.mode": mode for each in COMMANDS},
         **{f"write.{each}.distribution-mode": "none" for each in COMMANDS},
         "read.split.target-size": "4096",
         "read.split.open-file-cost": "4096",
     }
-    listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
-    cluster.sql(f"CREATE TABLE lake.{name} (id BIGINT, x BIGINT) TBLPROPERTIES ({listed})")
-    cluster.sql(f"INSERT INTO lake.{name} SELECT id, 0 FROM range(0, {ROWS}, 1, 2)")
-    return catalog.load_table(name)
+    table = catalog.create_table(f"{NAMESPACE}.t{next(NUMBERS)}", SCHEMA, properties=properties)
+    with table.transaction() as change:
+        for first in (0, ROWS // 2):
+            ids = pa.array(range(first, first + ROWS // 2), pa.int64())
+            change.append(pa.table([ids, pa.array([0] * len(ids), pa.int64())], SCHEMA))
+    return table
 
 
 @pytest.mark.parametrize(
@@ -202,7 +206,7 @@ def make(cluster, catalog, mode):
 def test_each_row_is_written_once_when_an_attempt(
     cluster, catalog, tmp_path, command, mode, mishap
 ):
-    table = make(cluster, catalog, mode)
+    table = make(catalog, mode)
     first, again = MISHAPS[mishap]
     name = f"mishap{next(NUMBERS)}"
     code = FUNCTION.format(name=name, folder=str(tmp_path), last=LAST, first=first, again=again)
@@ -252,7 +256,7 @@ def test_each_row_is_written_once_when_a_stage_begins_again(
     cluster, catalog, folder, tmp_path, command, mode, then
 ):
     """Some of its tasks are done then, one runs, and comes to its commit beside its twin."""
-    table = make(cluster, catalog, mode)
+    table = make(catalog, mode)
     name = f"loss{next(NUMBERS)}"
     local = str(folder / "local")
     code = LOSS.format(name=name, folder=str(tmp_path), local=local, then=then)
