@@ -54,6 +54,29 @@ def read_each(
     return io.each(chosen[0].manifest_path, read, chosen, at_most)
 
 
+def fetch_each(
+    io: FileIO, manifests: Iterable[ManifestFile], columns: Callable[[ManifestFile], Iterable[str]]
+) -> Iterator[tuple[ManifestFile, bytes | None]]:
+    """Manifests with their bytes, in their order, as many at a time as `manifests_at_once` says.
+
+    What waits for a network takes no processor; decoding does, and threads that decode small
+    manifests hinder each other.
+
+    Args:
+        io: Where they are.
+        manifests: What to fetch; None stands in for the bytes of one that is cached.
+        columns: Which statistics will be read of one.
+    """
+
+    def fetch(manifest: ManifestFile) -> tuple[ManifestFile, bytes | None]:
+        cache = manifest_cache(io.properties)
+        if cache is not None and cache.find(manifest, _statistics(columns(manifest))) is not None:
+            return manifest, None
+        return manifest, io.read(manifest.manifest_path)
+
+    return read_each(io, manifests, fetch)
+
+
 def read_each_columns(
     io: FileIO,
     manifests: Iterable[ManifestFile],
@@ -69,12 +92,9 @@ def read_each_columns(
         columns: Which statistics to read besides the columns that are always there.
     """
     statistics = tuple(columns)
-
-    def read(manifest: ManifestFile) -> ManifestColumns:
+    for manifest, data in fetch_each(io, manifests, lambda _: statistics):
         spec = spec_by_id(manifest.partition_spec_id)
-        return read_manifest_columns(io, manifest, statistics, spec=spec)
-
-    return read_each(io, manifests, read)
+        yield read_manifest_columns(io, manifest, statistics, spec=spec, data=data)
 
 
 def read_manifest_columns(
@@ -84,6 +104,7 @@ def read_manifest_columns(
     *,
     spec: PartitionSpec | None = None,
     cache: ManifestCache | EllipsisType | None = ...,
+    data: bytes | None = None,
 ) -> ManifestColumns:
     """Decode a manifest.
 
@@ -95,17 +116,18 @@ def read_manifest_columns(
             writer did not; they are as a rule.
         cache: Where decoded manifests are looked up and kept: by default what the properties of
             `io` ask for; None decodes in any case.
+        data: The file, where it was read before.
 
     Raises:
         CorruptFileError: The file is not the manifest it should be; the message names it.
         FileMissingError: There is no such file.
     """
-    wanted = frozenset(STATISTICS) if columns is None else frozenset(columns) & set(STATISTICS)
+    wanted = frozenset(STATISTICS) if columns is None else _statistics(columns)
     if isinstance(cache, EllipsisType):
         cache = manifest_cache(io.properties)
     found = cache.find(manifest, wanted) if cache is not None else None
     if found is None:
-        data = io.read(manifest.manifest_path)
+        data = io.read(manifest.manifest_path) if data is None else data
         if len(data) < manifest.manifest_length:
             raise CorruptFileError(
                 f"{manifest.manifest_path} is truncated: {len(data)} bytes, "
@@ -137,3 +159,7 @@ def read_manifest(
     columns = read_manifest_columns(io, manifest, spec=spec, cache=None)
     rows = columns.live.to_numpy(zero_copy_only=False).nonzero()[0] if discard_deleted else None
     return columns.entries(rows)
+
+
+def _statistics(columns: Iterable[str]) -> frozenset[str]:
+    return frozenset(columns) & set(STATISTICS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,8 +42,9 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import (
+    fetch_each,
     manifests_at_once,
-    read_each,
+    read_each_columns,
     read_manifest_columns,
 )
 from icecomb.format.rows.scan_task import FileScanTask
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
 
 _WORKERS = min(4, os.cpu_count() or 1)
+_LARGE: Final = 256 << 10
+"""Bytes of a manifest from which on decoding leaves other threads something to do."""
 _ChosenDeletes = tuple[ManifestColumns, "list[int] | None", bool]
 _FEW = 4
 """Files are made at once when less than one in so many of a manifest is chosen."""
@@ -308,28 +311,39 @@ class ScanPlanner:
         return cache.derived(key, lambda: _delete_index(chosen, types))
 
     def _delete_columns(self, manifests: Sequence[ManifestFile]) -> Iterator[ManifestColumns]:
-        def read(manifest: ManifestFile) -> ManifestColumns:
-            spec = self._spec_filter(manifest.partition_spec_id).spec
-            return read_manifest_columns(self._io, manifest, DELETE_STATISTICS, spec=spec)
-
-        return read_each(self._io, manifests, read)
+        return read_each_columns(
+            self._io, manifests, lambda spec_id: self._spec_filter(spec_id).spec, DELETE_STATISTICS
+        )
 
     def _select_all(
         self, manifests: Sequence[ManifestFile], deletes: DeleteFileIndex
     ) -> Iterator[Selected]:
-        # what waits for a network takes no processor
-        workers = max(_WORKERS, manifests_at_once(self._io, manifests))
-        yield from in_order(
-            lambda manifest: self._select(manifest, deletes),
+        if not manifests:
+            return
+        is_ahead = manifests_at_once(self._io, manifests) > 1
+        waits = not is_ahead and not self._io.served_by(manifests[0].manifest_path).is_local
+        gains = waits or any(manifest.manifest_length > _LARGE for manifest in manifests)
+        workers = _WORKERS if gains and len(manifests) > 1 else 1
+        if not is_ahead:
+            yield from in_order(lambda one: self._select(one, None, deletes), manifests, workers)
+            return
+        fetched = fetch_each(
+            self._io,
             manifests,
-            workers if len(manifests) > 1 else 1,
+            lambda manifest: (*self._statistics, *self._kept(manifest, deletes)),
         )
+        yield from in_order(lambda one: self._select(*one, deletes), fetched, workers)
 
-    def _select(self, manifest: ManifestFile, deletes: DeleteFileIndex) -> Selected:
+    def _kept(self, manifest: ManifestFile, deletes: DeleteFileIndex) -> tuple[str, ...]:
+        return (*self._keep, *(BOUNDS if deletes.may_reach(manifest) else ()))
+
+    def _select(
+        self, manifest: ManifestFile, data: bytes | None, deletes: DeleteFileIndex
+    ) -> Selected:
         found = self._spec_filter(manifest.partition_spec_id)
-        keep = (*self._keep, *(BOUNDS if deletes.may_reach(manifest) else ()))
+        keep = self._kept(manifest, deletes)
         columns = read_manifest_columns(
-            self._io, manifest, (*self._statistics, *keep), spec=found.spec
+            self._io, manifest, (*self._statistics, *keep), spec=found.spec, data=data
         )
         if not self._statistics:
             rows = _rows(self._wanted(columns))
@@ -341,7 +355,7 @@ class ScanPlanner:
             mask = pc.and_(mask, might_match(self._filter, metrics))
             if self._needs_counts(columns, metrics, mask):
                 self._statistics = METRICS  # other manifests are likely to need them, too
-                return self._select(manifest, deletes)
+                return self._select(manifest, data, deletes)
         rows = _rows(mask)
         count = len(columns) if rows is None else len(rows)
         chosen = partition_columns(columns, found.spec, rows)

@@ -73,6 +73,8 @@ class FileSystem(ABC):
 
     at_once: int = 1
     """See `FileIO.at_once`."""
+    is_local: bool = False
+    """Whether reading waits for nothing but disks of this machine."""
 
     def close(self) -> None:  # noqa: B027 - most hold none
         """See `FileIO.close`."""

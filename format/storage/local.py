@@ -56,6 +56,8 @@ class LocalFileSystem(FileSystem):
             bytes of streams reach the disk.
     """
 
+    is_local = True
+
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties = properties or {}
         self._sync_streams = SYNC_DATA_FILES.of(self.properties)
