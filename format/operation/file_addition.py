@@ -166,10 +166,10 @@ def known_paths(
         for manifest in read_manifests(io, snapshot)
         if manifest.content is ManifestContent.DATA and manifest.manifest_path not in looked_through
     ]
-    looked_through.update(manifest.manifest_path for manifest in chosen)
     for columns in read_each_columns(io, chosen, base.spec_by_id):
         locations = columns.column("file_path").filter(columns.live)
         normal = plain_locations(locations, io.properties)
         there: Sequence[str] = normal.filter(pc.is_in(normal, value_set=values)).to_pylist()
         found.update(wanted[name] for name in there)
+    looked_through.update(manifest.manifest_path for manifest in chosen)
     return found
