@@ -3,6 +3,7 @@
 Small files are work for the interpreter, of which only one thread runs at a time. A process is
 started by the interpreter of this one, in the same environment, without the program that runs here,
 and ends with it: it then stops at the next point where nothing is half done, and removes its files.
+Where none starts, or what starts is another than this one, threads of this process do the work.
 """
 
 from __future__ import annotations
@@ -10,25 +11,25 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing import Pipe
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from threading import BoundedSemaphore, Thread
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from icecomb.format.cancellation import Cancellation, cancellable, rest
-from icecomb.format.errors import FileIOError, IcecombError, reason_of
+from icecomb.format.cancellation import Cancellation, cancellable, check_wanted, rest
+from icecomb.format.errors import FileIOError, FileMissingError, IcecombError, reason_of
 from icecomb.format.maintenance.file_group import RewriteGroup
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.storage.file_io import FileIO
-
-G = TypeVar("G", bound=RewriteGroup[Any])
-R = TypeVar("R")
 
 _MEMORY: Final = 1 << 30
 """What a process may need."""
@@ -36,9 +37,14 @@ _LEAST_FILES: Final = 1_000
 _LEAST_BYTES: Final = 1 << 30
 """A process starts in about a second: what is less than both is done sooner without."""
 _PATIENCE_SECONDS: Final = 0.1
+_START_SECONDS: Final = 30.0
 _END_SECONDS: Final = 30.0
+_THREADS: Final = 2
+"""Groups at once in this process, where no process starts."""
+_STANDARD_ERRORS: Final = 2
 _PROGRAM: Final = """
 import sys
+sys.path[:] = [folder for folder in sys.path if folder]
 from multiprocessing.connection import Connection
 connection = Connection(int(sys.argv[1]))
 sys.path[:] = connection.recv()
@@ -73,7 +79,22 @@ def process_count(groups: Sequence[RewriteGroup[Any]], most: int, io: FileIO) ->
     if room < 2:
         return 0
     count = min(len(groups), most, room, len(os.sched_getaffinity(0)))
-    return count if count > 1 and sys.executable and io.is_portable else 0
+    return count if count > 1 and io.is_portable else 0
+
+
+class Written(Protocol):
+    """Something with new files, which are in no table yet."""
+
+    @property
+    def files(self) -> Sequence[DataFile]:
+        """The new files."""
+
+    def release(self) -> None:
+        """Let go what only a commit needs."""
+
+
+G = TypeVar("G", bound=RewriteGroup[Any])
+R = TypeVar("R", bound=Written)
 
 
 class GroupProcesses(Generic[G, R]):
@@ -83,12 +104,23 @@ class GroupProcesses(Generic[G, R]):
         rewrite: What rewrites a group; it can be pickled.
         io: Where the files lie.
         count: How many processes there are at most.
+        say: Told why threads do the work, if they do.
     """
 
-    def __init__(self, rewrite: Callable[[int, G, int], R], io: FileIO, count: int) -> None:
-        self._task = rewrite, io
+    def __init__(
+        self,
+        rewrite: Callable[[int, G, int], R],
+        io: FileIO,
+        count: int,
+        say: Callable[[str], None],
+    ) -> None:
+        self._rewrite = rewrite
+        self._io = io
+        self._say = say
         self._ends = ExitStack()
         self._free: SimpleQueue[_Process | None] = SimpleQueue()
+        self._here = BoundedSemaphore(_THREADS)
+        self._do_start = True
         for _ in range(count):
             self._free.put(None)
 
@@ -102,47 +134,88 @@ class GroupProcesses(Generic[G, R]):
         """Rewrite a group in a process that is free; waits for one.
 
         Raises:
-            FileIOError: The process did not start, or ended.
+            FileIOError: The process ended, or its files are not to be found from here.
             IcecombError: The group could not be rewritten.
         """
         process = self._free.get()
         try:
             if process is None or not process.is_alive:
-                process = None
-                process = _Process(self._task)
-                self._ends.callback(process.end)
+                process = self._started()
+            if process is None:
+                with self._here:
+                    return self._rewrite(number, group, workers)
             found: R = process.answer((number, group, workers))
         finally:
             self._free.put(process)
+        self._check(found)
         return found
+
+    def _started(self) -> _Process | None:
+        if not self._do_start:
+            return None
+        try:
+            process = _Process((self._rewrite, self._io))
+        except _NotStartedError as error:
+            self._do_start = False
+            self._say(f"threads rewrite: a process did not start by {sys.executable}: {error}")
+            return None
+        self._ends.callback(process.end)
+        return process
+
+    def _check(self, found: R) -> None:
+        """A process may have another environment, and reach another storage by the same names."""
+        for file in found.files:
+            try:
+                size = self._io.size(file.file_path)
+            except FileMissingError:
+                size = -1
+            if size != file.file_size_in_bytes:
+                found.release()
+                raise FileIOError(
+                    f"{file.file_path} is not as the process that wrote it says: it has "
+                    f"{max(size, 0)} bytes here, {file.file_size_in_bytes} there",
+                    hint="settings of the storage changed while this program runs; set option "
+                    "max-concurrent-file-group-rewrites to 1",
+                    path=file.file_path,
+                )
+
+
+class _NotStartedError(Exception):
+    """There is no process like this one."""
 
 
 class _Process:
-    """One process."""
+    """One process.
+
+    Raises:
+        _NotStartedError: It did not start, or is not like this one.
+    """
 
     def __init__(self, task: object) -> None:
         self._connection, other = Pipe()
         with other:
-            command = [sys.executable, "-c", _PROGRAM, str(other.fileno())]
             try:
-                # an interrupt of the terminal is for this process: it says what becomes of the work
                 self._process = subprocess.Popen(
-                    command,
+                    [*_interpreter(other.fileno()), "-c", _PROGRAM, str(other.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=[other.fileno()],
+                    # an interrupt of the terminal is for this process, which says what comes of it
                     start_new_session=True,
                 )
             except OSError as error:
                 self._connection.close()
-                raise FileIOError(
-                    f"A process that rewrites files did not start: {error}", hint=_HINT
-                ) from error
+                raise _NotStartedError(str(error)) from error
         try:
             self._connection.send(sys.path)
+            self._meet()
             self._connection.send(task)
-        except OSError as error:
-            raise self._ended() from error
+        except (EOFError, OSError) as error:
+            self._kill()
+            raise _NotStartedError(str(error) or "it ended") from error
+        except BaseException:
+            self._kill()
+            raise
 
     @property
     def is_alive(self) -> bool:
@@ -153,19 +226,23 @@ class _Process:
         wanted = True
         try:
             self._connection.send(job)
-            while not self._connection.poll(_PATIENCE_SECONDS):
+            while not self._has_answer():
                 if wanted and not rest(0):
                     self._connection.send(None)
                     wanted = False
-            outcome = self._connection.recv()
+            answer = self._connection.recv_bytes()
         except (EOFError, OSError) as error:
             raise self._ended() from error
+        outcome = ForkingPickler.loads(answer)
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
     def end(self) -> None:
         """End it; what it does is given up."""
+        with suppress(OSError):
+            # forks of this process may hold the connection, which it would take for open
+            self._connection.send(None)
         self._connection.close()
         try:
             self._process.wait(_END_SECONDS)
@@ -173,11 +250,65 @@ class _Process:
             self._process.kill()
             self._process.wait()
 
+    def _meet(self) -> None:
+        """Wait for its first word.
+
+        Raises:
+            OSError: It says nothing, or is not like this process.
+            EOFError: It ends.
+            OperationCancelledError: Nobody waits for the work any more.
+        """
+        end = time.monotonic() + _START_SECONDS
+        while not self._has_answer():
+            check_wanted()
+            if time.monotonic() > end:
+                raise OSError(f"it says nothing for {_START_SECONDS:.0f} s")
+        there, here = self._connection.recv(), _identity()
+        if there != here:
+            raise OSError(f"it is {there}, this is {here}")
+
+    def _has_answer(self) -> bool:
+        """Whether there is an answer, after a moment; the end is one.
+
+        Raises:
+            EOFError: It has ended, although forks keep its connection open.
+        """
+        was_alive = self.is_alive
+        if self._connection.poll(_PATIENCE_SECONDS):
+            return True
+        if not was_alive:
+            raise EOFError
+        return False
+
+    def _kill(self) -> None:
+        self._connection.close()
+        self._process.kill()
+        self._process.wait()
+
     def _ended(self) -> FileIOError:
         self.end()
         code = self._process.returncode
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         return FileIOError(f"A process that rewrote files ended {how}", hint=_HINT)
+
+
+def _interpreter(descriptor: int) -> list[str]:
+    """What starts another process like this one, which gets a descriptor.
+
+    Raises:
+        OSError: Nothing does, or the descriptor would be lost.
+    """
+    if descriptor <= _STANDARD_ERRORS:
+        raise OSError("standard input, output or errors are closed")
+    if not sys.executable or getattr(sys, "frozen", False):
+        raise OSError("this program has its interpreter in it")
+    flags = ["-I"] if sys.flags.isolated else ["-E"] if sys.flags.ignore_environment else []
+    return [sys.executable, *flags, "-X", f"utf8={sys.flags.utf8_mode}"]
+
+
+def _identity() -> tuple[str, ...]:
+    """What must be the same in both: how objects and names of files are written."""
+    return sys.version, sys.getfilesystemencoding()
 
 
 _HINT: Final = (
@@ -188,6 +319,8 @@ _HINT: Final = (
 
 def serve(connection: Connection) -> None:
     """Rewrite the groups that are asked for, until nobody does; see `GroupProcesses`."""
+    parent = os.getppid()
+    connection.send(_identity())
     rewrite, io = connection.recv()
     wanted = Cancellation()
     jobs: SimpleQueue[Any] = SimpleQueue()
@@ -195,8 +328,12 @@ def serve(connection: Connection) -> None:
     def listen() -> None:
         try:
             with suppress(EOFError, OSError):
-                while (job := connection.recv()) is not None:
-                    jobs.put(job)
+                # forks of the parent may keep the connection open when it is gone
+                while os.getppid() == parent:
+                    if connection.poll(_PATIENCE_SECONDS):
+                        if (job := connection.recv()) is None:
+                            break
+                        jobs.put(job)
         finally:
             wanted.cancel()
             jobs.put(None)
@@ -209,12 +346,22 @@ def serve(connection: Connection) -> None:
             except BaseException as error:  # noqa: BLE001 - it is raised by who asked
                 outcome = error
         try:
-            connection.send(_portable(outcome))
+            answer = ForkingPickler.dumps(_portable(outcome))
+        except BaseException as error:  # noqa: BLE001 - as above
+            _discard(outcome, io)
+            outcome = error
+            answer = ForkingPickler.dumps(_portable(error))
+        try:
+            connection.send_bytes(answer)
         except OSError:
-            if not isinstance(outcome, BaseException):
-                outcome.discard(io)
+            _discard(outcome, io)
             break
     connection.close()
+
+
+def _discard(outcome: Any, io: FileIO) -> None:
+    if not isinstance(outcome, BaseException):
+        outcome.discard(io)
 
 
 def _portable(outcome: object) -> object:

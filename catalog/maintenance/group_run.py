@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.progress import Progress
     from icecomb.catalog.table import Table
     from icecomb.format.maintenance.rewrite_options import GroupOptions
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.storage.file_io import FileIO
 
 _ROUNDS: Final = 3
@@ -43,6 +44,10 @@ class Rewritten(Protocol):
     @property
     def group(self) -> RewriteGroup[Any]:
         """What was read."""
+
+    @property
+    def files(self) -> Sequence[DataFile]:
+        """What was written."""
 
     def release(self) -> None:
         """Let go what only a commit needs."""
@@ -252,7 +257,7 @@ class GroupRun(ABC, Generic[G, R]):
         with (
             stoppable() as wanted,
             self._progress.task(f"rewriting {self._name}", files, "files") as advance,
-            GroupProcesses(rewrite, self._table.io, processes) as elsewhere,
+            GroupProcesses(rewrite, self._table.io, processes, self._progress.say) as elsewhere,
             ThreadPoolExecutor(jobs, "icecomb-rewrite") as pool,
         ):
             if processes:

@@ -119,15 +119,21 @@ class RowOrigins:
             with writing("of temporary origins of rows"):
                 self._spilled.seek(0)
                 with tempfile.NamedTemporaryFile(prefix="icecomb-origins-", delete=False) as file:
-                    shutil.copyfileobj(self._spilled, file)
-            spilled = file.name
+                    spilled = file.name
+                    try:
+                        shutil.copyfileobj(self._spilled, file)
+                    except BaseException:
+                        os.unlink(spilled)  # noqa: PTH108
+                        raise
         return {"_files": self._files, "_bytes": self._bytes, "_spilled": spilled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if state["_spilled"] is not None:
-            self._spilled = open(state["_spilled"], "r+b")  # noqa: SIM115, PTH123 - `close`
-            os.unlink(state["_spilled"])  # noqa: PTH108
+            try:
+                self._spilled = open(state["_spilled"], "r+b")  # noqa: SIM115, PTH123 - `close`
+            finally:
+                os.unlink(state["_spilled"])  # noqa: PTH108
 
     def open_file(
         self,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -29,12 +32,14 @@ from maintained_table import (
 
 from icecomb.catalog import Table
 from icecomb.catalog.maintenance import group_process
+from icecomb.catalog.maintenance.compaction import RewriteRequest, rewrite_data_files
 from icecomb.catalog.maintenance.group_process import GroupProcesses, process_count
 from icecomb.format.cancellation import Cancellation, cancellable
 from icecomb.format.errors import (
     CommitFailedError,
     CorruptFileError,
     FileIOError,
+    FileMissingError,
     OperationCancelledError,
 )
 from icecomb.format.maintenance import row_origin
@@ -365,3 +370,140 @@ def test_the_limit_of_a_container_is_the_memory_there_is(monkeypatch: Any, tmp_p
     assert group_process._free_memory() == 0
     monkeypatch.delattr(os, "sched_getaffinity")
     assert process_count(groups(8, 500, 0), 5, FileIO()) == 0
+
+
+class Told:
+    """Progress that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    @contextmanager
+    def task(self, *_: Any) -> Iterator[Callable[[int], None]]:
+        yield lambda _: None
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+
+def executable(folder: Path, text: str) -> str:
+    program = folder / "program"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "value", "reason"),
+    [
+        (sys, "executable", "/no/python", "No such file"),
+        (sys, "executable", "", "interpreter in it"),
+        (sys, "frozen", True, "interpreter in it"),
+        (sys, "executable", "exit 3", "it ended|Broken pipe|reset"),
+        (sys, "executable", "exec sleep 99", "says nothing for 1 s"),
+        (sys, "getfilesystemencoding", lambda: "iso8859-1", "this is .*iso8859-1"),
+        (group_process, "_STANDARD_ERRORS", 1 << 20, "are closed"),
+    ],
+    ids=["missing", "none", "frozen", "ends", "silent", "other names", "no standard output"],
+)
+def test_where_no_process_like_this_one_starts_threads_do_the_work_and_say_so(
+    made: Table,
+    started: list[int],
+    monkeypatch: Any,
+    tmp_path: Path,
+    owner: Any,
+    name: str,
+    value: Any,
+    reason: str,
+) -> None:
+    monkeypatch.setattr(group_process, "_START_SECONDS", 1.0)
+    told = Told()
+    if isinstance(value, str) and value.startswith("ex"):
+        value = executable(tmp_path, value)
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, value, raising=False)
+        request = RewriteRequest(options=PAIRS)
+        done = rewrite_data_files(made, request, dry_run=False, progress=told)
+    assert (done.rewritten_data_files_count, done.added_data_files_count) == (4, 2)
+    assert sorted(in_order(made)) == list(range(1, 9))
+    assert not started
+    (said,) = {each for each in told.said if "threads rewrite" in each}
+    assert re.search(reason, said)
+
+
+def test_modules_of_the_working_directory_are_not_taken_for_python_s(
+    made: Table, monkeypatch: Any, tmp_path: Path, started: list[int]
+) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    for name in ("queue", "pickle", "socket"):
+        (folder / f"{name}.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(folder)
+    made.maintenance.rewrite_data_files(options=PAIRS)
+    assert len(files(made)) == 2
+    assert started
+
+
+def test_a_death_is_noticed_although_a_fork_holds_the_connection(
+    made: Table, slow: Any, monkeypatch: Any
+) -> None:
+    slow(DYING)
+    forks = []
+    original, one_at_a_time = group_process.subprocess.Popen, threading.Lock()
+
+    def begin(*given: Any, **options: Any) -> Any:
+        with one_at_a_time:  # a fork would hold what another thread's beginning waits for
+            pid = os.fork()
+            if pid == 0:
+                time.sleep(60)
+                os._exit(0)
+            forks.append(pid)
+            return original(*given, **options)
+
+    monkeypatch.setattr(group_process.subprocess, "Popen", begin)
+    begun = time.monotonic()
+    try:
+        with pytest.raises(FileIOError, match="ended by signal 9"):
+            made.maintenance.rewrite_data_files(options=PAIRS)
+        assert time.monotonic() - begun < 40
+    finally:
+        for pid in forks:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def test_files_that_are_not_to_be_found_from_here_are_not_committed(
+    made: Table, monkeypatch: Any
+) -> None:
+    before = made.metadata_location
+
+    def size(self: FileIO, location: str) -> int:
+        raise FileMissingError(f"{location} is elsewhere")
+
+    monkeypatch.setattr(FileIO, "size", size)
+    with pytest.raises(FileIOError, match="0 bytes here"):
+        made.maintenance.rewrite_data_files(options=PAIRS)
+    monkeypatch.undo()
+    assert made.refresh().metadata_location == before
+    assert sorted(in_order(made)) == list(range(1, 9))
+
+
+def test_an_answer_that_cannot_be_sent_is_an_error_and_leaves_nothing(
+    made: Table, monkeypatch: Any, tmp_path: Path
+) -> None:
+    code, temporary = tmp_path / "code", tmp_path / "tmp"
+    code.mkdir()
+    temporary.mkdir()
+    (code / "sitecustomize.py").write_text(
+        "from icecomb.format.maintenance import row_origin\n"
+        "row_origin._IN_MEMORY = 0\n"
+        "def full(*given):\n    raise OSError(28, 'No space left on device')\n"
+        "row_origin.shutil.copyfileobj = full\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(code))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    on_disk = data_on_disk(made)
+    with pytest.raises(FileIOError, match="No space left"):
+        made.maintenance.rewrite_data_files(options=PAIRS)
+    assert list(temporary.iterdir()) == []
+    assert data_on_disk(made) == on_disk
