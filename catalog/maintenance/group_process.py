@@ -18,11 +18,11 @@ from multiprocessing import Pipe
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from queue import SimpleQueue
-from threading import BoundedSemaphore, Thread
+from threading import BoundedSemaphore, Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from icecomb.format.cancellation import Cancellation, cancellable, check_wanted, rest
-from icecomb.format.errors import FileIOError, FileMissingError, IcecombError, reason_of
+from icecomb.format.errors import FileIOError, FileMissingError, IcecombError
 from icecomb.format.maintenance.file_group import RewriteGroup
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ class GroupProcesses(Generic[G, R]):
         self._free: SimpleQueue[_Process | None] = SimpleQueue()
         self._here = BoundedSemaphore(_THREADS)
         self._do_start = True
+        self._saying = Lock()
         for _ in range(count):
             self._free.put(None)
 
@@ -156,7 +157,10 @@ class GroupProcesses(Generic[G, R]):
         try:
             process = _Process((self._rewrite, self._io))
         except _NotStartedError as error:
-            self._do_start = False
+            with self._saying:
+                if not self._do_start:
+                    return None
+                self._do_start = False
             self._say(f"threads rewrite: a process did not start by {sys.executable}: {error}")
             return None
         self._ends.callback(process.end)
@@ -366,10 +370,8 @@ def _discard(outcome: Any, io: FileIO) -> None:
 
 def _portable(outcome: object) -> object:
     """An error of a kind that the other process knows."""
-    if not isinstance(outcome, BaseException) or isinstance(outcome, IcecombError):
+    if not isinstance(outcome, BaseException) or isinstance(outcome, IcecombError | OSError):
         return outcome
-    if isinstance(outcome, OSError):
-        return FileIOError(reason_of(outcome))
     return RuntimeError(f"{type(outcome).__name__}: {outcome}")
 
 
