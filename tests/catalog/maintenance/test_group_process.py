@@ -81,6 +81,8 @@ DYING = """
 @pytest.fixture(autouse=True)
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Small work is worth two processes each time; what was started, by process id."""
+    # others may have registered file systems in this process
+    monkeypatch.setattr(file_io, "_FILE_SYSTEMS", dict(file_io._OWN))
     monkeypatch.setattr(group_process, "_LEAST_FILES", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     found: list[int] = []
