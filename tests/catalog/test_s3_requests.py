@@ -39,89 +39,8 @@ def catalog(s3, proxy):
     return catalog
 
 
-def together(count, wanted):
-    """Holds back those that are wanted until so many of them are under way."""
-    barrier = threading.Barrier(count)
-
-    def choose(request):
-        if wanted(request):
-            barrier.wait(60)
-        return ""
-
-    return choose
-
-
-def test_a_commit_of_one_row_is_thirteen_requests(catalog, proxy):
-    table = catalog.create_table("db.t", SCHEMA)
-    table.append(row(1))
-    with proxy.fresh():
-        # the manifest and the list of manifests go at the same time
-        proxy.choose = together(
-            2, lambda asked: asked.name == "PutObject" and asked.path.endswith(".avro")
-        )
-        table.append(row(2))
-        assert proxy.counts == Counter(ListObjectsV2=2, PutObject=5, GetObject=3, HeadObject=3)
-        names = [each.name for each in proxy.requests]
-    # what may be answered in any order stands in groups: this is how long a commit takes
-    groups = [
-        ["ListObjectsV2"], ["PutObject"], ["ListObjectsV2"], ["PutObject"] * 2,
-        ["GetObject", "GetObject", "HeadObject", "HeadObject"], ["PutObject"],
-        ["GetObject", "HeadObject"], ["PutObject"],
-    ]  # fmt: skip
-    assert len(groups) == 8
-    assert [sorted(names[sum(map(len, groups[:n])) :][: len(group)]) for n, group in
-            enumerate(groups)] == groups  # fmt: skip
-
-
-def test_before_a_commit_is_published_all_its_checks_are_asked_at_once(catalog, proxy):
-    table = catalog.create_table("db.t", SCHEMA)
-    table.append(row(1))
-    with proxy.fresh():
-        proxy.choose = together(
-            4,
-            lambda asked: (
-                asked.path.endswith(
-                    ("v2.metadata.json", "v3.gz.metadata.json", "v3.metadata.json.gz", "hint.text")
-                )
-                and asked.name in {"GetObject", "HeadObject"}
-                and not any(each.path.endswith("v3.metadata.json") for each in proxy.requests)
-            ),
-        )
-        table.append(row(2))
-
-
-def test_the_manifests_of_a_plan_are_read_at_the_same_time_and_once(catalog, proxy):
-    table = catalog.create_table("db.t", SCHEMA)
-    for number in range(6):
-        table.append(row(number))
-    with proxy.fresh():
-        proxy.choose = together(6, lambda asked: asked.path.endswith("-m0.avro"))
-        assert len(list(table.scan().plan_files())) == 6
-        assert proxy.counts == Counter(GetObject=7)
-
-
-def test_data_files_whose_size_is_known_are_one_request_each_at_the_same_time(catalog, proxy):
-    table = catalog.create_table("db.t", SCHEMA)
-    for number in range(6):
-        table.append(row(number))
-    table.scan().to_arrow()
-    with proxy.fresh():
-        proxy.choose = together(6, lambda asked: asked.path.endswith(".parquet"))
-        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(6))
-        data = Counter(each.name for each in proxy.requests if each.path.endswith(".parquet"))
-        assert data == Counter(GetObject=6)
-
-
-def test_files_are_deleted_a_thousand_a_request_at_the_same_time(catalog, proxy, s3):
-    place = f"s3://{s3.bucket()}"
-    with proxy.fresh():
-        proxy.choose = together(3, lambda asked: asked.name == "DeleteObjects")
-        catalog.io.delete(f"{place}/{number}" for number in range(2500))
-        assert proxy.counts == Counter(DeleteObjects=3)
-
-
 @contextmanager
-def first_together(proxy, count, wanted):
+def together(proxy, count, wanted):
     """Holds back the first of those that are wanted until so many are under way."""
     barrier, seen, lock = threading.Barrier(count), itertools.count(), threading.Lock()
 
@@ -140,6 +59,71 @@ def first_together(proxy, count, wanted):
     assert next(seen) >= count
 
 
+def test_a_commit_of_one_row_is_thirteen_requests(catalog, proxy):
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(row(1))
+    # the manifest and the list of manifests go at the same time
+    with together(
+        proxy, 2, lambda asked: asked.name == "PutObject" and asked.path.endswith(".avro")
+    ):
+        table.append(row(2))
+        assert proxy.counts == Counter(ListObjectsV2=2, PutObject=5, GetObject=3, HeadObject=3)
+        names = [each.name for each in proxy.requests]
+    # what may be answered in any order stands in groups: this is how long a commit takes
+    groups = [
+        ["ListObjectsV2"], ["PutObject"], ["ListObjectsV2"], ["PutObject"] * 2,
+        ["GetObject", "GetObject", "HeadObject", "HeadObject"], ["PutObject"],
+        ["GetObject", "HeadObject"], ["PutObject"],
+    ]  # fmt: skip
+    assert len(groups) == 8
+    assert [sorted(names[sum(map(len, groups[:n])) :][: len(group)]) for n, group in
+            enumerate(groups)] == groups  # fmt: skip
+
+
+def test_before_a_commit_is_published_all_its_checks_are_asked_at_once(catalog, proxy):
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(row(1))
+    with together(
+        proxy,
+        4,
+        lambda asked: (
+            asked.path.endswith(
+                ("v2.metadata.json", "v3.gz.metadata.json", "v3.metadata.json.gz", "hint.text")
+            )
+            and asked.name in {"GetObject", "HeadObject"}
+            and not any(each.path.endswith("v3.metadata.json") for each in proxy.requests)
+        ),
+    ):
+        table.append(row(2))
+
+
+def test_the_manifests_of_a_plan_are_read_at_the_same_time_and_once(catalog, proxy):
+    table = catalog.create_table("db.t", SCHEMA)
+    for number in range(6):
+        table.append(row(number))
+    with together(proxy, 6, lambda asked: asked.path.endswith("-m0.avro")):
+        assert len(list(table.scan().plan_files())) == 6
+        assert proxy.counts == Counter(GetObject=7)
+
+
+def test_data_files_whose_size_is_known_are_one_request_each_at_the_same_time(catalog, proxy):
+    table = catalog.create_table("db.t", SCHEMA)
+    for number in range(6):
+        table.append(row(number))
+    table.scan().to_arrow()
+    with together(proxy, 6, lambda asked: asked.path.endswith(".parquet")):
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(6))
+        data = Counter(each.name for each in proxy.requests if each.path.endswith(".parquet"))
+        assert data == Counter(GetObject=6)
+
+
+def test_files_are_deleted_a_thousand_a_request_at_the_same_time(catalog, proxy, s3):
+    place = f"s3://{s3.bucket()}"
+    with together(proxy, 3, lambda asked: asked.name == "DeleteObjects"):
+        catalog.io.delete(f"{place}/{number}" for number in range(2500))
+        assert proxy.counts == Counter(DeleteObjects=3)
+
+
 def reads(name, others=()):
     return lambda asked: (
         asked.name == "GetObject" and name in asked.path and not asked.path.endswith(others)
@@ -153,7 +137,7 @@ def test_expiry_reads_what_goes_and_what_stays_at_the_same_time(catalog, proxy, 
         table.append(row(number))
     table.delete()
     table.append(row(7))
-    with first_together(proxy, 6, reads(name)):
+    with together(proxy, 6, reads(name)):
         done = catalog.load_table("db.t").maintenance.expire_snapshots(
             older_than=dt.datetime.now(dt.timezone.utc), retain_last=1
         )
@@ -171,7 +155,7 @@ def test_a_commit_looks_through_what_others_did_meanwhile_at_the_same_time(catal
     for number in range(1, 7):
         table.append(row(number))
     with (
-        first_together(proxy, 6, reads(name, own)),
+        together(proxy, 6, reads(name, own)),
         stale.transaction() as change,
     ):
         change.delete("id = 0")
