@@ -39,8 +39,8 @@ _LEAST_BYTES: Final = 1 << 30
 _PATIENCE_SECONDS: Final = 0.1
 _START_SECONDS: Final = 30.0
 _END_SECONDS: Final = 30.0
-_THREADS: Final = 2
-"""Groups at once in this process, where no process starts."""
+THREADS: Final = 2
+"""Groups at once in this process, at most: each takes some 400 MiB."""
 _STANDARD_ERRORS: Final = 2
 _PROGRAM: Final = """
 import sys
@@ -82,19 +82,26 @@ def process_count(groups: Sequence[RewriteGroup[Any]], most: int, io: FileIO) ->
     return count if count > 1 and io.is_portable else 0
 
 
-class Written(Protocol):
-    """Something with new files, which are in no table yet."""
+class Rewritten(Protocol):
+    """A group whose new files are written, and in no table yet."""
+
+    @property
+    def group(self) -> RewriteGroup[Any]:
+        """What was read."""
 
     @property
     def files(self) -> Sequence[DataFile]:
-        """The new files."""
+        """What was written."""
 
     def release(self) -> None:
         """Let go what only a commit needs."""
 
+    def discard(self, io: FileIO) -> None:
+        """Delete the new files."""
+
 
 G = TypeVar("G", bound=RewriteGroup[Any])
-R = TypeVar("R", bound=Written)
+R = TypeVar("R", bound=Rewritten)
 
 
 class GroupProcesses(Generic[G, R]):
@@ -119,7 +126,7 @@ class GroupProcesses(Generic[G, R]):
         self._say = say
         self._ends = ExitStack()
         self._free: SimpleQueue[_Process | None] = SimpleQueue()
-        self._here = BoundedSemaphore(_THREADS)
+        self._here = BoundedSemaphore(THREADS)
         self._do_start = True
         self._saying = Lock()
         for _ in range(count):

@@ -11,9 +11,14 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from icecomb.catalog.maintenance.group_process import GroupProcesses, process_count
+from icecomb.catalog.maintenance.group_process import (
+    THREADS,
+    GroupProcesses,
+    Rewritten,
+    process_count,
+)
 from icecomb.format.cancellation import cancellable, stoppable
 from icecomb.format.errors import (
     CommitFailedError,
@@ -29,31 +34,9 @@ if TYPE_CHECKING:
     from icecomb.catalog.progress import Progress
     from icecomb.catalog.table import Table
     from icecomb.format.maintenance.rewrite_options import GroupOptions
-    from icecomb.format.manifests.manifest import DataFile
-    from icecomb.format.storage.file_io import FileIO
 
 _ROUNDS: Final = 3
 """How often a group is rewritten whose files others change each time."""
-_THREADS: Final = 2
-"""Groups at once in this process, at most: each takes some 400 MiB."""
-
-
-class Rewritten(Protocol):
-    """A group whose new files are written, and in no table yet."""
-
-    @property
-    def group(self) -> RewriteGroup[Any]:
-        """What was read."""
-
-    @property
-    def files(self) -> Sequence[DataFile]:
-        """What was written."""
-
-    def release(self) -> None:
-        """Let go what only a commit needs."""
-
-    def discard(self, io: FileIO) -> None:
-        """Delete the new files."""
 
 
 G = TypeVar("G", bound=RewriteGroup[Any])
@@ -249,7 +232,7 @@ class GroupRun(ABC, Generic[G, R]):
         processes = 0
         if self.is_portable:
             processes = process_count(groups, self._grouping.concurrent, self._table.io)
-        jobs = processes or max(min(self._grouping.concurrent, cores, _THREADS, len(groups)), 1)
+        jobs = processes or max(min(self._grouping.concurrent, cores, THREADS, len(groups)), 1)
         workers = max(min(8, cores) // jobs, 1)
         files = sum(len(group.tasks) for group in groups)
         waiting = list(reversed(groups))

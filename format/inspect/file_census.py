@@ -6,7 +6,7 @@ Memory is that of the manifests under way, of a row a partition and of a row a d
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +27,11 @@ from icecomb.format.inspect.dangling_count import (
 from icecomb.format.inspect.partition_counts import NEVER, PartitionCounts, added_up, joined
 from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import manifests_at_once, read_manifest_columns
+from icecomb.format.manifests.reader import (
+    decoding_threads,
+    fetch_each,
+    read_manifest_columns,
+)
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns
@@ -129,8 +133,9 @@ def take_census(
     found = _Count(metadata, io, limits)
     for content in (ManifestContent.DELETES, ManifestContent.DATA):
         chosen = [m for m in manifests if m.content is content]
-        most = max(threads, manifests_at_once(io, chosen)) if len(chosen) > 1 else 1
-        for part in in_order(found.look, chosen, most):
+        fetched = fetch_each(io, chosen, _statistics, cache=None)
+        workers = decoding_threads(io, chosen, threads)
+        for part in in_order(lambda one: found.look(*one), fetched, workers):
             found.add(part)
     return found.census(manifests)
 
@@ -160,12 +165,13 @@ class _Count:
         self._sources: dict[int, Source] = {}
         self._deletes = LiveDeletes()
 
-    def look(self, manifest: ManifestFile) -> _Part:
+    def look(self, manifest: ManifestFile, data: bytes | None) -> _Part:
         """Read a manifest; threads may, several at a time."""
         spec = self._metadata.spec_by_id(manifest.partition_spec_id)
         is_data = manifest.content is ManifestContent.DATA
-        statistics = () if is_data else DELETE_STATISTICS
-        columns = read_manifest_columns(self._io, manifest, statistics, spec=spec, cache=None)
+        columns = read_manifest_columns(
+            self._io, manifest, _statistics(manifest), spec=spec, cache=None, data=data
+        )
         values = _partition(columns, [f.field_id for f in spec.fields])
         counts = self._counted(columns, values)
         if not is_data:
@@ -285,3 +291,7 @@ def size_classes(sizes: Longs) -> Longs:
     classes -= np.left_shift(np.int64(1), classes) > np.maximum(sizes, 1)
     found: Longs = np.bincount(np.minimum(classes, SIZE_CLASSES - 1), minlength=SIZE_CLASSES)
     return found.astype(np.int64)
+
+
+def _statistics(manifest: ManifestFile) -> Collection[str]:
+    return () if manifest.content is ManifestContent.DATA else DELETE_STATISTICS

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from icecomb.format.arrow.array_build import integers
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, ManifestContent, ManifestFile
-from icecomb.format.manifests.reader import read_each, read_manifest_columns
+from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, PartitionKey, partition_keys
 
 if TYPE_CHECKING:
@@ -67,13 +67,9 @@ def live_deletes(
         metadata: The table.
         manifests: Of any content.
     """
-
-    def read(manifest: ManifestFile) -> ManifestColumns:
-        spec = metadata.spec_by_id(manifest.partition_spec_id)
-        return read_manifest_columns(io, manifest, DELETE_STATISTICS, spec=spec)
-
     chosen = _alive(manifests, ManifestContent.DELETES)
-    for manifest, columns in zip(chosen, read_each(io, chosen, read), strict=True):
+    decoded = read_each_columns(io, chosen, metadata.spec_by_id, DELETE_STATISTICS)
+    for manifest, columns in zip(chosen, decoded, strict=True):
         spec = metadata.spec_by_id(manifest.partition_spec_id)
         rows = _live(columns)
         numbers = _ages(columns, rows).tolist()
@@ -110,12 +106,8 @@ def live_data(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]
 ) -> Iterator[LiveData]:
     """The data files of manifests; see `live_deletes`."""
-
-    def read(manifest: ManifestFile) -> ManifestColumns:
-        spec = metadata.spec_by_id(manifest.partition_spec_id)
-        return read_manifest_columns(io, manifest, (), spec=spec)
-
-    for columns in read_each(io, _alive(manifests, ManifestContent.DATA), read):
+    chosen = _alive(manifests, ManifestContent.DATA)
+    for columns in read_each_columns(io, chosen, metadata.spec_by_id):
         rows = _live(columns)
         yield LiveData(
             list(partition_keys(columns, rows)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from icecomb.format.expressions.manifest_metrics import METRICS
 from icecomb.format.manifests.columns import mappings
 from icecomb.format.manifests.manifest import DataFile, ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.reader import read_each, read_manifest_columns
 
 if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
@@ -66,11 +67,14 @@ class SourceMetrics:
     def _read(self) -> Mapping[str, tuple[int, int]]:
         places: dict[str, tuple[int, int]] = {}
         wanted = pa.array(self._paths, pa.string())
-        for manifest in read_manifests(self._io, self._snapshot):
-            if manifest.content is not ManifestContent.DATA or not manifest.has_live_files():
-                continue
+        manifests = [
+            manifest
+            for manifest in read_manifests(self._io, self._snapshot)
+            if manifest.content is ManifestContent.DATA and manifest.has_live_files()
+        ]
+        read = partial(read_manifest_columns, self._io, columns=METRICS)
+        for columns in read_each(self._io, manifests, read):
             check_wanted()
-            columns = read_manifest_columns(self._io, manifest, METRICS)
             paths = columns.column("file_path")
             rows = pc.indices_nonzero(pc.and_(columns.live, pc.is_in(paths, wanted)))
             if not len(rows):

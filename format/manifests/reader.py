@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 _AHEAD: Final = 64 << 20
 """Bytes of manifests that are read ahead, compressed as they are."""
+_LARGE: Final = 256 << 10
+"""Bytes of a manifest from which on decoding leaves other threads something to do."""
 
 
 def manifests_at_once(io: FileIO, manifests: Sequence[ManifestFile]) -> int:
@@ -54,47 +56,76 @@ def read_each(
     return io.each(chosen[0].manifest_path, read, chosen, at_most)
 
 
-def fetch_each(
-    io: FileIO, manifests: Iterable[ManifestFile], columns: Callable[[ManifestFile], Iterable[str]]
-) -> Iterator[tuple[ManifestFile, bytes | None]]:
-    """Manifests with their bytes, in their order, as many at a time as `manifests_at_once` says.
+def decoding_threads(io: FileIO, manifests: Sequence[ManifestFile], at_most: int) -> int:
+    """How many threads are worth it to decode manifests of `fetch_each`.
 
-    What waits for a network takes no processor; decoding does, and threads that decode small
-    manifests hinder each other.
+    Those that decode small manifests hinder each other; but where reading waits for a network, and
+    nobody fetches ahead, they read as well.
 
     Args:
         io: Where they are.
-        manifests: What to fetch; None stands in for the bytes of one that is cached.
-        columns: Which statistics will be read of one.
+        manifests: What is decoded.
+        at_most: As many as there may be.
     """
+    if len(manifests) <= 1:
+        return 1
+    is_local = io.served_by(manifests[0].manifest_path).is_local
+    waits = not is_local and manifests_at_once(io, manifests) == 1
+    return at_most if waits or any(one.manifest_length > _LARGE for one in manifests) else 1
+
+
+def fetch_each(
+    io: FileIO,
+    manifests: Iterable[ManifestFile],
+    columns: Callable[[ManifestFile], Iterable[str] | None],
+    *,
+    cache: ManifestCache | EllipsisType | None = ...,
+) -> Iterator[tuple[ManifestFile, bytes | None]]:
+    """Manifests with their bytes, in their order, for `read_manifest_columns`.
+
+    What waits for a network takes no processor: as many are fetched at a time as
+    `manifests_at_once` says, ahead of who decodes them. Where that is one, none is.
+
+    Args:
+        io: Where they are.
+        manifests: What to fetch; None stands in for bytes that are cached or not fetched.
+        columns: Which statistics will be read of one; None is all.
+        cache: As for `read_manifest_columns`.
+    """
+    chosen = list(manifests)
+    if manifests_at_once(io, chosen) == 1:
+        return ((manifest, None) for manifest in chosen)
+    kept = _cache(io, cache)
 
     def fetch(manifest: ManifestFile) -> tuple[ManifestFile, bytes | None]:
-        cache = manifest_cache(io.properties)
-        if cache is not None and cache.find(manifest, _statistics(columns(manifest))) is not None:
+        if kept is not None and kept.find(manifest, _statistics(columns(manifest))) is not None:
             return manifest, None
         return manifest, io.read(manifest.manifest_path)
 
-    return read_each(io, manifests, fetch)
+    return read_each(io, chosen, fetch)
 
 
 def read_each_columns(
     io: FileIO,
     manifests: Iterable[ManifestFile],
     spec_by_id: Callable[[int], PartitionSpec],
-    columns: Iterable[str] = (),
+    columns: Iterable[str] | None = (),
+    *,
+    cache: ManifestCache | EllipsisType | None = ...,
 ) -> Iterator[ManifestColumns]:
-    """Manifests decoded, in their order; see `read_each` and `read_manifest_columns`.
+    """Manifests decoded, in their order; see `fetch_each` and `read_manifest_columns`.
 
     Args:
         io: Where they are.
         manifests: What to decode.
         spec_by_id: The table's partition specs.
-        columns: Which statistics to read besides the columns that are always there.
+        columns: Which statistics to read besides the columns that are always there; None is all.
+        cache: As for `read_manifest_columns`.
     """
-    statistics = tuple(columns)
-    for manifest, data in fetch_each(io, manifests, lambda _: statistics):
+    wanted = _statistics(columns)
+    for manifest, data in fetch_each(io, manifests, lambda _: wanted, cache=cache):
         spec = spec_by_id(manifest.partition_spec_id)
-        yield read_manifest_columns(io, manifest, statistics, spec=spec, data=data)
+        yield read_manifest_columns(io, manifest, wanted, spec=spec, cache=cache, data=data)
 
 
 def read_manifest_columns(
@@ -122,9 +153,8 @@ def read_manifest_columns(
         CorruptFileError: The file is not the manifest it should be; the message names it.
         FileMissingError: There is no such file.
     """
-    wanted = frozenset(STATISTICS) if columns is None else _statistics(columns)
-    if isinstance(cache, EllipsisType):
-        cache = manifest_cache(io.properties)
+    wanted = _statistics(columns)
+    cache = _cache(io, cache)
     found = cache.find(manifest, wanted) if cache is not None else None
     if found is None:
         data = io.read(manifest.manifest_path) if data is None else data
@@ -161,5 +191,9 @@ def read_manifest(
     return columns.entries(rows)
 
 
-def _statistics(columns: Iterable[str]) -> frozenset[str]:
-    return frozenset(columns) & set(STATISTICS)
+def _statistics(columns: Iterable[str] | None) -> frozenset[str]:
+    return frozenset(STATISTICS if columns is None else columns) & set(STATISTICS)
+
+
+def _cache(io: FileIO, cache: ManifestCache | EllipsisType | None) -> ManifestCache | None:
+    return manifest_cache(io.properties) if isinstance(cache, EllipsisType) else cache

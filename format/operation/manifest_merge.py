@@ -12,7 +12,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.reader import read_each, read_manifest_columns
+from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.spec.table_property import (
     MANIFEST_MERGE,
     MANIFEST_MIN_COUNT,
@@ -20,7 +20,6 @@ from icecomb.format.spec.table_property import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.format.manifests.columns import ManifestColumns
     from icecomb.format.manifests.writer import EncodedEntry
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.metadata import TableMetadata
@@ -115,12 +114,7 @@ def _entries(
     group: Iterable[ManifestFile],
 ) -> Iterator[EncodedEntry]:
     encoder = producer.entry_encoder(base, spec_id, content)
-
-    def read(manifest: ManifestFile) -> ManifestColumns:
-        spec = base.spec_by_id(manifest.partition_spec_id)
-        return read_manifest_columns(producer.io, manifest, spec=spec, cache=None)
-
-    for columns in read_each(producer.io, group, read):
+    for columns in read_each_columns(producer.io, group, base.spec_by_id, None, cache=None):
         statuses = columns.column("status").to_numpy(zero_copy_only=False)
         ids = columns.column("snapshot_id").fill_null(-1).to_numpy(zero_copy_only=False)
         own = ids == producer.snapshot_id

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +21,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.reader import read_each, read_manifest_columns
+from icecomb.format.manifests.reader import read_each_columns, read_manifest_columns
 from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
     parent_manifests,
@@ -232,8 +231,7 @@ class RewriteManifests(SnapshotProducer):
         encoder = self.entry_encoder(base, spec_id, content)
         clusters: dict[Hashable, int] = {}
         cluster_of: list[Rows] = []
-        read = partial(read_manifest_columns, self.io, spec=base.spec_by_id(spec_id), cache=None)
-        for columns in read_each(self.io, group, read):
+        for columns in read_each_columns(self.io, group, base.spec_by_id, None, cache=None):
             rows = np.flatnonzero(columns.live.to_numpy(zero_copy_only=False))
             statuses = np.full(len(rows), ManifestEntryStatus.EXISTING.value, np.int32)
             spill.add(encoder.encode(columns, rows, statuses))

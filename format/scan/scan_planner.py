@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,8 +42,8 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import (
+    decoding_threads,
     fetch_each,
-    manifests_at_once,
     read_each_columns,
     read_manifest_columns,
 )
@@ -61,8 +61,6 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
 
 _WORKERS = min(4, os.cpu_count() or 1)
-_LARGE: Final = 256 << 10
-"""Bytes of a manifest from which on decoding leaves other threads something to do."""
 _ChosenDeletes = tuple[ManifestColumns, "list[int] | None", bool]
 _FEW = 4
 """Files are made at once when less than one in so many of a manifest is chosen."""
@@ -318,20 +316,12 @@ class ScanPlanner:
     def _select_all(
         self, manifests: Sequence[ManifestFile], deletes: DeleteFileIndex
     ) -> Iterator[Selected]:
-        if not manifests:
-            return
-        is_ahead = manifests_at_once(self._io, manifests) > 1
-        waits = not is_ahead and not self._io.served_by(manifests[0].manifest_path).is_local
-        gains = waits or any(manifest.manifest_length > _LARGE for manifest in manifests)
-        workers = _WORKERS if gains and len(manifests) > 1 else 1
-        if not is_ahead:
-            yield from in_order(lambda one: self._select(one, None, deletes), manifests, workers)
-            return
         fetched = fetch_each(
             self._io,
             manifests,
             lambda manifest: (*self._statistics, *self._kept(manifest, deletes)),
         )
+        workers = decoding_threads(self._io, manifests, _WORKERS)
         yield from in_order(lambda one: self._select(*one, deletes), fetched, workers)
 
     def _kept(self, manifest: ManifestFile, deletes: DeleteFileIndex) -> tuple[str, ...]:
