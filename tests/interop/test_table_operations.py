@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from icecomb.catalog.maintenance import group_process
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import parse_transform
 
@@ -126,6 +128,33 @@ def test_java_compacts_a_table_that_has_our_position_deletes(
     assert rewritten[0][0] > 0
     assert agreed(table) == before
     assert all(not task.delete_files for task in table.scan().plan_files())
+
+
+def test_all_read_what_processes_have_compacted_while_java_deleted_rows(
+    create: Callable[..., Table],
+    agreed: Callable[[Table], list[tuple[Any, ...]]],
+    iceberg_java: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = create("compacted_elsewhere", **MERGE, **{"write.delete.format.default": "parquet"})
+    table.delete("id in (3, 6, 33)")
+    monkeypatch.setattr(group_process, "_LEAST_FILES", 1)
+    monkeypatch.setattr(group_process.os, "sched_getaffinity", lambda _: {0, 1})
+    answer, lock, numbers = group_process._Process.answer, threading.Lock(), set[int]()
+
+    def answered(self: Any, job: Any) -> Any:
+        found = answer(self, job)
+        with lock:
+            if not numbers:
+                iceberg_java.sql(f"DELETE FROM ice.{NAMESPACE}.compacted_elsewhere WHERE id = 7")
+            numbers.add(job[0])
+        return found
+
+    monkeypatch.setattr(group_process._Process, "answer", answered)
+    done = table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    assert numbers == {1, 2, 3}
+    assert (done.rewritten_data_files_count, done.added_data_files_count) == (6, 3)
+    assert [row[0] for row in agreed(table)] == [i for i in range(40) if i not in {3, 6, 7, 33}]
 
 
 def test_java_reads_files_that_we_took_in(
