@@ -85,6 +85,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--mixed-load", metavar="SECONDS", default="60", help="how long all engines write at once"
     )
     parser.addoption(
+        "--mixed-load-compaction",
+        choices=("icecomb", "iceberg_java"),
+        default="icecomb",
+        help="whose rewrite_data_files runs beside them",
+    )
+    parser.addoption(
         "--recipe-copies", type=int, default=3, help="how often each six tables are moved"
     )
 

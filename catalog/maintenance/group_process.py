@@ -63,9 +63,9 @@ _MEMORY_LIMITS: Final = (
 
 
 def process_count(groups: Sequence[RewriteGroup[Any]], most: int, io: FileIO) -> int:
-    """How many processes are worth it for some groups; 0 where threads do.
+    """How many processes are worth it for the files of some groups; 0 where threads do.
 
-    As many as there are groups, cores and GiB of memory, where the work is not small.
+    As many as there are cores and GiB of memory, where the work is not small.
 
     Args:
         groups: What is rewritten.
@@ -78,7 +78,7 @@ def process_count(groups: Sequence[RewriteGroup[Any]], most: int, io: FileIO) ->
     room = _free_memory() // _MEMORY
     if room < 2:
         return 0
-    count = min(len(groups), most, room, len(os.sched_getaffinity(0)))
+    count = min(most, room, len(os.sched_getaffinity(0)))
     return count if count > 1 and io.is_portable else 0
 
 

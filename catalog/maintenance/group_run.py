@@ -74,6 +74,16 @@ class GroupRun(ABC, Generic[G, R]):
         """Whether what `rewriter` gives can be pickled, and is more than one interpreter's work."""
         return False
 
+    def cut(self, group: G, parts: int) -> Sequence[G]:
+        """A group as some smaller ones, of about one size; as it is where it makes a difference.
+
+        Args:
+            group: The group.
+            parts: How many are wanted.
+        """
+        del parts
+        return [group]
+
     @abstractmethod
     def plan_again(self, groups: Sequence[G]) -> list[G]:
         """What is left of groups that others changed, in the table's state of now."""
@@ -97,6 +107,15 @@ class GroupRun(ABC, Generic[G, R]):
             IcecombError: A group could not be rewritten, unless groups are committed in parts.
         """
         commits = self._grouping.max_commits
+        processes = self._process_count(groups)
+        if processes > 1:
+            # files of one partition are one group, for which the other cores would wait
+            size = sum(group.size for group in groups)
+            groups = [
+                part
+                for group in groups
+                for part in self.cut(group, -(-processes * group.size // max(size, 1)))
+            ]
         if commits is None:
             self._all_at_once(groups)
         else:
@@ -225,13 +244,18 @@ class GroupRun(ABC, Generic[G, R]):
     def _start(self) -> RewriteStart:
         return RewriteStart.of(self._table.metadata, self._branch)
 
+    def _process_count(self, groups: Sequence[G]) -> int:
+        if not self.is_portable:
+            return 0
+        return process_count(groups, self._grouping.concurrent, self._table.io)
+
     def _written(self, groups: Sequence[G]) -> Generator[tuple[G, Future[R]], None, None]:
         """The groups with what became of them, as they are done; the files are the caller's."""
         rewrite = self.rewriter(groups)
         cores = os.cpu_count() or 1
-        processes = 0
-        if self.is_portable:
-            processes = process_count(groups, self._grouping.concurrent, self._table.io)
+        processes = min(self._process_count(groups), len(groups))
+        if processes == 1:
+            processes = 0
         jobs = processes or max(min(self._grouping.concurrent, cores, THREADS, len(groups)), 1)
         workers = max(min(8, cores) // jobs, 1)
         files = sum(len(group.tasks) for group in groups)

@@ -6,8 +6,10 @@ another partition spec than the new files get, files of any partitions of older 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from icecomb.format.maintenance.rewrite_options import GroupOptions, JobOrder, RewriteOptions
@@ -169,11 +171,13 @@ def _group(
 ) -> RewriteGroup[T]:
     size = sum(task.file_size_in_bytes for task in members)
     expected = _expected_files(size, options)
-    split = min(max(-(-size // expected), 1), options.longest_file_bytes)
-    if expected == 1:
-        # what is a little more than expected need not become another file
-        split = options.longest_file_bytes
+    split = _split(size, expected, options.longest_file_bytes)
     return RewriteGroup(partition, tuple(members), size, expected, split)
+
+
+def _split(size: int, files: int, longest: int) -> int:
+    # what is a little more than one file need not become another one
+    return longest if files == 1 else min(max(-(-size // files), 1), longest)
 
 
 def _expected_files(size: int, options: GroupOptions) -> int:
@@ -189,6 +193,30 @@ def _expected_files(size: int, options: GroupOptions) -> int:
     if size / whole < min(1.1 * target, options.longest_file_bytes):
         return whole
     return whole + 1
+
+
+def cut_group(group: RewriteGroup[T], parts: int, longest: int) -> list[RewriteGroup[T]]:
+    """A group as some that follow each other, which together become as many files.
+
+    Args:
+        group: The group.
+        parts: How many are wanted; there are no more than there are files, before and after.
+        longest: How many bytes a new file may get.
+    """
+    sizes = [task.file_size_in_bytes for task in group.tasks]
+    middles = [end - size // 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]
+    parts = min(parts, group.expected_files)
+    shares = (group.expected_files * part // parts for part in range(1, parts))
+    inner = (bisect_right(middles, group.size * share // group.expected_files) for share in shares)
+    places = sorted({0, *inner, len(sizes)})
+    return [_part(group, first, end, longest) for first, end in pairwise(places)]
+
+
+def _part(group: RewriteGroup[T], first: int, end: int, longest: int) -> RewriteGroup[T]:
+    tasks = group.tasks[first:end]
+    size = sum(task.file_size_in_bytes for task in tasks)
+    expected = max(round(group.expected_files * size / max(group.size, 1)), 1)
+    return RewriteGroup(group.partition, tasks, size, expected, _split(size, expected, longest))
 
 
 G = TypeVar("G", bound=RewriteGroup[Any])

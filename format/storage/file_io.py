@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.property import ShownProperties
-from icecomb.format.storage.delegation_token import MEMORY, token_sources
+from icecomb.format.storage.delegation_token import MEMORY, find_tokens, token_sources
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
 from icecomb.format.storage.storage_property import TOKEN_FILES
 
@@ -126,7 +126,8 @@ class FileIO:
         File systems that were registered here, and tokens that are held in memory, are only here.
         """
         sources = token_sources(TOKEN_FILES.of(self.properties))
-        return _FILE_SYSTEMS == _OWN and not any(each.startswith(MEMORY) for each in sources)
+        held = (find_tokens(each) for each in sources if each.startswith(MEMORY))
+        return _FILE_SYSTEMS == _OWN and not any(held)
 
     def close(self) -> None:
         """Close the connections that are kept open; it stays usable."""

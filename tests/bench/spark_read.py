@@ -101,7 +101,7 @@ def _conf(peer: str, work: Path) -> dict[str, str]:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process and of all below it."""
+    """CPU seconds of a process and of all below it, also of those that ended."""
     children: dict[int, list[int]] = {}
     ticks: dict[int, int] = {}
     for folder in Path("/proc").iterdir():
@@ -111,7 +111,7 @@ def cpu_s(pid: int) -> float:
             except OSError:
                 continue
             children.setdefault(int(fields[1]), []).append(int(folder.name))
-            ticks[int(folder.name)] = int(fields[11]) + int(fields[12])
+            ticks[int(folder.name)] = sum(map(int, fields[11:15]))
     found, waiting = 0, [pid]
     while waiting:
         each = waiting.pop()

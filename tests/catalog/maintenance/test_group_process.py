@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from maintained_table import (
     ALL,
@@ -69,6 +71,8 @@ def slow(self, *given):
 GroupRewriter._read = slow
 """
 """Every process imports it before anything else: it reads a file again and again for a minute."""
+TOKEN = base64.urlsafe_b64encode(b"\x02id\x02pw\x04kind\x07service").decode()
+"""Each part after its length, as Hadoop's `Token` writes itself."""
 DYING = """
     try:
         (folder / "dies").touch(exist_ok=False)
@@ -132,6 +136,11 @@ def has_ended(pid: int) -> bool:
         return True
 
 
+def in_file(table: Table, file: Any) -> list[int]:
+    found: list[int] = pq.read_table(file.file_path.removeprefix("file:"))["id"].to_pylist()
+    return found
+
+
 def wait_for(what: Callable[[], bool]) -> None:
     end = time.monotonic() + 60
     while not what():
@@ -149,6 +158,59 @@ def test_two_processes_rewrite_groups_and_end(made: Table, started: list[int], o
     assert_numbers(made)
     assert len(set(started)) == 2
     assert all(map(has_ended, started))
+
+
+@pytest.fixture
+def small(lake: Any) -> Table:
+    """One partition of eight files, which become four."""
+    table = new_table(lake, *(frame(n, n + 1) for n in range(1, 17, 2)))
+    size = sum(file.file_size_in_bytes for file in files(table)) // 4
+    with table.update_properties() as change:
+        change.set("write.target-file-size-bytes", str(size))
+    return table
+
+
+def test_the_files_of_one_partition_are_shared_out_between_processes(
+    small: Table, started: list[int], meanwhile: Any
+) -> None:
+    delete_by_value(small, 5)
+    meanwhile(lambda: small.refresh().delete("id in (2, 11)"))
+    done = small.maintenance.rewrite_data_files(options=ALL)
+    assert done.rewritten_data_files_count == 8
+    assert len(set(started)) == 2
+    added = [set(in_file(small, file)) for file in files(small)]
+    assert len(added) == done.added_data_files_count
+    assert all(rows <= set(range(1, 9)) or rows <= set(range(9, 17)) for rows in added)
+    assert sorted(in_order(small)) == [1, 3, 4, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16]
+    assert_numbers(small)
+
+
+@pytest.mark.parametrize(
+    ("order", "options"),
+    [
+        ("id DESC", {}),
+        (None, {"copy": "require"}),
+        (None, {"max-concurrent-file-group-rewrites": "1"}),
+    ],
+    ids=["sorted", "copied", "one after another"],
+)
+def test_what_is_one_work_is_not_shared_out(
+    small: Table, started: list[int], order: Any, options: dict[str, str]
+) -> None:
+    with small.update_properties() as change:
+        change.set("icecomb.maintenance.copy-min-row-group-bytes", "1")
+    small.maintenance.rewrite_data_files(sort_order=order, options=ALL | options)
+    assert not started
+    assert sorted(in_order(small)) == [*range(1, 17)]
+
+
+def test_files_of_an_older_spec_are_not_shared_out(small: Table, started: list[int]) -> None:
+    with small.update_spec() as change:
+        change.add_field("id", "bucket[2]", "b")
+    small.refresh().maintenance.rewrite_data_files(options=ALL)
+    assert not started
+    assert len({file.partition for file in files(small)}) == 2
+    assert sorted(in_order(small)) == [*range(1, 17)]
 
 
 @pytest.mark.parametrize("memory", [64 << 20, 0], ids=["in memory", "on the disk"])
@@ -304,7 +366,8 @@ def test_whatever_others_do_meanwhile_rows_stay_as_they_make_them(
     options = {
         **ALL,
         "partial-progress.enabled": random.choice(["true", "false"]),
-        "max-file-group-input-files": random.choice(["1", "2"]),
+        "max-file-group-input-files": random.choice(["1", "2", "1000"]),
+        "target-file-size-bytes": random.choice(["2000", "100000000"]),
         "use-starting-sequence-number": random.choice(["true", "true", "false"]),
     }
     order = random.choice([None, "k DESC, s", "zorder(k, u)"])
@@ -321,18 +384,17 @@ def groups(count: int, files: int, size: int) -> Any:
     return [SimpleNamespace(tasks=(None,) * files, size=size)] * count
 
 
-def test_there_are_as_many_processes_as_groups_cores_memory_and_the_option_allow(
+def test_there_are_as_many_processes_as_cores_memory_and_the_option_allow(
     monkeypatch: Any,
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
     monkeypatch.setattr(group_process, "_LEAST_FILES", 1_000)
     monkeypatch.setattr(group_process, "_free_memory", lambda: 40 << 30)
     assert process_count(groups(8, 500, 0), 5, FileIO()) == 5
-    assert process_count(groups(3, 500, 0), 5, FileIO()) == 3
+    assert process_count(groups(1, 10_000, 0), 5, FileIO()) == 5
     assert process_count(groups(8, 10, 1 << 30), 5, FileIO()) == 5
-    # small, one group, one at a time
+    # small, one at a time
     assert process_count(groups(8, 10, 1 << 20), 5, FileIO()) == 0
-    assert process_count(groups(1, 10_000, 0), 5, FileIO()) == 0
     assert process_count(groups(8, 500, 0), 1, FileIO()) == 0
     monkeypatch.setattr(group_process, "_free_memory", lambda: (3 << 30) + 5)
     assert process_count(groups(8, 500, 0), 5, FileIO()) == 3
@@ -354,9 +416,13 @@ def test_a_file_system_of_this_process_keeps_the_work_in_it(
 
 
 def test_tokens_in_the_memory_of_this_process_keep_the_work_in_it() -> None:
-    held = f"/a/file,{give_tokens('alice', [])}"
-    assert process_count(groups(8, 500, 0), 5, FileIO({"hadoop.token.files": held})) == 0
-    assert process_count(groups(8, 500, 0), 5, FileIO({"hadoop.token.files": "/a/file"})) == 2
+    def count(sources: str) -> int:
+        return process_count(groups(8, 500, 0), 5, FileIO({"hadoop.token.files": sources}))
+
+    assert count(f"/a/file,{give_tokens('alice', [TOKEN])}") == 0
+    # a planner's users have none where nothing is secured
+    assert count(give_tokens("alice", [])) == 2
+    assert count("/a/file") == 2
 
 
 def test_the_limit_of_a_container_is_the_memory_there_is(monkeypatch: Any, tmp_path: Path) -> None:
