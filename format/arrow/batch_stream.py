@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from contextvars import copy_context
 from functools import partial
 from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
 from typing import Generic, TypeAlias, TypeVar
+
+from icecomb.format.cancellation import Cancellation, cancellable, stoppable
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -27,7 +30,8 @@ def stream(
 
     At most `workers` producers are open at a time, each at most `depth` items ahead of the
     consumer, so memory does not grow with their number. The producers themselves are taken lazily.
-    Closing the iterator stops the threads, which have the context variables of the consumer.
+    Closing the iterator stops the threads, which have the context variables of the consumer; what
+    producers are at is cancelled then.
 
     Args:
         producers: Each makes its items when called.
@@ -85,12 +89,13 @@ class _Lane(Generic[T]):
         self._stop = stop
         self._queue: Queue[tuple[T] | BaseException | None] = Queue(depth)
 
-    def fill(self, items: Iterable[T]) -> None:
+    def fill(self, items: Iterable[T], wanted: Cancellation) -> None:
         """Put items until they end, fail or nobody wants them any more."""
         try:
-            for item in items:
-                if not self._put((item,)):
-                    return
+            with cancellable(wanted):
+                for item in items:
+                    if not self._put((item,)):
+                        return
         except BaseException as problem:  # noqa: BLE001 - raised again in the consumer's thread
             self._put(problem)
         else:
@@ -118,14 +123,15 @@ class _Lane(Generic[T]):
 
 
 def _ordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Iterator[T]:
-    stop = Event()
+    stop, ends = Event(), ExitStack()
+    wanted = ends.enter_context(stoppable())
     lanes: deque[tuple[_Lane[T], Thread]] = deque()
 
     def start() -> None:
         produce = next(source, None)
         if produce is not None:
             lane: _Lane[T] = _Lane(stop, depth)
-            work = partial(copy_context().run, lane.fill, _items(produce))
+            work = partial(copy_context().run, lane.fill, _items(produce), wanted)
             thread = Thread(target=work, daemon=True)
             thread.start()
             lanes.append((lane, thread))
@@ -142,12 +148,15 @@ def _ordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Iterato
             start()
     finally:
         stop.set()
-        for _, thread in lanes:
-            thread.join()
+        with ends:
+            wanted.cancel()
+            for _, thread in lanes:
+                thread.join()
 
 
 def _unordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Iterator[T]:
-    stop = Event()
+    stop, ends = Event(), ExitStack()
+    wanted = ends.enter_context(stoppable())
     taking = Lock()
     lane: _Lane[T] = _Lane(stop, workers * depth)
 
@@ -160,7 +169,7 @@ def _unordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Itera
             yield from produce()
 
     threads = [
-        Thread(target=partial(copy_context().run, lane.fill, take()), daemon=True)
+        Thread(target=partial(copy_context().run, lane.fill, take(), wanted), daemon=True)
         for _ in range(workers)
     ]
     try:
@@ -171,8 +180,10 @@ def _unordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Itera
                 yield item[0]
     finally:
         stop.set()
-        for thread in threads:
-            thread.join()
+        with ends:
+            wanted.cancel()
+            for thread in threads:
+                thread.join()
 
 
 def _items(produce: Producer[T]) -> Iterator[T]:

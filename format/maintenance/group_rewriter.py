@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -136,9 +137,10 @@ class GroupRewriter:
                 else:
                     sorter.add(batch)
             if sorter is not None:
-                for batch in sorter.drain():
-                    check_wanted()
-                    files.write(batch, clustered=True)
+                with closing(sorter.drain()) as batches:
+                    for batch in batches:
+                        check_wanted()
+                        files.write(batch, clustered=True)
             written = files.close()
         except BaseException as problem:
             if sorter is not None:

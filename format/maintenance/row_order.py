@@ -9,7 +9,7 @@ from typing import Final
 from icecomb.format.errors import ExpressionError, ValidationError
 from icecomb.format.expressions.sql_token import Token, TokenKind, tokens
 from icecomb.format.maintenance.z_value import ZValue
-from icecomb.format.rows.write.row_sort import RowKey, partition_sort_keys, sort_keys
+from icecomb.format.rows.write.row_key import RowKey, partition_sort_keys, sort_keys
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.rows.write.partition_split import field_path
-from icecomb.format.rows.write.row_sort import total_order
+from icecomb.format.rows.write.row_key import total_order
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 
 import pyarrow as pa
@@ -24,7 +25,8 @@ from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.frame_check import check_frame, check_required
 from icecomb.format.rows.write.location_provider import load_location_provider
 from icecomb.format.rows.write.partition_writer import PartitionWriter
-from icecomb.format.rows.write.row_sort import RowSorter, sort_keys
+from icecomb.format.rows.write.row_key import sort_keys
+from icecomb.format.rows.write.row_sort import RowSorter
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.table_property import DATA_FORMAT, DISTRIBUTION_MODE, TARGET_FILE_BYTES
@@ -160,8 +162,9 @@ class DataWriter:
     def close(self) -> list[DataFile]:
         """Finish all files and return them."""
         if self._sorter is not None:
-            for batch in self._sorter.drain():
-                self._files.write(batch, clustered=True)
+            with closing(self._sorter.drain()) as batches:
+                for batch in batches:
+                    self._files.write(batch, clustered=True)
         return self._files.close()
 
     def abort(self, problem: BaseException) -> None:
