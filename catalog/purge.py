@@ -123,7 +123,7 @@ def reachable_files(io: FileIO, metadata: TableMetadata) -> Iterator[list[str]]:
     for snapshot in metadata.snapshots:
         new: list[ManifestFile] = []
         with suppress(IcecombError):
-            for manifest in read_manifests(io, snapshot):
+            for manifest in read_manifests(io, snapshot, known=manifests):
                 if manifest.manifest_path not in manifests:
                     manifests[manifest.manifest_path] = None
                     new.append(manifest)

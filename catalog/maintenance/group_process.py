@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MEMORY: Final = 1 << 30
 """What a process may need."""
 _LEAST_FILES: Final = 1_000
-_LEAST_BYTES: Final = 1 << 30
+_LEAST_BYTES: Final = 1 << 29
 """A process starts in about a second: what is less than both is done sooner without."""
 _PATIENCE_SECONDS: Final = 0.1
 _START_SECONDS: Final = 30.0

@@ -39,9 +39,9 @@ def each_manifest(io: FileIO, snapshots: Iterator[Snapshot]) -> Iterator[list[Ma
     """The manifests of several snapshots, those that no earlier one had."""
     seen: set[str] = set()
     for snapshot in snapshots:
-        new = [m for m in read_manifests(io, snapshot) if m.manifest_path not in seen]
+        new = read_manifests(io, snapshot, known=seen)
         seen.update(m.manifest_path for m in new)
-        yield new
+        yield list(new)
 
 
 def spec_of(manifest: ManifestFile, metadata: TableMetadata) -> PartitionSpec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -82,16 +82,26 @@ class ManifestList:
         return sum(len(block.manifests) for block in self.blocks)
 
 
-def read_manifests(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+def read_manifests(
+    io: FileIO, snapshot: Snapshot, known: Container[str] = ()
+) -> tuple[ManifestFile, ...]:
     """The manifests of a snapshot, in the order of its list.
 
     A snapshot of format version 1 may name its manifests itself; then what a list would say about
     each is taken from the manifest's own file.
+
+    Args:
+        io: Where the list is.
+        snapshot: The snapshot.
+        known: Locations of manifests that are left out: lists of a long history name the same ones
+            again and again.
     """
     if snapshot.manifest_list:
-        return read_manifest_list(io, snapshot.manifest_list)
+        return read_manifest_list(io, snapshot.manifest_list, known)
     return tuple(
-        _describe(io, location, snapshot.snapshot_id) for location in snapshot.manifests or ()
+        _describe(io, location, snapshot.snapshot_id)
+        for location in snapshot.manifests or ()
+        if location not in known
     )
 
 
@@ -110,15 +120,21 @@ def read_each_list(
     return map(read, chosen) if location is None else io.each(location, read, chosen)
 
 
-def read_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
-    """Read a manifest list.
+def read_manifest_list(
+    io: FileIO, location: str, known: Container[str] = ()
+) -> tuple[ManifestFile, ...]:
+    """Read a manifest list; see `read_manifests`.
 
     Raises:
         CorruptFileError: The file is no manifest list; the message names it.
     """
     container = parse_container(io.read(location), location)
     records = read_records(container, plain_form(container, MANIFEST_FILE_NAMES))
-    return tuple(_manifest_file(record, location) for record in records)
+    return tuple(
+        _manifest_file(record, location)
+        for record in records
+        if record.get("manifest_path") not in known
+    )
 
 
 def write_manifest_list(

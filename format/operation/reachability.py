@@ -85,7 +85,7 @@ def unreachable_files(
     manifests = _manifests_of(io, gone, unreadable)
     kept: dict[str, ManifestFile] = {}
     if manifests:
-        for listed in read_each_list(io, after.snapshots, partial(read_manifests, io)):
+        for listed in read_each_list(io, after.snapshots, partial(read_manifests, io, known=kept)):
             kept.update((manifest.manifest_path, manifest) for manifest in listed)
     manifests = {path: m for path, m in manifests.items() if path not in kept}
     if known is not None:
@@ -108,14 +108,15 @@ def unreachable_files(
 def _manifests_of(
     io: FileIO, snapshots: Iterable[Snapshot], unreadable: list[str]
 ) -> dict[str, ManifestFile]:
+    found: dict[str, ManifestFile] = {}
+
     def read(snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         try:
-            return read_manifests(io, snapshot)
+            return read_manifests(io, snapshot, known=found)
         except (CorruptFileError, FileMissingError):
             unreadable.append(snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}")
             return ()
 
-    found: dict[str, ManifestFile] = {}
     for manifests in read_each_list(io, snapshots, read):
         found.update((manifest.manifest_path, manifest) for manifest in manifests)
     return found

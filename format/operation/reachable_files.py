@@ -117,7 +117,7 @@ class ReachableFiles:
     ) -> Iterator[ManifestFile]:
         def read(snapshot: Snapshot) -> tuple[ManifestFile, ...] | None:
             with suppress(*passed):
-                return read_manifests(self._io, snapshot)
+                return read_manifests(self._io, snapshot, known=self._seen)
             return None
 
         snapshots = [s for s in metadata.snapshots if s.manifest_list not in self._seen]
