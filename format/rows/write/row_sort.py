@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from icecomb.format.arrow.batch_stream import stream
+from icecomb.format.cancellation import check_wanted
 from icecomb.format.rows.write.row_key import Comparison, RowKey
 from icecomb.format.rows.write.sorted_run import SortedRun, merged, slices, write_run
 from icecomb.format.rows.write.spill_folder import new_spill_folder
@@ -93,6 +94,7 @@ class RowSorter:
         return left + found
 
     def _written(self, batches: Iterator[pa.RecordBatch]) -> SortedRun:
+        check_wanted()  # else a folder that was removed would be made again
         if self._folder is None:
             self._folder = new_spill_folder()
         self._files += 1

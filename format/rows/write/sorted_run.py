@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from icecomb.format.cancellation import check_wanted
+from icecomb.format.errors import CorruptFileError
 from icecomb.format.rows.write.rolling_writer import writing
 from icecomb.format.rows.write.row_key import Comparison
 
@@ -52,7 +53,6 @@ def write_run(path: Path, batches: Iterator[pa.RecordBatch]) -> SortedRun:
     """
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     first = next(batches)
-    rows = min(_BATCH_ROWS, max(_BATCH_BYTES * first.num_rows // max(first.nbytes, 1), 1))
     count = 0
     with (
         writing(str(path)),
@@ -60,7 +60,8 @@ def write_run(path: Path, batches: Iterator[pa.RecordBatch]) -> SortedRun:
         pa.ipc.new_stream(file, first.schema, options=options) as stream,
     ):
         for batch in chain([first], batches):
-            for piece in slices(batch, rows):
+            rows = max(_BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1), 1)
+            for piece in slices(batch, min(_BATCH_ROWS, rows)):
                 stream.write_batch(piece)
                 count += 1
     return SortedRun(path, count)
@@ -139,7 +140,7 @@ class _Head:
     """
 
     def __init__(self, run: SortedRun, comparison: Comparison, batches: float) -> None:
-        self._source = _batches(run.path)
+        self._source = _batches(run)
         self._comparison = comparison
         self._batches = max(batches, 1)
         self._held: deque[_Batch] = deque()
@@ -240,6 +241,20 @@ def _may_be_final(heads: Sequence[_Head], end: _Head, comparison: Comparison) ->
     return counts
 
 
-def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as stream:
-        yield from stream
+def _batches(run: SortedRun) -> Iterator[pa.RecordBatch]:
+    """The batches of a run.
+
+    Raises:
+        CorruptFileError: There are fewer, which the end of a stream does not tell.
+    """
+    count = 0
+    with pa.OSFile(str(run.path), "rb") as file, pa.ipc.open_stream(file) as stream:
+        for batch in stream:
+            count += 1
+            yield batch
+    if count != run.batches:
+        raise CorruptFileError(
+            f"Temporary file {run.path} has {count} batches of rows, {run.batches} were written",
+            hint="see that nobody else writes below TMPDIR, and that its disk is sound",
+            path=str(run.path),
+        )

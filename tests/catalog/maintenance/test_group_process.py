@@ -433,6 +433,9 @@ def test_the_limit_of_a_container_is_the_memory_there_is(monkeypatch: Any, tmp_p
     assert group_process._free_memory() == 2000
     limit.write_text("max\n")
     assert group_process._free_memory() > 1 << 20
+    with monkeypatch.context() as within:
+        within.setenv("CONTAINER_ID", "container_1700000000000_0001_01_000001")
+        assert group_process._free_memory() == 0
     monkeypatch.setattr(group_process, "_MEMORY_LIMITS", ())
     monkeypatch.setattr(group_process, "_MEMORY_INFORMATION", tmp_path / "none")
     assert group_process._free_memory() == 0

@@ -12,9 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from icecomb.format.cancellation import Cancellation, cancellable
+from icecomb.format.errors import OperationCancelledError
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import write_data
+from icecomb.format.rows.write.row_key import SortKey
+from icecomb.format.rows.write.row_sort import RowSorter
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import (
     UNPARTITIONED_PARTITION_SPEC,
@@ -257,3 +261,17 @@ def test_a_failed_attempt_leaves_no_runs_behind(tmp_path, monkeypatch):
     assert seen
     assert list((tmp_path / "spill").iterdir()) == []
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
+def test_a_sorter_that_nobody_waits_for_makes_no_folder_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    sorter = RowSorter([SortKey((0,), parse_transform("identity"))])
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 1)
+    batch = pa.record_batch({"id": pa.array([2, 1])})
+    sorter.add(batch)
+    sorter.discard()
+    wanted = Cancellation()
+    wanted.cancel()
+    with cancellable(wanted), pytest.raises(OperationCancelledError):
+        sorter.add(batch)
+    assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icecomb.format.cancellation import Cancellation, cancellable
-from icecomb.format.errors import OperationCancelledError
+from icecomb.format.errors import CorruptFileError, OperationCancelledError
 from icecomb.format.rows.write import sorted_run
 from icecomb.format.rows.write.row_key import Comparison, SortKey
 from icecomb.format.rows.write.sorted_run import SortedRun, merged, write_run
@@ -113,6 +113,29 @@ def test_rows_are_sorted_few_times(
         np.concatenate([part["a"].to_numpy() for part in found]), np.arange(total)
     )
     assert comparison.rows < most * total, comparison.rows / total
+
+
+def test_a_run_that_was_cut_short_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorted_run, "_BATCH_ROWS", 10)
+    runs = numbers(tmp_path, [np.arange(30), np.arange(30)])
+    with pa.OSFile(str(runs[1].path), "rb") as file, pa.ipc.open_stream(file) as stream:
+        batches = list(stream)[:-1]
+    with pa.ipc.new_stream(str(runs[1].path), SCHEMA) as shorter:
+        for batch in batches:
+            shorter.write_batch(batch)
+    with pytest.raises(CorruptFileError, match="2 batches of rows, 3 were written"):
+        list(merged(runs, Comparison(KEYS)))
+
+
+def test_batches_of_a_run_are_as_long_as_their_own_rows_allow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sorted_run, "_BATCH_BYTES", 4000)
+    wide, narrow = pa.array(["x" * 2000] * 10), pa.array([""] * 1000)
+    schema = pa.schema([("s", pa.string())])
+    parts = [pa.record_batch([column], schema=schema) for column in (wide, narrow)]
+    assert write_run(tmp_path / "wide first", iter(parts)).batches == 10 + 1
+    assert write_run(tmp_path / "narrow first", iter(parts[::-1])).batches == 1 + 10
 
 
 def test_a_merge_that_nobody_wants_any_more_ends(tmp_path: Path) -> None:
