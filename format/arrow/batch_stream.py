@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from contextvars import copy_context
 from functools import partial
 from queue import Empty, Full, Queue
@@ -46,8 +45,8 @@ def stream(
         for produce in producers:
             yield from produce()
         return
-    source = iter(producers)
-    yield from (_ordered if ordered else _unordered)(source, workers, depth)
+    with stoppable() as wanted:
+        yield from (_ordered if ordered else _unordered)(iter(producers), workers, depth, wanted)
 
 
 def in_order(work: Callable[[S], T], items: Iterable[S], workers: int) -> Iterator[T]:
@@ -122,9 +121,10 @@ class _Lane(Generic[T]):
         return False
 
 
-def _ordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Iterator[T]:
-    stop, ends = Event(), ExitStack()
-    wanted = ends.enter_context(stoppable())
+def _ordered(
+    source: Iterator[Producer[T]], workers: int, depth: int, wanted: Cancellation
+) -> Iterator[T]:
+    stop = Event()
     lanes: deque[tuple[_Lane[T], Thread]] = deque()
 
     def start() -> None:
@@ -148,15 +148,15 @@ def _ordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Iterato
             start()
     finally:
         stop.set()
-        with ends:
-            wanted.cancel()
-            for _, thread in lanes:
-                thread.join()
+        wanted.cancel()
+        for _, thread in lanes:
+            thread.join()
 
 
-def _unordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Iterator[T]:
-    stop, ends = Event(), ExitStack()
-    wanted = ends.enter_context(stoppable())
+def _unordered(
+    source: Iterator[Producer[T]], workers: int, depth: int, wanted: Cancellation
+) -> Iterator[T]:
+    stop = Event()
     taking = Lock()
     lane: _Lane[T] = _Lane(stop, workers * depth)
 
@@ -180,10 +180,9 @@ def _unordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Itera
                 yield item[0]
     finally:
         stop.set()
-        with ends:
-            wanted.cancel()
-            for thread in threads:
-                thread.join()
+        wanted.cancel()
+        for thread in threads:
+            thread.join()
 
 
 def _items(produce: Producer[T]) -> Iterator[T]:
