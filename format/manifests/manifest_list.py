@@ -120,6 +120,28 @@ def read_each_list(
     return map(read, chosen) if location is None else io.each(location, read, chosen)
 
 
+def distinct_manifests(
+    io: FileIO,
+    snapshots: Iterable[Snapshot],
+    read: Callable[[Snapshot, Container[str]], Iterable[ManifestFile]] | None = None,
+) -> dict[str, ManifestFile]:
+    """The manifests of several snapshots by their locations; each is described once.
+
+    Args:
+        io: Where they are.
+        snapshots: Whose.
+        read: Gives those of one that are not known, in place of `read_manifests`.
+    """
+    found: dict[str, ManifestFile] = {}
+
+    def new(snapshot: Snapshot) -> Iterable[ManifestFile]:
+        return read_manifests(io, snapshot, found) if read is None else read(snapshot, found)
+
+    for manifests in read_each_list(io, snapshots, new):
+        found.update((manifest.manifest_path, manifest) for manifest in manifests)
+    return found
+
+
 def read_manifest_list(
     io: FileIO, location: str, known: Container[str] = ()
 ) -> tuple[ManifestFile, ...]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import partial
 from typing import TYPE_CHECKING
 
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError, reason_of
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.manifests.manifest import ManifestContent
-from icecomb.format.manifests.manifest_list import read_each_list, read_manifests
+from icecomb.format.manifests.manifest_list import distinct_manifests
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.garbage_list import (
     collect_left,
@@ -288,17 +287,13 @@ class ExpireSnapshots(PendingUpdate):
         """
         schema_ids = {metadata.current_schema_id, *(s.schema_id for s in metadata.snapshots)}
         spec_ids = {metadata.default_spec_id}
-        deletes: dict[str, ManifestFile] = {}
-        read = partial(read_manifests, self._io)
-        for listed in read_each_list(self._io, metadata.snapshots, read):
-            for manifest in listed:
-                spec_ids.add(manifest.partition_spec_id)
-                if manifest.content is ManifestContent.DELETES:
-                    deletes[manifest.manifest_path] = manifest
+        manifests = distinct_manifests(self._io, metadata.snapshots).values()
+        spec_ids.update(manifest.partition_spec_id for manifest in manifests)
+        deletes = [one for one in manifests if one.content is ManifestContent.DELETES]
         for spec in metadata.partition_specs:
             if spec.spec_id in spec_ids:
                 schema_ids.add(metadata.schema_of(spec).schema_id)
-        for field_id in self._compared(metadata, deletes.values()):
+        for field_id in self._compared(metadata, deletes):
             schema_ids.add(metadata.schema_with(field_id).schema_id)
         schemas = [s.schema_id for s in metadata.schemas if s.schema_id not in schema_ids]
         specs = [s.spec_id for s in metadata.partition_specs if s.spec_id not in spec_ids]

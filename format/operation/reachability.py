@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from icecomb.format.errors import CorruptFileError, FileMissingError
 from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
-from icecomb.format.manifests.manifest_list import read_each_list, read_manifests
+from icecomb.format.manifests.manifest_list import distinct_manifests, read_manifests
 from icecomb.format.manifests.reader import read_each, read_manifest_columns
 from icecomb.format.storage.location import plain_locations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
@@ -83,10 +83,7 @@ def unreachable_files(
     lists -= {s.manifest_list for s in after.snapshots if s.manifest_list}
     unreadable: list[str] = []
     manifests = _manifests_of(io, gone, unreadable)
-    kept: dict[str, ManifestFile] = {}
-    if manifests:
-        for listed in read_each_list(io, after.snapshots, partial(read_manifests, io, known=kept)):
-            kept.update((manifest.manifest_path, manifest) for manifest in listed)
+    kept = distinct_manifests(io, after.snapshots) if manifests else {}
     manifests = {path: m for path, m in manifests.items() if path not in kept}
     if known is not None:
         known.update(kept)
@@ -108,18 +105,14 @@ def unreachable_files(
 def _manifests_of(
     io: FileIO, snapshots: Iterable[Snapshot], unreadable: list[str]
 ) -> dict[str, ManifestFile]:
-    found: dict[str, ManifestFile] = {}
-
-    def read(snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+    def read(snapshot: Snapshot, known: Container[str]) -> tuple[ManifestFile, ...]:
         try:
-            return read_manifests(io, snapshot, known=found)
+            return read_manifests(io, snapshot, known)
         except (CorruptFileError, FileMissingError):
             unreadable.append(snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}")
             return ()
 
-    for manifests in read_each_list(io, snapshots, read):
-        found.update((manifest.manifest_path, manifest) for manifest in manifests)
-    return found
+    return distinct_manifests(io, snapshots, read)
 
 
 def _contents(
