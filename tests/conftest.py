@@ -151,6 +151,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     halves.write(config)
 
 
+@pytest.fixture(autouse=True)
+def registered_file_systems() -> Iterator[None]:
+    """What a test registers is over with it: where there is more, no other process does any work."""
+    from icecomb.format.storage.file_io import _FILE_SYSTEMS
+
+    before = dict(_FILE_SYSTEMS)
+    yield
+    _FILE_SYSTEMS.clear()
+    _FILE_SYSTEMS.update(before)
+
+
 @pytest.fixture(scope="session")
 def first_seed(request: pytest.FixtureRequest) -> int:
     """What a random test adds to its seeds: 0 for the pinned cases."""

@@ -85,8 +85,6 @@ DYING = """
 @pytest.fixture(autouse=True)
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Small work is worth two processes each time; what was started, by process id."""
-    # others may have registered file systems in this process
-    monkeypatch.setattr(file_io, "_FILE_SYSTEMS", dict(file_io._OWN))
     monkeypatch.setattr(group_process, "_LEAST_FILES", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     found: list[int] = []
@@ -406,9 +404,8 @@ def test_there_are_as_many_processes_as_cores_memory_and_the_option_allow(
 
 
 def test_a_file_system_of_this_process_keeps_the_work_in_it(
-    made: Table, started: list[int], monkeypatch: Any
+    made: Table, started: list[int]
 ) -> None:
-    monkeypatch.setattr(file_io, "_FILE_SYSTEMS", dict(file_io._FILE_SYSTEMS))
     file_io.register_file_system("own", file_io._local)
     made.maintenance.rewrite_data_files(options=PAIRS)
     assert len(files(made)) == 2
