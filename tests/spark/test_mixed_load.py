@@ -37,8 +37,9 @@ COMPACTION = {
     "rewrite-all": "true",
     "remove-dangling-deletes": "true",
     "partial-progress.enabled": "true",
-    "max-file-group-input-files": "10",
+    "max-file-group-size-bytes": "10000",
 }
+"""Groups are of some ten files: 1.11 of Iceberg Java knows no number of them."""
 UNKNOWN = ("CommitStateUnknown", "unknown whether", "is unknown")
 
 
