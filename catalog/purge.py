@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.version_name import VERSION_HINT, version_of
@@ -11,7 +10,6 @@ from icecomb.format.errors import FileIOError, IcecombError, ValidationError
 from icecomb.format.spec.table_property import GC_ENABLED
 
 if TYPE_CHECKING:
-    from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 
@@ -109,28 +107,18 @@ def reachable_files(io: FileIO, metadata: TableMetadata) -> Iterator[list[str]]:
         io: Where the files are.
         metadata: Of the table; the file that it is in is not named.
     """
-    from icecomb.format.manifests.manifest_list import read_manifests
-    from icecomb.format.manifests.reader import read_each, read_manifest
+    from icecomb.format.manifests.manifest_union import distinct_manifests
+    from icecomb.format.manifests.reader import read_each_columns
 
-    manifests: dict[str, None] = {}
-    lists: list[str] = []
+    def pass_over(*_: object) -> None:
+        pass
 
-    def files(manifest: ManifestFile) -> list[str]:
-        with suppress(IcecombError):
-            return [e.data_file.file_path for e in read_manifest(io, manifest)]
-        return []
-
-    for snapshot in metadata.snapshots:
-        new: list[ManifestFile] = []
-        with suppress(IcecombError):
-            for manifest in read_manifests(io, snapshot, known=manifests):
-                if manifest.manifest_path not in manifests:
-                    manifests[manifest.manifest_path] = None
-                    new.append(manifest)
-        for found in read_each(io, new, files):
-            yield from _batches(found)
-        if snapshot.manifest_list is not None:
-            lists.append(snapshot.manifest_list)
+    manifests = distinct_manifests(io, metadata.snapshots, pass_over)
+    for columns in read_each_columns(
+        io, manifests.values(), lambda _: None, cache=None, unreadable=pass_over
+    ):
+        yield from _batches(columns.column("file_path").to_pylist())
+    lists = [s.manifest_list for s in metadata.snapshots if s.manifest_list is not None]
     yield from _batches(list(manifests))
     yield from _batches(lists)
     statistics = (*metadata.statistics, *metadata.partition_statistics)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MAGIC: Final = b"Obj\x01"
 SYNC_SIZE: Final = 16
 _BLOCK_BYTES: Final = 64_000
+_forked = False
 _ARROW_ALIASES: Final = {
     "boolean": "bool",
     "int": "int32",
@@ -82,7 +83,7 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
         )
     try:
         metadata, at = read_header(data)
-        schema = json.loads(metadata["avro.schema"])
+        schema = _parsed(metadata["avro.schema"])
         codec = metadata.get("avro.codec", b"null").decode()
         count, blocks = _blocks(data, at, decompressor(codec, location))
     except (IndexError, KeyError, ValueError, OSError, zlib.error) as error:
@@ -98,6 +99,12 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
             path=location,
         )
     return AvroContainer(location, metadata, schema, count, blocks)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: bytes) -> Any:
+    """The files of a table have the same few schemas; nobody changes what this gives."""
+    return json.loads(text)
 
 
 def plain_form(
@@ -122,8 +129,7 @@ def plain_form(
 
 @lru_cache(maxsize=64)
 def _plain_of(text: bytes, names: tuple[tuple[int, str], ...], *, fixed_as_bytes: bool) -> Any:
-    """The files of a table have the same few schemas; nobody changes what this gives."""
-    return plain_schema(json.loads(text), dict(names), fixed_as_bytes=fixed_as_bytes)
+    return plain_schema(_parsed(text), dict(names), fixed_as_bytes=fixed_as_bytes)
 
 
 def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
@@ -139,9 +145,9 @@ def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
     import fastavro
 
     try:
-        records = list(fastavro.reader(BytesIO(_uncompressed(container, schema))))
+        records = list(fastavro.reader(BytesIO(_uncompressed([container], schema))))
     except Exception as error:  # damaged bytes surface as errors of many kinds
-        raise _damaged(container, error) from error
+        raise _damaged([container], error) from error
     return records  # type: ignore[return-value]
 
 
@@ -160,47 +166,52 @@ def fits_exactly(container: AvroContainer, schema: Any) -> bool:
 
 
 def read_table(
-    container: AvroContainer, schema: Any, columns: Container[str] | None = None
+    containers: Sequence[AvroContainer], schema: Any, columns: Container[str] | None = None
 ) -> pa.Table:
-    """Decode all records into Arrow columns, one chunk each.
+    """Decode all records of some files of one schema into Arrow columns, one chunk each.
 
     Args:
-        container: The file.
-        schema: The plain form of its schema.
+        containers: The files; their records come one file after the other.
+        schema: The plain form of their schema.
         columns: Which fields of the records to decode, the others are skipped; None is all.
 
     Raises:
-        CorruptFileError: The records do not decode.
+        CorruptFileError: The records of a file do not decode.
     """
     import pyarrow as pa
 
     fields = schema["fields"]
     if columns is not None:
         fields = [field for field in fields if field["name"] in columns]
+    count = sum(container.record_count for container in containers)
+    if len(containers) > 1 and _forked:
+        # Polars joins blocks by threads of its own, which a forked process would wait for for ever.
+        tables = [read_table([container], schema, columns) for container in containers]
+        return pa.concat_tables(tables).combine_chunks()
     if is_simple(schema):
         import polars as pl
         from polars.exceptions import PanicException
 
         try:
             frame = pl.read_avro(
-                BytesIO(_uncompressed(container, schema)), columns=[f["name"] for f in fields]
+                BytesIO(_uncompressed(containers, schema)), columns=[f["name"] for f in fields]
             )
         except (Exception, PanicException) as error:
-            raise _damaged(container, error) from error
-        if frame.height != container.record_count:
-            raise _damaged(container, None)
-        # Not of the whole frame: that would use threads, which a forked process does not have.
+            raise _damaged(containers, error) from error
+        if frame.height != count:
+            raise _damaged(containers, None)
+        # not of the whole frame: that would use threads, too
         pieces = ((one, one.n_chunks() == 1) for one in frame.iter_columns())
         return pa.table(
             {one.name: (one if whole else one.rechunk()).to_arrow() for one, whole in pieces}
         )
-    records = read_records(container, schema)
+    records = [record for container in containers for record in read_records(container, schema)]
     chosen = {**schema, "fields": fields}
     try:
         rows = [_row(chosen, record) for record in records]
         return pa.Table.from_pylist(rows, pa.schema(_arrow_fields(chosen))).combine_chunks()
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise _damaged(container, error) from error
+        raise _damaged(containers, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,12 +304,22 @@ class ContainerWriter:
             self.add_block(len(block), self.pack(block))
 
 
-def _damaged(container: AvroContainer, error: BaseException | None) -> CorruptFileError:
+def _note_fork() -> None:
+    global _forked  # noqa: PLW0603 - a process stays what it is
+    _forked = True
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
+def _damaged(containers: Sequence[AvroContainer], error: BaseException | None) -> CorruptFileError:
     reason = f" ({type(error).__name__}: {reason_of(error)[:200]})" if error is not None else ""
+    first = containers[0].location
+    others = f" or one of the {len(containers) - 1} files read with it" if containers[1:] else ""
     return CorruptFileError(
-        f"{container.location} holds records that do not decode{reason}",
+        f"{first}{others} holds records that do not decode{reason}",
         hint="Read an older snapshot, or restore the file from a backup.",
-        path=container.location,
+        path=first,
     )
 
 
@@ -340,14 +361,16 @@ def _blocks(
     return total, tuple(parts)
 
 
-def _uncompressed(container: AvroContainer, schema: Any) -> bytes:
+def _uncompressed(containers: Sequence[AvroContainer], schema: Any) -> bytes:
+    """The files as one without compression, a block each: no record runs over into the next."""
     sync = bytes(SYNC_SIZE)
-    header = header_bytes({"avro.schema": _compact(schema), "avro.codec": "null"}, sync)
-    if not container.record_count:
-        return header
-    length = sum(map(len, container.blocks))
-    sizes = encode_long(container.record_count) + encode_long(length)
-    return b"".join((header, sizes, *container.blocks, sync))
+    parts = [header_bytes({"avro.schema": _compact(schema), "avro.codec": "null"}, sync)]
+    for container in containers:
+        if container.record_count:
+            length = sum(map(len, container.blocks))
+            sizes = encode_long(container.record_count) + encode_long(length)
+            parts += (sizes, *container.blocks, sync)
+    return b"".join(parts)
 
 
 def header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,11 +28,7 @@ from icecomb.format.inspect.dangling_count import (
 from icecomb.format.inspect.partition_counts import NEVER, PartitionCounts, added_up, joined
 from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import (
-    decoding_threads,
-    fetch_each,
-    read_manifest_columns,
-)
+from icecomb.format.manifests.reader import Batch, decoding_threads, fetch_batches, read_batch
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns
@@ -133,9 +130,9 @@ def take_census(
     found = _Count(metadata, io, limits)
     for content in (ManifestContent.DELETES, ManifestContent.DATA):
         chosen = [m for m in manifests if m.content is content]
-        fetched = fetch_each(io, chosen, _statistics, cache=None)
+        fetched = fetch_batches(io, chosen, _statistics, cache=None)
         workers = decoding_threads(io, chosen, threads)
-        for part in in_order(lambda one: found.look(*one), fetched, workers):
+        for part in chain.from_iterable(in_order(found.look, fetched, workers)):
             found.add(part)
     return found.census(manifests)
 
@@ -165,13 +162,15 @@ class _Count:
         self._sources: dict[int, Source] = {}
         self._deletes = LiveDeletes()
 
-    def look(self, manifest: ManifestFile, data: bytes | None) -> _Part:
-        """Read a manifest; threads may, several at a time."""
-        spec = self._metadata.spec_by_id(manifest.partition_spec_id)
-        is_data = manifest.content is ManifestContent.DATA
-        columns = read_manifest_columns(
-            self._io, manifest, _statistics(manifest), spec=spec, cache=None, data=data
-        )
+    def look(self, batch: Batch) -> list[_Part]:
+        """Read a batch of manifests; threads may, several at a time."""
+        spec_by_id = self._metadata.spec_by_id
+        decoded = read_batch(self._io, batch, spec_by_id, _statistics, cache=None)
+        return list(map(self._look, decoded))
+
+    def _look(self, columns: ManifestColumns) -> _Part:
+        spec = self._metadata.spec_by_id(columns.manifest.partition_spec_id)
+        is_data = columns.manifest.content is ManifestContent.DATA
         values = _partition(columns, [f.field_id for f in spec.fields])
         counts = self._counted(columns, values)
         if not is_data:

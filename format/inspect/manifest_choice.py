@@ -24,7 +24,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.manifest_union import each_new_manifests
 from icecomb.format.rows.read.row_filter import row_mask
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
 
@@ -37,11 +37,8 @@ if TYPE_CHECKING:
 
 def each_manifest(io: FileIO, snapshots: Iterator[Snapshot]) -> Iterator[list[ManifestFile]]:
     """The manifests of several snapshots, those that no earlier one had."""
-    seen: set[str] = set()
-    for snapshot in snapshots:
-        new = read_manifests(io, snapshot, known=seen)
-        seen.update(m.manifest_path for m in new)
-        yield list(new)
+    for _, manifests in each_new_manifests(io, snapshots):
+        yield list(manifests)
 
 
 def spec_of(manifest: ManifestFile, metadata: TableMetadata) -> PartitionSpec:

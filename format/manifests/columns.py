@@ -139,10 +139,12 @@ class ManifestColumns:
 
         lists = self.column(name)
         if not len(lists):
-            return _key_values(lists)[1]
+            return _key_values(lists)[1].slice(0, 0)
         offsets = _numbers(lists.offsets)
         keys, values = _key_values(lists)
-        hits = np.flatnonzero(_numbers(keys) == column_id)
+        # what other rows have, the column being a slice, stands before and behind
+        first, last = offsets[0], offsets[-1]
+        hits = first + np.flatnonzero(_numbers(keys)[first:last] == column_id)
         rows = np.searchsorted(offsets, hits, side="right") - 1
         picked = np.full(len(lists), -1, dtype=np.int64)
         picked[rows] = hits

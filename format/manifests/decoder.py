@@ -7,8 +7,10 @@ inherits from the manifest is filled in for all rows at once (spec: Sequence Num
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import accumulate, chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -72,24 +74,74 @@ def decode_manifest(
     spec: PartitionSpec | None = None,
 ) -> ManifestColumns:
     """Decode the bytes of a manifest; see `read_manifest_columns`."""
-    location = manifest.manifest_path
-    container = parse_container(data, location)
-    plain = plain_form(container, ENTRY_NAMES)
-    other = plain_form(container, ENTRY_NAMES, fixed_as_bytes=True)
+    container = parse_container(data, manifest.manifest_path)
+    plain, other = _plain_forms(container)
     if other != plain and not fits_exactly(container, plain):
         plain = other
+    return _decoded([(container, manifest)], plain, statistics, spec)[0]
+
+
+def decode_together(
+    files: Sequence[tuple[bytes, ManifestFile]],
+    statistics: Iterable[str] = STATISTICS,
+    *,
+    spec: PartitionSpec | None = None,
+) -> dict[int, ManifestColumns]:
+    """Decode small manifests, those of one schema in one go: most of one's cost is not its rows.
+
+    Args:
+        files: The bytes of each, and the manifest.
+        statistics: Which to decode.
+        spec: The partition spec of all of them.
+
+    Returns:
+        Their columns by their places; without those that `decode_manifest` has to read, or to
+        refuse, on their own. The columns are slices of the same arrays.
+    """
+    alike: dict[bytes, list[tuple[int, AvroContainer]]] = {}
+    for place, (data, manifest) in enumerate(files):
+        with suppress(IcecombError):
+            container = parse_container(data, manifest.manifest_path)
+            alike.setdefault(container.metadata["avro.schema"], []).append((place, container))
+    found: dict[int, ManifestColumns] = {}
+    for group in alike.values():
+        pairs = [(container, files[place][1]) for place, container in group]
+        with suppress(IcecombError):
+            plain, other = _plain_forms(pairs[0][0])
+            if len(pairs) > 1 and other == plain:
+                columns = _decoded(pairs, plain, statistics, spec)
+                found.update(zip((place for place, _ in group), columns, strict=True))
+    return found
+
+
+def _plain_forms(container: AvroContainer) -> tuple[Any, Any]:
+    """The layout that a file declares, and the one that Iceberg Java 1.11 writes for it."""
+    declared = plain_form(container, ENTRY_NAMES)
+    return declared, plain_form(container, ENTRY_NAMES, fixed_as_bytes=True)
+
+
+def _decoded(
+    files: Sequence[tuple[AvroContainer, ManifestFile]],
+    plain: Any,
+    statistics: Iterable[str],
+    spec: PartitionSpec | None,
+) -> list[ManifestColumns]:
+    containers = [container for container, _ in files]
+    location = containers[0].location
     chosen = [name for name in STATISTICS if name in set(statistics)]
     wanted = {_FILE + name for name in (*FILE_COLUMNS, *LIST_COLUMNS, "partition", *chosen)}
-    table = read_table(container, _flat(plain, location), wanted | set(ENTRY_COLUMNS))
+    table = read_table(containers, _flat(plain, location), wanted | set(ENTRY_COLUMNS))
     file = {
         name.removeprefix(_FILE): _only_chunk(table.column(name))
         for name in table.column_names
         if name in wanted
     }
+    lengths = [container.record_count for container in containers]
     try:
-        columns = _entry_columns(table, manifest) | _file_columns(file, table.num_rows, location)
+        columns = _entry_columns(table, [manifest for _, manifest in files], lengths)
+        columns |= _file_columns(file, table.num_rows, location)
         columns |= {name: _statistic(file, name, table.num_rows) for name in chosen}
-        fields, arrays = _partition_arrays(container, file, spec)
+        fields, arrays = _partition_arrays(containers[0], file, spec)
         _check_codes(columns, location)
     except (pa.ArrowException, SchemaError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(
@@ -97,7 +149,19 @@ def decode_manifest(
             hint="Read an older snapshot, or restore the file from a backup.",
             path=location,
         ) from error
-    return ManifestColumns(manifest, columns, fields, arrays)
+    if len(files) == 1:
+        return [ManifestColumns(files[0][1], columns, fields, arrays)]
+    return [
+        ManifestColumns(
+            manifest,
+            {name: array.slice(start, length) for name, array in columns.items()},
+            fields,
+            tuple(array.slice(start, length) for array in arrays),
+        )
+        for (_, manifest), length, start in zip(
+            files, lengths, accumulate(lengths[:-1], initial=0), strict=True
+        )
+    ]
 
 
 def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
@@ -151,8 +215,16 @@ def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
-def _entry_columns(table: pa.Table, manifest: ManifestFile) -> dict[str, pa.Array]:
-    from icecomb.format.arrow.array_build import ZERO, scalar
+def _entry_columns(
+    table: pa.Table, manifests: Sequence[ManifestFile], lengths: Sequence[int]
+) -> dict[str, pa.Array]:
+    from icecomb.format.arrow.array_build import integers, scalar
+
+    def of_manifests(numbers: Sequence[int | None]) -> pa.Array | pa.Scalar:
+        if len(numbers) == 1:
+            return scalar(numbers[0], pa.int64())
+        rows = (repeat(number, length) for number, length in zip(numbers, lengths, strict=True))
+        return integers(list(chain.from_iterable(rows)))
 
     columns = {
         name: (
@@ -162,20 +234,18 @@ def _entry_columns(table: pa.Table, manifest: ManifestFile) -> dict[str, pa.Arra
         )
         for name, kind in ENTRY_COLUMNS.items()
     }
-    if manifest.added_snapshot_id is not None:
-        added_by = scalar(manifest.added_snapshot_id, pa.int64())
-        columns["snapshot_id"] = columns["snapshot_id"].fill_null(added_by)
+    if columns["snapshot_id"].null_count:
+        added_by = of_manifests([manifest.added_snapshot_id for manifest in manifests])
+        columns["snapshot_id"] = pc.coalesce(columns["snapshot_id"], added_by)
     # an existing file must say its own number, except where there were no numbers yet
     inherits = pc.equal(columns["status"], scalar(ManifestEntryStatus.ADDED.value, pa.int32()))
     for name in ("sequence_number", "file_sequence_number"):
-        numbers = columns[name]
-        if numbers.null_count:
-            if manifest.sequence_number == 0:
-                columns[name] = numbers.fill_null(ZERO)
-            else:
-                fill = pc.and_(inherits, numbers.is_null())
-                number = scalar(manifest.sequence_number, pa.int64())
-                columns[name] = pc.if_else(fill, number, numbers)
+        own = columns[name]
+        if own.null_count:
+            numbers = of_manifests([manifest.sequence_number for manifest in manifests])
+            unnumbered = pc.equal(numbers, scalar(0, pa.int64()))
+            fill = pc.and_(pc.or_(inherits, unnumbered), own.is_null())
+            columns[name] = pc.if_else(fill, numbers, own)
     return columns
 
 

@@ -120,28 +120,6 @@ def read_each_list(
     return map(read, chosen) if location is None else io.each(location, read, chosen)
 
 
-def distinct_manifests(
-    io: FileIO,
-    snapshots: Iterable[Snapshot],
-    read: Callable[[Snapshot, Container[str]], Iterable[ManifestFile]] | None = None,
-) -> dict[str, ManifestFile]:
-    """The manifests of several snapshots by their locations; each is described once.
-
-    Args:
-        io: Where they are.
-        snapshots: Whose.
-        read: Gives those of one that are not known, in place of `read_manifests`.
-    """
-    found: dict[str, ManifestFile] = {}
-
-    def new(snapshot: Snapshot) -> Iterable[ManifestFile]:
-        return read_manifests(io, snapshot, found) if read is None else read(snapshot, found)
-
-    for manifests in read_each_list(io, snapshots, new):
-        found.update((manifest.manifest_path, manifest) for manifest in manifests)
-    return found
-
-
 def read_manifest_list(
     io: FileIO, location: str, known: Container[str] = ()
 ) -> tuple[ManifestFile, ...]:
@@ -150,10 +128,17 @@ def read_manifest_list(
     Raises:
         CorruptFileError: The file is no manifest list; the message names it.
     """
-    container = parse_container(io.read(location), location)
+    return decode_manifest_list(io.read(location), location, known)
+
+
+def decode_manifest_list(
+    data: bytes, location: str, known: Container[str] = ()
+) -> tuple[ManifestFile, ...]:
+    """Decode the bytes of a manifest list; see `read_manifest_list`."""
+    container = parse_container(data, location)
     records = read_records(container, plain_form(container, MANIFEST_FILE_NAMES))
     return tuple(
-        _manifest_file(record, location)
+        manifest_of(record, location)
         for record in records
         if record.get("manifest_path") not in known
     )
@@ -301,7 +286,16 @@ def _summary_record(summary: PartitionFieldSummary) -> dict[str, Any]:
     }
 
 
-def _manifest_file(record: Mapping[str, Any], location: str) -> ManifestFile:
+def manifest_of(record: Mapping[str, Any], location: str) -> ManifestFile:
+    """The manifest that a record of a list describes.
+
+    Args:
+        record: Its values by the names of `MANIFEST_FILE_NAMES`.
+        location: That of the list.
+
+    Raises:
+        CorruptFileError: The record describes none.
+    """
     for name in _REQUIRED:
         if record.get(name) is None:
             raise CorruptFileError(

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from types import EllipsisType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from icecomb.format.errors import CorruptFileError
+from icecomb.format.arrow.batch_stream import in_order
+from icecomb.format.errors import (
+    CorruptFileError,
+    IcecombError,
+    ValidationError,
+)
+from icecomb.format.manifests.batch import BATCH_BYTES, batches
 from icecomb.format.manifests.cache import ManifestCache, manifest_cache
 from icecomb.format.manifests.columns import ManifestColumns
-from icecomb.format.manifests.decoder import decode_manifest
+from icecomb.format.manifests.decoder import decode_manifest, decode_together
 from icecomb.format.manifests.manifest import ManifestEntry, ManifestFile
 from icecomb.format.manifests.schema import STATISTICS
 
@@ -19,11 +27,14 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+Fetched: TypeAlias = "tuple[ManifestFile, bytes | IcecombError | None]"
+"""A manifest, and its bytes where they were read before, or why they could not be."""
+_Read: TypeAlias = ManifestColumns | bytes | IcecombError
+Batch: TypeAlias = Sequence[Fetched]
+"""Manifests that are decoded together."""
 
 _AHEAD: Final = 64 << 20
 """Bytes of manifests that are read ahead, compressed as they are."""
-_LARGE: Final = 256 << 10
-"""Bytes of a manifest from which on decoding leaves other threads something to do."""
 
 
 def manifests_at_once(io: FileIO, manifests: Sequence[ManifestFile]) -> int:
@@ -57,7 +68,7 @@ def read_each(
 
 
 def decoding_threads(io: FileIO, manifests: Sequence[ManifestFile], at_most: int) -> int:
-    """How many threads are worth it to decode manifests of `fetch_each`.
+    """How many threads are worth it to decode manifests of `fetch_batches`.
 
     Those that decode small manifests hinder each other; but where reading waits for a network, and
     nobody fetches ahead, they read as well.
@@ -71,17 +82,17 @@ def decoding_threads(io: FileIO, manifests: Sequence[ManifestFile], at_most: int
         return 1
     is_local = io.served_by(manifests[0].manifest_path).is_local
     waits = not is_local and manifests_at_once(io, manifests) == 1
-    return at_most if waits or any(one.manifest_length > _LARGE for one in manifests) else 1
+    return at_most if waits or any(one.manifest_length > BATCH_BYTES for one in manifests) else 1
 
 
-def fetch_each(
+def fetch_batches(
     io: FileIO,
     manifests: Iterable[ManifestFile],
     columns: Callable[[ManifestFile], Iterable[str] | None],
     *,
     cache: ManifestCache | EllipsisType | None = ...,
-) -> Iterator[tuple[ManifestFile, bytes | None]]:
-    """Manifests with their bytes, in their order, for `read_manifest_columns`.
+) -> Iterator[Batch]:
+    """Manifests with their bytes, in their order, in batches for `read_batch`.
 
     What waits for a network takes no processor: as many are fetched at a time as
     `manifests_at_once` says, ahead of who decodes them. Where that is one, none is.
@@ -93,27 +104,129 @@ def fetch_each(
         cache: As for `read_manifest_columns`.
     """
     chosen = list(manifests)
-    if manifests_at_once(io, chosen) == 1:
-        return ((manifest, None) for manifest in chosen)
+    if not chosen:
+        return iter(())
     kept = _cache(io, cache)
+    ahead = manifests_at_once(io, chosen) > 1
 
-    def fetch(manifest: ManifestFile) -> tuple[ManifestFile, bytes | None]:
+    def fetch(manifest: ManifestFile) -> Fetched:
         if kept is not None and kept.find(manifest, _statistics(columns(manifest))) is not None:
             return manifest, None
-        return manifest, io.read(manifest.manifest_path)
+        try:
+            return manifest, io.read(manifest.manifest_path)
+        except IcecombError as error:  # raised when it is its turn
+            return manifest, error
 
-    return read_each(io, chosen, fetch)
+    fetched = read_each(io, chosen, fetch) if ahead else ((one, None) for one in chosen)
+    alone = not ahead and not io.served_by(chosen[0].manifest_path).is_local
+    files: Iterator[Batch] = batches(fetched, lambda one: one[0].manifest_length, alone=alone)
+    return files
+
+
+def read_batch(
+    io: FileIO,
+    batch: Batch,
+    spec_by_id: Callable[[int], PartitionSpec | None],
+    columns: Callable[[ManifestFile], Iterable[str] | None],
+    *,
+    cache: ManifestCache | EllipsisType | None = ...,
+    unreadable: Callable[[ManifestFile, IcecombError], None] | None = None,
+) -> Iterator[ManifestColumns]:
+    """Decode a batch of `fetch_batches`: see `read_manifest_columns` and `decode_together`.
+
+    Args:
+        io: Where they are.
+        batch: The manifests.
+        spec_by_id: The table's partition specs.
+        columns: Which statistics to read of one besides the columns that are always there; None
+            is all.
+        cache: As for `read_manifest_columns`.
+        unreadable: Told of a manifest that cannot be read, and why; it is passed over unless this
+            raises.
+
+    Raises:
+        CorruptFileError, FileMissingError: Like one of `read_manifest_columns`, behind all that
+            stands before it in the batch.
+    """
+    kept = _cache(io, cache)
+    wanted = [_statistics(columns(manifest)) for manifest, _ in batch]
+    read = [_read(io, *one, wanted[place], kept) for place, one in enumerate(batch)]
+    read = _decoded_together(batch, read, wanted, spec_by_id, kept)
+    for (manifest, _), statistics, found in zip(batch, wanted, read, strict=True):
+        if isinstance(found, ManifestColumns):
+            yield found
+            continue
+        spec = spec_by_id(manifest.partition_spec_id)
+        try:
+            if isinstance(found, IcecombError):
+                raise found
+            alone = read_manifest_columns(
+                io, manifest, statistics, spec=spec, cache=kept, data=found
+            )
+        except IcecombError as error:
+            if unreadable is None:
+                raise
+            unreadable(manifest, error)
+        else:
+            yield alone
+
+
+def _read(
+    io: FileIO,
+    manifest: ManifestFile,
+    data: bytes | IcecombError | None,
+    statistics: frozenset[str],
+    cache: ManifestCache | None,
+) -> _Read:
+    """What is cached of a manifest, or its bytes, or why there are none."""
+    if data is None and cache is not None:
+        found = cache.find(manifest, statistics)
+        if found is not None:
+            return found
+    try:
+        return io.read(manifest.manifest_path) if data is None else data
+    except IcecombError as error:
+        return error
+
+
+def _decoded_together(
+    batch: Batch,
+    read: Sequence[_Read],
+    wanted: Sequence[frozenset[str]],
+    spec_by_id: Callable[[int], PartitionSpec | None],
+    cache: ManifestCache | None,
+) -> list[_Read]:
+    """The same with columns in place of bytes, where they decode together with others."""
+    alike: dict[tuple[int, frozenset[str]], list[tuple[int, bytes, ManifestFile]]] = {}
+    for place, ((manifest, _), data) in enumerate(zip(batch, read, strict=True)):
+        if isinstance(data, bytes) and len(data) >= manifest.manifest_length:
+            key = (manifest.partition_spec_id, wanted[place])
+            alike.setdefault(key, []).append((place, data, manifest))
+    out = list(read)
+    for (spec_id, statistics), files in alike.items():
+        if len(files) == 1:
+            continue
+        with suppress(ValidationError):  # an unknown spec is told when it is its turn
+            spec = spec_by_id(spec_id)
+            pairs = [(data, manifest) for _, data, manifest in files]
+            for at, columns in decode_together(pairs, statistics, spec=spec).items():
+                out[files[at][0]] = columns
+                if cache is not None:
+                    cache.keep(columns)
+    return out
 
 
 def read_each_columns(
     io: FileIO,
     manifests: Iterable[ManifestFile],
-    spec_by_id: Callable[[int], PartitionSpec],
+    spec_by_id: Callable[[int], PartitionSpec | None],
     columns: Iterable[str] | None = (),
     *,
     cache: ManifestCache | EllipsisType | None = ...,
+    unreadable: Callable[[ManifestFile, IcecombError], None] | None = None,
+    threads: int = 1,
 ) -> Iterator[ManifestColumns]:
-    """Manifests decoded, in their order; see `fetch_each` and `read_manifest_columns`.
+    """Manifests decoded, in their order; see `fetch_batches` and `read_batch`.
 
     Args:
         io: Where they are.
@@ -121,11 +234,20 @@ def read_each_columns(
         spec_by_id: The table's partition specs.
         columns: Which statistics to read besides the columns that are always there; None is all.
         cache: As for `read_manifest_columns`.
+        unreadable: As for `read_batch`.
+        threads: How many may decode where that gains anything: see `decoding_threads`.
     """
-    wanted = _statistics(columns)
-    for manifest, data in fetch_each(io, manifests, lambda _: wanted, cache=cache):
-        spec = spec_by_id(manifest.partition_spec_id)
-        yield read_manifest_columns(io, manifest, wanted, spec=spec, cache=cache, data=data)
+    chosen, wanted = list(manifests), _statistics(columns)
+    workers = decoding_threads(io, chosen, threads)
+
+    def decode(batch: Batch) -> Iterable[ManifestColumns]:
+        decoded = read_batch(
+            io, batch, spec_by_id, lambda _: wanted, cache=cache, unreadable=unreadable
+        )
+        return decoded if workers == 1 else list(decoded)
+
+    fetched = fetch_batches(io, chosen, lambda _: wanted, cache=cache)
+    return chain.from_iterable(in_order(decode, fetched, workers))
 
 
 def read_manifest_columns(

@@ -11,7 +11,7 @@ from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError, reason_of
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.manifests.manifest import ManifestContent
-from icecomb.format.manifests.manifest_list import distinct_manifests
+from icecomb.format.manifests.manifest_union import distinct_manifests
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.garbage_list import (
     collect_left,
@@ -278,7 +278,7 @@ class ExpireSnapshots(PendingUpdate):
         due = retention.expired_snapshots(base, refs) if by_age else frozenset()
         _check_no_head(base, self._ids, refs)
         chosen = due | self._ids.keys()
-        return refs, tuple(s.snapshot_id for s in base.snapshots if s.snapshot_id in chosen)
+        return refs, tuple(number for number in base.snapshot_ids() if number in chosen)
 
     def _unused(self, metadata: TableMetadata) -> list[TableUpdate]:
         """Schemas and specs that neither new files nor snapshots that stay need.
@@ -334,7 +334,7 @@ class _Garbage:
 
 def _gone(before: TableMetadata, after: TableMetadata) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The snapshots that are not there any more, and the branches and tags."""
-    ids = tuple(s.snapshot_id for s in before.snapshots if not after.has_snapshot(s.snapshot_id))
+    ids = tuple(number for number in before.snapshot_ids() if not after.has_snapshot(number))
     return ids, tuple(sorted(before.refs.keys() - after.refs.keys()))
 
 

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.errors import CorruptFileError, FileMissingError
+from icecomb.format.errors import CorruptFileError, FileMissingError, IcecombError
 from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
-from icecomb.format.manifests.manifest_list import distinct_manifests, read_manifests
-from icecomb.format.manifests.reader import read_each, read_manifest_columns
+from icecomb.format.manifests.manifest_union import distinct_manifests
+from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.storage.location import plain_locations
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from icecomb.format.manifests.columns import ManifestColumns
     from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
+
+_UNREADABLE: Final = (CorruptFileError, FileMissingError)
+_THREADS: Final = 8
+"""So many manifests are decoded at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,35 +109,30 @@ def unreachable_files(
 def _manifests_of(
     io: FileIO, snapshots: Iterable[Snapshot], unreadable: list[str]
 ) -> dict[str, ManifestFile]:
-    def read(snapshot: Snapshot, known: Container[str]) -> tuple[ManifestFile, ...]:
-        try:
-            return read_manifests(io, snapshot, known)
-        except (CorruptFileError, FileMissingError):
-            unreadable.append(snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}")
-            return ()
+    def pass_over(snapshot: Snapshot, error: IcecombError) -> None:
+        if not isinstance(error, _UNREADABLE):
+            raise error
+        unreadable.append(snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}")
 
-    return distinct_manifests(io, snapshots, read)
+    return distinct_manifests(io, snapshots, pass_over)
 
 
 def _contents(
     io: FileIO, manifests: Iterable[ManifestFile], unreadable: list[str], equality: set[str]
 ) -> dict[ManifestContent, dict[str, None]]:
-    def read(manifest: ManifestFile) -> pa.RecordBatch | None:
-        try:
-            return _live(io, manifest)
-        except (CorruptFileError, FileMissingError):
-            unreadable.append(manifest.manifest_path)
-            return None
+    def pass_over(manifest: ManifestFile, error: IcecombError) -> None:
+        if not isinstance(error, _UNREADABLE):
+            raise error
+        unreadable.append(manifest.manifest_path)
 
     found: dict[ManifestContent, dict[str, None]] = {content: {} for content in ManifestContent}
-    chosen = list(manifests)
-    for manifest, live in zip(chosen, read_each(io, chosen, read), strict=True):
-        if live is None:
-            continue
-        paths = live.column("file_path")
-        found[manifest.content].update(dict.fromkeys(paths.to_pylist()))
-        is_equality = pc.equal(live.column("content"), DataFileContent.EQUALITY_DELETES.value)
-        equality.update(paths.filter(is_equality).to_pylist())
+    for columns in _columns(io, manifests, pass_over):
+        paths = columns.column("file_path").filter(columns.live)
+        found[columns.manifest.content].update(dict.fromkeys(paths.to_pylist()))
+        if columns.manifest.content is ManifestContent.DELETES:
+            content = columns.column("content").filter(columns.live)
+            is_equality = pc.equal(content, DataFileContent.EQUALITY_DELETES.value)
+            equality.update(paths.filter(is_equality).to_pylist())
     return found
 
 
@@ -149,8 +148,8 @@ def _remove_live(
         spelled.setdefault(plain, []).append(path)
     if not everything:
         return
-    for live in read_each(io, manifests, partial(_live, io)):
-        for plain in _plain(io, live.column("file_path")):
+    for columns in _columns(io, manifests):
+        for plain in _plain(io, columns.column("file_path").filter(columns.live)):
             for path in spelled.pop(plain, ()):
                 for candidates in paths.values():
                     candidates.pop(path, None)
@@ -158,16 +157,20 @@ def _remove_live(
             return
 
 
+def _columns(
+    io: FileIO,
+    manifests: Iterable[ManifestFile],
+    unreadable: Callable[[ManifestFile, IcecombError], None] | None = None,
+) -> Iterator[ManifestColumns]:
+    # whatever their specs, of which the table may have no more
+    return read_each_columns(
+        io, manifests, lambda _: None, cache=None, unreadable=unreadable, threads=_THREADS
+    )
+
+
 def _plain(io: FileIO, locations: pa.Array) -> list[str]:
     found: list[str] = plain_locations(locations, io.properties, any_cluster=True).to_pylist()
     return found
-
-
-def _live(io: FileIO, manifest: ManifestFile) -> pa.RecordBatch:
-    columns = read_manifest_columns(io, manifest, (), cache=None)
-    names = ("file_path", "content")
-    rows = pa.RecordBatch.from_arrays([columns.column(name) for name in names], names=names)
-    return rows.filter(columns.live)
 
 
 def _statistics(metadata: TableMetadata) -> set[str]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from icecomb.format.arrow.batch_stream import in_order
-from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError
-from icecomb.format.manifests.manifest_list import read_each_list, read_manifests
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.errors import (
+    CorruptFileError,
+    FileMissingError,
+    IcecombError,
+    UnsupportedError,
+)
+from icecomb.format.manifests.manifest_union import each_new_manifests
+from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.location_keys import Keys, LocationKeys, Rows, Spelling
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _AT_ONCE: Final = 8
-"""So many manifests are read at a time."""
+"""So many manifests are decoded at a time."""
 _UNREADABLE: Final = (CorruptFileError, FileMissingError, UnsupportedError)
 
 
@@ -100,38 +103,30 @@ class ReachableFiles:
         return needed, self._paths.has(keys.path) & ~needed
 
     def _add_manifests(self, metadata: TableMetadata, *, damaged: bool) -> None:
-        passed: tuple[type[Exception], ...] = _UNREADABLE if damaged else ()
-
-        def live(manifest: ManifestFile) -> pa.Array | None:
-            with suppress(*passed):
-                columns = read_manifest_columns(self._io, manifest, (), cache=None)
-                return columns.column("file_path").filter(columns.live)
-            return None
-
-        for locations in in_order(live, self._new_manifests(metadata, passed), _AT_ONCE):
-            if locations is not None:
-                self.add(locations)
-
-    def _new_manifests(
-        self, metadata: TableMetadata, passed: tuple[type[Exception], ...]
-    ) -> Iterator[ManifestFile]:
-        def read(snapshot: Snapshot) -> tuple[ManifestFile, ...] | None:
-            with suppress(*passed):
-                return read_manifests(self._io, snapshot, known=self._seen)
-            return None
+        def pass_over(_: Snapshot | ManifestFile, error: IcecombError) -> None:
+            if not (damaged and isinstance(error, _UNREADABLE)):
+                raise error
 
         snapshots = [s for s in metadata.snapshots if s.manifest_list not in self._seen]
-        lists = read_each_list(self._io, snapshots, read)
-        for snapshot, manifests in zip(snapshots, lists, strict=True):
-            if manifests is None:
-                continue
-            new = [m for m in manifests if m.manifest_path not in self._seen]
-            self.add([manifest.manifest_path for manifest in new])
-            for manifest in new:
-                self._seen.add(manifest.manifest_path)
-                yield manifest
+        manifests: list[ManifestFile] = []
+        for snapshot, new in each_new_manifests(
+            self._io, snapshots, self._seen, unreadable=pass_over
+        ):
+            manifests += new
             if snapshot.manifest_list:
                 self._seen.add(snapshot.manifest_list)
+        for columns in read_each_columns(
+            self._io,
+            manifests,
+            lambda _: None,
+            cache=None,
+            unreadable=pass_over,
+            threads=_AT_ONCE,
+        ):
+            self.add(columns.column("file_path").filter(columns.live))
+        locations = [manifest.manifest_path for manifest in manifests]
+        self.add(locations)
+        self._seen.update(locations)
 
 
 class _Numbers:

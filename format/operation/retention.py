@@ -75,11 +75,15 @@ class Retention:
             if ref.is_branch:
                 self._keep(metadata, ref, kept, referenced)
         return frozenset(
-            s.snapshot_id
-            for s in metadata.snapshots
-            if s.snapshot_id not in kept
-            and (s.snapshot_id in referenced or s.timestamp_ms < self.older_than_ms)
+            snapshot_id
+            for snapshot_id in metadata.snapshot_ids()
+            if snapshot_id not in kept
+            and (snapshot_id in referenced or self._is_older(metadata, snapshot_id))
         )
+
+    def _is_older(self, metadata: TableMetadata, snapshot_id: int) -> bool:
+        snapshot = metadata.snapshot_by_id(snapshot_id)
+        return snapshot is not None and snapshot.timestamp_ms < self.older_than_ms
 
     def _keep(
         self, metadata: TableMetadata, ref: SnapshotRef, kept: set[int], referenced: set[int]

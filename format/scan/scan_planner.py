@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -42,8 +43,11 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import (
+    Batch,
+    Fetched,
     decoding_threads,
-    fetch_each,
+    fetch_batches,
+    read_batch,
     read_each_columns,
     read_manifest_columns,
 )
@@ -283,6 +287,9 @@ class ScanPlanner:
             )
         return found
 
+    def _spec(self, spec_id: int) -> PartitionSpec:
+        return self._spec_filter(spec_id).spec
+
     def _index_deletes(self, manifests: Sequence[ManifestFile]) -> DeleteFileIndex:
         chosen: list[_ChosenDeletes] = []
         for manifest, columns in zip(manifests, self._delete_columns(manifests), strict=True):
@@ -309,32 +316,35 @@ class ScanPlanner:
         return cache.derived(key, lambda: _delete_index(chosen, types))
 
     def _delete_columns(self, manifests: Sequence[ManifestFile]) -> Iterator[ManifestColumns]:
-        return read_each_columns(
-            self._io, manifests, lambda spec_id: self._spec_filter(spec_id).spec, DELETE_STATISTICS
-        )
+        return read_each_columns(self._io, manifests, self._spec, DELETE_STATISTICS)
 
     def _select_all(
         self, manifests: Sequence[ManifestFile], deletes: DeleteFileIndex
     ) -> Iterator[Selected]:
-        fetched = fetch_each(
-            self._io,
-            manifests,
-            lambda manifest: (*self._statistics, *self._kept(manifest, deletes)),
-        )
+        def columns(manifest: ManifestFile) -> tuple[str, ...]:
+            return (*self._statistics, *self._kept(manifest, deletes))
+
+        def select(batch: Batch) -> list[Selected]:
+            decoded = read_batch(self._io, batch, self._spec, columns)
+            return [self._select(*one, deletes) for one in zip(decoded, batch, strict=True)]
+
+        batches = fetch_batches(self._io, manifests, columns)
         workers = decoding_threads(self._io, manifests, _WORKERS)
-        yield from in_order(lambda one: self._select(*one, deletes), fetched, workers)
+        yield from chain.from_iterable(in_order(select, batches, workers))
 
     def _kept(self, manifest: ManifestFile, deletes: DeleteFileIndex) -> tuple[str, ...]:
         return (*self._keep, *(BOUNDS if deletes.may_reach(manifest) else ()))
 
     def _select(
-        self, manifest: ManifestFile, data: bytes | None, deletes: DeleteFileIndex
+        self,
+        columns: ManifestColumns,
+        fetched: Fetched,
+        deletes: DeleteFileIndex,
     ) -> Selected:
+        manifest, content = fetched
+        data = content if isinstance(content, bytes) else None
         found = self._spec_filter(manifest.partition_spec_id)
         keep = self._kept(manifest, deletes)
-        columns = read_manifest_columns(
-            self._io, manifest, (*self._statistics, *keep), spec=found.spec, data=data
-        )
         if not self._statistics:
             rows = _rows(self._wanted(columns))
             return Selected(columns.without_statistics(keep), rows, ())
@@ -345,7 +355,10 @@ class ScanPlanner:
             mask = pc.and_(mask, might_match(self._filter, metrics))
             if self._needs_counts(columns, metrics, mask):
                 self._statistics = METRICS  # other manifests are likely to need them, too
-                return self._select(manifest, data, deletes)
+                complete = read_manifest_columns(
+                    self._io, manifest, (*METRICS, *keep), spec=found.spec, data=data
+                )
+                return self._select(complete, fetched, deletes)
         rows = _rows(mask)
         count = len(columns) if rows is None else len(rows)
         chosen = partition_columns(columns, found.spec, rows)

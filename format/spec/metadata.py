@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -179,6 +179,10 @@ class TableMetadata:
             return self._last
         position = self._positions.get(snapshot_id)
         return None if position is None else self.snapshots[position]
+
+    def snapshot_ids(self) -> Iterable[int]:
+        """The ids of all snapshots, in their order; none is decoded, of which may be many."""
+        return self._positions.keys()
 
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether there is a snapshot of this id."""

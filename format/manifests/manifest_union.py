@@ -1,0 +1,147 @@
+"""The manifests of many snapshots, each once: lists of a history name the same ones again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeAlias
+
+from icecomb.format.avro.container import AvroContainer, parse_container, plain_form, read_table
+from icecomb.format.errors import IcecombError
+from icecomb.format.manifests.batch import batches
+from icecomb.format.manifests.manifest_list import (
+    decode_manifest_list,
+    manifest_of,
+    read_each_list,
+    read_manifests,
+)
+from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import ManifestFile
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
+
+Manifests: TypeAlias = "tuple[ManifestFile, ...]"
+_Fetched: TypeAlias = "tuple[Snapshot, bytes | IcecombError | None]"
+
+
+def distinct_manifests(
+    io: FileIO,
+    snapshots: Iterable[Snapshot],
+    unreadable: Callable[[Snapshot, IcecombError], None] | None = None,
+) -> dict[str, ManifestFile]:
+    """The manifests of several snapshots by their locations; see `each_new_manifests`."""
+    return {
+        manifest.manifest_path: manifest
+        for _, manifests in each_new_manifests(io, snapshots, unreadable=unreadable)
+        for manifest in manifests
+    }
+
+
+def each_new_manifests(
+    io: FileIO,
+    snapshots: Iterable[Snapshot],
+    known: Container[str] = (),
+    *,
+    unreadable: Callable[[Snapshot, IcecombError], None] | None = None,
+) -> Iterator[tuple[Snapshot, Manifests]]:
+    """Snapshots in their order, each with manifests of it that were not told with another.
+
+    Args:
+        io: Where their lists are.
+        snapshots: Whose.
+        known: Locations of manifests that are left out.
+        unreadable: Told of a snapshot whose list cannot be read, and why; it is passed over unless
+            this raises.
+
+    Raises:
+        CorruptFileError, FileMissingError: A list, behind all that stands before it.
+    """
+    told: set[str] = set()
+
+    def fetch(snapshot: Snapshot) -> _Fetched:
+        try:
+            location = snapshot.manifest_list
+            return snapshot, io.read(location) if location else None
+        except IcecombError as error:  # raised when it is its turn
+            return snapshot, error
+
+    def length(fetched: _Fetched) -> int:
+        return len(fetched[1]) if isinstance(fetched[1], bytes) else 0
+
+    for batch in batches(read_each_list(io, snapshots, fetch), length):
+        ready = _decoded_together(batch, known, told)
+        for place, (snapshot, fetched) in enumerate(batch):
+            manifests = ready.get(place)
+            if manifests is None:
+                try:
+                    manifests = _on_its_own(io, snapshot, fetched)
+                except IcecombError as error:
+                    if unreadable is None:
+                        raise
+                    unreadable(snapshot, error)
+                    continue
+                manifests = tuple(_new(manifests, known, told))
+            yield snapshot, manifests
+
+
+def _on_its_own(io: FileIO, snapshot: Snapshot, fetched: bytes | IcecombError | None) -> Manifests:
+    if isinstance(fetched, IcecombError):
+        raise fetched
+    if fetched is None or not snapshot.manifest_list:
+        return read_manifests(io, snapshot)
+    return decode_manifest_list(fetched, snapshot.manifest_list)
+
+
+def _new(
+    manifests: Iterable[ManifestFile], known: Container[str], told: set[str]
+) -> Iterator[ManifestFile]:
+    for manifest in manifests:
+        if manifest.manifest_path not in told and manifest.manifest_path not in known:
+            told.add(manifest.manifest_path)
+            yield manifest
+
+
+def _decoded_together(
+    batch: Sequence[_Fetched], known: Container[str], told: set[str]
+) -> dict[int, Manifests]:
+    """The new manifests of the lists that decode together, by their places in the batch."""
+    alike: dict[bytes, list[tuple[int, AvroContainer]]] = {}
+    for place, (snapshot, data) in enumerate(batch if len(batch) > 1 else ()):
+        if isinstance(data, bytes) and snapshot.manifest_list:
+            with suppress(IcecombError):  # told when it is its turn
+                container = parse_container(data, snapshot.manifest_list)
+                alike.setdefault(container.metadata["avro.schema"], []).append((place, container))
+    found: dict[int, Manifests] = {}
+    for group in alike.values():
+        if len(group) > 1:
+            with suppress(IcecombError):
+                places = [place for place, _ in group]
+                lists = _decoded([container for _, container in group], known, told)
+                found.update(zip(places, lists, strict=True))
+    return found
+
+
+def _decoded(
+    containers: Sequence[AvroContainer], known: Container[str], told: set[str]
+) -> list[Manifests]:
+    import numpy as np
+    import pyarrow as pa
+
+    table = read_table(containers, plain_form(containers[0], MANIFEST_FILE_NAMES))
+    paths = table.column("manifest_path").to_pylist()
+    rows: dict[str, int] = {}
+    for row, path in enumerate(paths):
+        if path not in told and path not in known:
+            rows.setdefault(path, row)
+    ends = list(accumulate(container.record_count for container in containers))
+    chosen = list(rows.values())
+    sources = np.searchsorted(ends, chosen, side="right").tolist()
+    lists: list[list[ManifestFile]] = [[] for _ in containers]
+    records = table.take(pa.array(chosen, pa.int64())).to_pylist()
+    for source, record in zip(sources, records, strict=True):
+        lists[source].append(manifest_of(record, containers[source].location))
+    told.update(rows)
+    return [tuple(manifests) for manifests in lists]
