@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from icecomb.format.expressions.manifest_metrics import METRICS
 from icecomb.format.manifests.columns import mappings
 from icecomb.format.manifests.manifest import DataFile, ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_each, read_manifest_columns
+from icecomb.format.manifests.reader import read_each_columns
 
 if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
@@ -72,8 +71,7 @@ class SourceMetrics:
             for manifest in read_manifests(self._io, self._snapshot)
             if manifest.content is ManifestContent.DATA and manifest.has_live_files()
         ]
-        read = partial(read_manifest_columns, self._io, columns=METRICS)
-        for columns in read_each(self._io, manifests, read):
+        for columns in read_each_columns(self._io, manifests, lambda _: None, METRICS):
             check_wanted()
             paths = columns.column("file_path")
             rows = pc.indices_nonzero(pc.and_(columns.live, pc.is_in(paths, wanted)))

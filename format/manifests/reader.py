@@ -220,7 +220,7 @@ def read_each_columns(
     io: FileIO,
     manifests: Iterable[ManifestFile],
     spec_by_id: Callable[[int], PartitionSpec | None],
-    columns: Iterable[str] | None = (),
+    columns: Iterable[str] | Callable[[ManifestFile], Iterable[str] | None] | None = (),
     *,
     cache: ManifestCache | EllipsisType | None = ...,
     unreadable: Callable[[ManifestFile, IcecombError], None] | None = None,
@@ -232,21 +232,21 @@ def read_each_columns(
         io: Where they are.
         manifests: What to decode.
         spec_by_id: The table's partition specs.
-        columns: Which statistics to read besides the columns that are always there; None is all.
+        columns: Which statistics to read besides the columns that are always there, of all or of
+            each; None is all.
         cache: As for `read_manifest_columns`.
         unreadable: As for `read_batch`.
         threads: How many may decode where that gains anything: see `decoding_threads`.
     """
-    chosen, wanted = list(manifests), _statistics(columns)
+    chosen = list(manifests)
+    wanted = columns if callable(columns) else _always(columns)
     workers = decoding_threads(io, chosen, threads)
 
     def decode(batch: Batch) -> Iterable[ManifestColumns]:
-        decoded = read_batch(
-            io, batch, spec_by_id, lambda _: wanted, cache=cache, unreadable=unreadable
-        )
+        decoded = read_batch(io, batch, spec_by_id, wanted, cache=cache, unreadable=unreadable)
         return decoded if workers == 1 else list(decoded)
 
-    fetched = fetch_batches(io, chosen, lambda _: wanted, cache=cache)
+    fetched = fetch_batches(io, chosen, wanted, cache=cache)
     return chain.from_iterable(in_order(decode, fetched, workers))
 
 
@@ -315,6 +315,11 @@ def read_manifest(
 
 def _statistics(columns: Iterable[str] | None) -> frozenset[str]:
     return frozenset(STATISTICS if columns is None else columns) & set(STATISTICS)
+
+
+def _always(columns: Iterable[str] | None) -> Callable[[ManifestFile], Iterable[str] | None]:
+    wanted = _statistics(columns)
+    return lambda _: wanted
 
 
 def _cache(io: FileIO, cache: ManifestCache | EllipsisType | None) -> ManifestCache | None:

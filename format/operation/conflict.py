@@ -27,7 +27,6 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.manifest_list import read_each_list, read_manifests
-from icecomb.format.manifests.reader import read_each, read_manifest_columns
 from icecomb.format.operation.clash import clash_error
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionValues
@@ -278,12 +277,10 @@ class History:
                     yield manifest
 
     def _added_deletes(self) -> Iterator[tuple[ManifestColumns, list[int]]]:
-        def read(manifest: ManifestFile) -> tuple[ManifestColumns, list[int]] | None:
-            rows = self._rows(manifest, ManifestEntryStatus.ADDED, None, None)
-            return (self._columns(manifest, DELETE_STATISTICS), rows) if rows else None
-
         manifests = self._manifests(_ADDING_FILE_DELETES, ManifestContent.DELETES)
-        yield from filter(None, read_each(self.io, manifests, read))
+        return self._rows(
+            manifests, ManifestEntryStatus.ADDED, None, None, statistics=DELETE_STATISTICS
+        )
 
     def _files(
         self,
@@ -294,50 +291,42 @@ class History:
     ) -> Iterator[tuple[int, str]]:
         """The files of which manifests tell this, each with the snapshot that did it."""
         content, status = kind
-
-        def read(manifest: ManifestFile) -> tuple[ManifestColumns, list[int]] | None:
-            rows = self._rows(manifest, status, expression, partitions)
-            return (self._columns(manifest, ()), rows) if rows else None
-
-        for found in read_each(self.io, self._manifests(operations, content), read):
-            if found is not None:
-                yield from _owned(*found)
-
-    def _columns(self, manifest: ManifestFile, statistics: Collection[str]) -> ManifestColumns:
-        spec = self.base.spec_by_id(manifest.partition_spec_id)
-        return read_manifest_columns(self.io, manifest, statistics, spec=spec)
+        manifests = self._manifests(operations, content)
+        for columns, rows in self._rows(manifests, status, expression, partitions):
+            yield from _owned(columns, rows)
 
     def _rows(
         self,
-        manifest: ManifestFile,
+        manifests: Iterable[ManifestFile],
         status: ManifestEntryStatus,
         expression: BooleanExpression | None,
         partitions: Collection[PartitionValues] | None,
-    ) -> list[int]:
+        *,
+        statistics: Collection[str] = (),
+    ) -> Iterator[tuple[ManifestColumns, list[int]]]:
+        """The entries of manifests that have this status by a snapshot of these, where any has."""
         matcher = FileMatcher(
             self.io,
             self.base,
             AlwaysTrue() if expression is None else expression,
         )
-        if not matcher.might_contain(manifest):
-            return []
-        columns = matcher.read(manifest)
-        statuses = columns.column("status").to_numpy(zero_copy_only=False)
         ids = {snapshot.snapshot_id for snapshot in self.snapshots}
-        owners = columns.column("snapshot_id").to_pylist()
-        chosen: Mask = (statuses == status.value) & np.fromiter(
-            (owner in ids for owner in owners), bool, len(owners)
-        )
-        if chosen.any() and expression is not None:
-            might, _ = matcher.match(columns)
-            chosen &= might
-        if chosen.any() and partitions is not None:
-            spec_id = manifest.partition_spec_id
-            wanted = {partition_key(values) for spec, values in partitions if spec == spec_id}
-            keys = map(partition_key, columns.partition_tuples())
-            chosen &= np.fromiter((key in wanted for key in keys), bool, len(columns))
-        rows: list[int] = np.flatnonzero(chosen).tolist()
-        return rows
+        for columns in matcher.read(filter(matcher.might_contain, manifests), statistics):
+            statuses = columns.column("status").to_numpy(zero_copy_only=False)
+            owners = columns.column("snapshot_id").to_pylist()
+            chosen: Mask = (statuses == status.value) & np.fromiter(
+                (owner in ids for owner in owners), bool, len(owners)
+            )
+            if chosen.any() and expression is not None:
+                might, _ = matcher.match(columns)
+                chosen &= might
+            if chosen.any() and partitions is not None:
+                spec_id = columns.manifest.partition_spec_id
+                wanted = {partition_key(values) for spec, values in partitions if spec == spec_id}
+                keys = map(partition_key, columns.partition_tuples())
+                chosen &= np.fromiter((key in wanted for key in keys), bool, len(columns))
+            if chosen.any():
+                yield columns, np.flatnonzero(chosen).tolist()
 
 
 class ManifestStatus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from icecomb.format.expressions.projection import project_inclusive
 from icecomb.format.expressions.residual import ResidualEvaluator
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import ManifestContent
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.reader import read_each_columns
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile
@@ -54,11 +55,17 @@ class FileMatcher:
         self._filter = bind(base.schema(), expression, case_sensitive)
         self._residuals: dict[int, ResidualEvaluator] = {}
 
-    def read(self, manifest: ManifestFile) -> ManifestColumns:
-        """The manifest with the statistics that matching needs."""
-        constant = isinstance(self._filter, (AlwaysTrue, AlwaysFalse))
-        spec = self._base.spec_by_id(manifest.partition_spec_id)
-        return read_manifest_columns(self._io, manifest, () if constant else METRICS, spec=spec)
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """The statistics of a manifest that matching needs."""
+        return () if isinstance(self._filter, (AlwaysTrue, AlwaysFalse)) else METRICS
+
+    def read(
+        self, manifests: Iterable[ManifestFile], also: Iterable[str] = ()
+    ) -> Iterator[ManifestColumns]:
+        """The manifests with `statistics` and these, in their order."""
+        wanted = (*self.statistics, *also)
+        return read_each_columns(self._io, manifests, self._base.spec_by_id, wanted)
 
     def might_contain(self, manifest: ManifestFile) -> bool:
         """Whether a file of this manifest may match, from the manifest's summary."""
@@ -73,7 +80,7 @@ class FileMatcher:
         Of delete files: where rows that they delete may match, and where all do.
 
         Args:
-            columns: From `read`.
+            columns: Of a manifest, with `statistics`.
         """
         count = len(columns)
         might, must = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)

@@ -19,7 +19,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.reader import read_each, read_manifest_columns
+from icecomb.format.manifests.reader import read_each_columns, read_manifest_columns
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionPlaces, PartitionValues
 from icecomb.format.spec.partition import partition_key
@@ -149,15 +149,12 @@ class ManifestFilter:
                 if by_filter or self._may_name(manifest, places):
                     chosen[_key(manifest)] = manifest, matcher if by_filter else None
 
-        def read(manifest: ManifestFile) -> ManifestColumns:
+        def statistics(manifest: ManifestFile) -> tuple[str, ...]:
             active = chosen[_key(manifest)][1]
-            if active is not None:
-                return active.read(manifest)
-            spec = base.spec_by_id(manifest.partition_spec_id)
-            return read_manifest_columns(producer.io, manifest, (), spec=spec)
+            return () if active is None else active.statistics
 
         looked_at = [manifest for manifest, _ in chosen.values()]
-        found_in = read_each(producer.io, looked_at, read)
+        found_in = read_each_columns(producer.io, looked_at, base.spec_by_id, statistics)
         for (key, (manifest, active)), columns in zip(chosen.items(), found_in, strict=True):
             self._done[key] = self._filter(
                 producer,

@@ -170,8 +170,7 @@ class OverwriteFiles(MergingProducer):
         row_filter = AlwaysTrue() if self._row_filter is None else self._row_filter
         row_filter = self.rows(base, row_filter)
         matcher = FileMatcher(self.io, base, row_filter)
-        for manifest in self.new_manifests(base, _DATA):
-            columns = matcher.read(manifest)
+        for columns in matcher.read(self.new_manifests(base, _DATA)):
             _, must = matcher.match(columns)
             for path in columns.column("file_path").filter(~must).to_pylist():
                 raise ValidationError(

@@ -124,14 +124,17 @@ class WriteTarget:
         matcher = FileMatcher(
             self.io, self.metadata, row_filter, case_sensitive=self.case_sensitive
         )
+        manifests = [
+            manifest
+            for manifest in read_manifests(self.io, snapshot)
+            if manifest.content is ManifestContent.DATA and matcher.might_contain(manifest)
+        ]
         found: set[tuple[str, PartitionKey]] = set()
-        for manifest in read_manifests(self.io, snapshot):
-            if manifest.content is ManifestContent.DATA and matcher.might_contain(manifest):
-                columns = matcher.read(manifest)
-                _, must = matcher.match(columns)
-                rows = pc.indices_nonzero(pc.and_(columns.live, pa.array(must)))
-                paths = columns.column("file_path").take(rows).to_pylist()
-                found.update(zip(paths, partition_keys(columns, rows), strict=True))
+        for columns in matcher.read(manifests):
+            _, must = matcher.match(columns)
+            rows = pc.indices_nonzero(pc.and_(columns.live, pa.array(must)))
+            paths = columns.column("file_path").take(rows).to_pylist()
+            found.update(zip(paths, partition_keys(columns, rows), strict=True))
         return found
 
     def is_serializable(self, command: str) -> bool:
