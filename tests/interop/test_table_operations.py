@@ -13,6 +13,8 @@ import pytest
 from pyarrow import orc
 
 from icecomb.catalog.maintenance import group_process
+from icecomb.format.maintenance import group_rewriter
+from icecomb.format.rows.write import row_sort
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import parse_transform
 
@@ -155,6 +157,66 @@ def test_all_read_what_processes_have_compacted_while_java_deleted_rows(
     assert numbers == {1, 2, 3}
     assert (done.rewritten_data_files_count, done.added_data_files_count) == (6, 3)
     assert [row[0] for row in agreed(table)] == [i for i in range(40) if i not in {3, 6, 7, 33}]
+
+
+def test_all_read_a_group_that_processes_shared_and_one_that_was_sorted_on_disk(
+    create: Callable[..., Table],
+    agreed: Callable[[Table], list[tuple[Any, ...]]],
+    iceberg_java: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = create("shared_group", PartitionSpec(0, ()), **MERGE)
+    for first in range(100, 160, 10):
+        table.append(frame([(i, "abc"[i % 3], i / 4) for i in range(first, first + 10)]))
+    table.delete("id in (3, 104, 158)")
+    before = agreed(table)
+    assert len(before) == 97
+    size = sum(task.file.file_size_in_bytes for task in table.scan().plan_files())
+    halves = {
+        "rewrite-all": "true",
+        "target-file-size-bytes": str(size // 2),
+        "max-file-size-bytes": str(size),
+    }
+    jobs = set[int]()
+    answer = group_process._Process.answer
+
+    def answered(self: Any, job: Any) -> Any:
+        jobs.add(job[0])
+        return answer(self, job)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(group_process, "_LEAST_FILES", 1)
+        patch.setattr(group_process.os, "sched_getaffinity", lambda _: {0, 1})
+        patch.setattr(group_process._Process, "answer", answered)
+        done = table.maintenance.rewrite_data_files(options=halves)
+    assert jobs == {1, 2}
+    assert (done.rewritten_data_files_count, done.added_data_files_count) == (8, 2)
+    assert agreed(table) == before
+    order = f"SELECT id FROM ice.{NAMESPACE}.shared_group WHERE x >= 25 ORDER BY _file, _pos"
+    assert len(iceberg_java.sql(order)) == 58
+    spilled: list[int] = []
+    spill = row_sort.RowSorter._spill
+
+    def counted(self: row_sort.RowSorter) -> None:
+        spilled.append(len(self._waiting))
+        spill(self)
+
+    for module in (row_sort, group_rewriter):
+        monkeypatch.setattr(module, "_RUN_BYTES", 500)
+    monkeypatch.setattr(row_sort.RowSorter, "_spill", counted)
+    table.maintenance.rewrite_data_files(
+        sort_order="s DESC NULLS LAST, x ASC NULLS FIRST", options={"rewrite-all": "true"}
+    )
+    assert len(spilled) > 1
+    assert agreed(table) == before
+    sorted_by_java = iceberg_java.sql(
+        f"SELECT id FROM ice.{NAMESPACE}.shared_group ORDER BY s DESC NULLS LAST, x, id"
+    )
+    as_stored = f"SELECT id FROM ice.{NAMESPACE}.shared_group ORDER BY _pos"
+    places = {id_: place for place, (id_,) in enumerate(iceberg_java.sql(as_stored))}
+    keys = {id_: (s, x) for id_, s, x in before}
+    stored = [keys[id_] for id_ in places]
+    assert stored == [keys[id_] for (id_,) in sorted_by_java]
 
 
 def test_java_reads_files_that_we_took_in(
