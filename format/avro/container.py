@@ -13,7 +13,9 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from icecomb.format.avro.codec import compressor, decompressor
 from icecomb.format.avro.encoder import Encoder, encode_bytes, encode_long, encode_string, encoder
@@ -26,7 +28,17 @@ if TYPE_CHECKING:
 MAGIC: Final = b"Obj\x01"
 SYNC_SIZE: Final = 16
 _BLOCK_BYTES: Final = 64_000
-_forked = False
+_ZEROS: Final = {
+    "null": b"",
+    "boolean": bytes(1),
+    "int": bytes(1),
+    "long": bytes(1),
+    "float": bytes(4),
+    "double": bytes(8),
+    "bytes": bytes(1),
+}
+_MARK: Final = uuid4().hex
+"""A text that no file has: records of it tell whether those before them end where they should."""
 _ARROW_ALIASES: Final = {
     "boolean": "bool",
     "int": "int32",
@@ -133,7 +145,7 @@ def _plain_of(text: bytes, names: tuple[tuple[int, str], ...], *, fixed_as_bytes
 
 
 def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
-    """Decode all records as dictionaries.
+    """Decode all records as dictionaries; see `read_tables` of where they must end.
 
     Args:
         container: The file.
@@ -144,11 +156,17 @@ def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
     """
     import fastavro
 
+    marked = _text_field(schema) if is_simple(schema) else None
+    mark = b"" if marked is None else _filler(schema)
     try:
-        records = list(fastavro.reader(BytesIO(_uncompressed([container], schema))))
+        records: list[Any] = list(
+            fastavro.reader(BytesIO(_uncompressed([container], schema, mark)))
+        )
     except Exception as error:  # damaged bytes surface as errors of many kinds
         raise _damaged([container], error) from error
-    return records  # type: ignore[return-value]
+    if marked is not None and records.pop()[marked] != _MARK:
+        raise _damaged([container], None)
+    return records
 
 
 def fits_exactly(container: AvroContainer, schema: Any) -> bool:
@@ -166,52 +184,99 @@ def fits_exactly(container: AvroContainer, schema: Any) -> bool:
 
 
 def read_table(
-    containers: Sequence[AvroContainer], schema: Any, columns: Container[str] | None = None
+    container: AvroContainer, schema: Any, columns: Container[str] | None = None
 ) -> pa.Table:
-    """Decode all records of some files of one schema into Arrow columns, one chunk each.
+    """Decode all records into Arrow columns, one chunk each.
 
     Args:
-        containers: The files; their records come one file after the other.
-        schema: The plain form of their schema.
+        container: The file.
+        schema: The plain form of its schema.
         columns: Which fields of the records to decode, the others are skipped; None is all.
+
+    Raises:
+        CorruptFileError: The records do not decode.
+    """
+    if is_simple(schema):
+        return _decoded([container], schema, _chosen(schema, columns), b"")
+    return _of_records(container, schema, _chosen(schema, columns))
+
+
+def read_tables(
+    containers: Sequence[AvroContainer],
+    schema: Any,
+    marked: str,
+    columns: Container[str] | None = None,
+) -> tuple[pa.Table, list[int]]:
+    """Decode all records of some files of one schema, one file after the other; see `read_table`.
+
+    A record follows those of each file and must be found there: it would not if they ended
+    elsewhere than the file does, or ran over into the next one.
+
+    Args:
+        containers: The files.
+        schema: The plain form of their schema.
+        marked: A field of text that is decoded.
+        columns: As for `read_table`.
+
+    Returns:
+        The rows, and where those of each file begin; a row of no file may stand behind them.
 
     Raises:
         CorruptFileError: The records of a file do not decode.
     """
     import pyarrow as pa
 
-    fields = schema["fields"]
-    if columns is not None:
-        fields = [field for field in fields if field["name"] in columns]
-    count = sum(container.record_count for container in containers)
-    if len(containers) > 1 and _forked:
-        # Polars joins blocks by threads of its own, which a forked process would wait for for ever.
-        tables = [read_table([container], schema, columns) for container in containers]
-        return pa.concat_tables(tables).combine_chunks()
-    if is_simple(schema):
-        import polars as pl
-        from polars.exceptions import PanicException
+    fields = _chosen(schema, columns)
+    counts = [container.record_count for container in containers]
+    if not is_simple(schema) or marked not in {field["name"] for field in fields}:
+        tables = [_of_records(container, schema, fields) for container in containers]
+        table = pa.concat_tables(tables).combine_chunks() if len(tables) > 1 else tables[0]
+        return table, list(accumulate(counts[:-1], initial=0))
+    table = _decoded(containers, schema, fields, _filler(schema))
+    starts = list(accumulate((count + 1 for count in counts), initial=0))
+    marks = pa.array([start - 1 for start in starts[1:]])
+    if set(table.column(marked).take(marks).to_pylist()) != {_MARK}:
+        raise _damaged(containers, None)
+    return table, starts[:-1]
 
-        try:
-            frame = pl.read_avro(
-                BytesIO(_uncompressed(containers, schema)), columns=[f["name"] for f in fields]
-            )
-        except (Exception, PanicException) as error:
-            raise _damaged(containers, error) from error
-        if frame.height != count:
-            raise _damaged(containers, None)
-        # not of the whole frame: that would use threads, too
-        pieces = ((one, one.n_chunks() == 1) for one in frame.iter_columns())
-        return pa.table(
-            {one.name: (one if whole else one.rechunk()).to_arrow() for one, whole in pieces}
+
+def _chosen(schema: Any, columns: Container[str] | None) -> list[Any]:
+    return [f for f in schema["fields"] if columns is None or f["name"] in columns]
+
+
+def _decoded(
+    containers: Sequence[AvroContainer], schema: Any, fields: Sequence[Any], mark: bytes
+) -> pa.Table:
+    import polars as pl
+    import pyarrow as pa
+    from polars.exceptions import PanicException
+
+    try:
+        frame = pl.read_avro(
+            BytesIO(_uncompressed(containers, schema, mark)), columns=[f["name"] for f in fields]
         )
-    records = [record for container in containers for record in read_records(container, schema)]
+    except (Exception, PanicException) as error:
+        raise _damaged(containers, error) from error
+    marks = len(containers) if mark else 0
+    if frame.height != sum(container.record_count for container in containers) + marks:
+        raise _damaged(containers, None)
+    # Not of the whole frame: that would use threads, which a forked process does not have.
+    pieces = ((one, one.n_chunks() == 1) for one in frame.iter_columns())
+    return pa.table(
+        {one.name: (one if whole else one.rechunk()).to_arrow() for one, whole in pieces}
+    )
+
+
+def _of_records(container: AvroContainer, schema: Any, fields: Sequence[Any]) -> pa.Table:
+    import pyarrow as pa
+
+    records = read_records(container, schema)
     chosen = {**schema, "fields": fields}
     try:
         rows = [_row(chosen, record) for record in records]
         return pa.Table.from_pylist(rows, pa.schema(_arrow_fields(chosen))).combine_chunks()
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise _damaged(containers, error) from error
+        raise _damaged([container], error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,14 +369,6 @@ class ContainerWriter:
             self.add_block(len(block), self.pack(block))
 
 
-def _note_fork() -> None:
-    global _forked  # noqa: PLW0603 - a process stays what it is
-    _forked = True
-
-
-os.register_at_fork(after_in_child=_note_fork)
-
-
 def _damaged(containers: Sequence[AvroContainer], error: BaseException | None) -> CorruptFileError:
     reason = f" ({type(error).__name__}: {reason_of(error)[:200]})" if error is not None else ""
     first = containers[0].location
@@ -361,16 +418,40 @@ def _blocks(
     return total, tuple(parts)
 
 
-def _uncompressed(containers: Sequence[AvroContainer], schema: Any) -> bytes:
-    """The files as one without compression, a block each: no record runs over into the next."""
+def _uncompressed(containers: Sequence[AvroContainer], schema: Any, mark: bytes) -> bytes:
+    """The files as one without compression, of one block: polars joins blocks by threads.
+
+    Args:
+        containers: The files.
+        schema: The plain form of their schema.
+        mark: A record that follows those of each file; empty for none.
+    """
     sync = bytes(SYNC_SIZE)
-    parts = [header_bytes({"avro.schema": _compact(schema), "avro.codec": "null"}, sync)]
-    for container in containers:
-        if container.record_count:
-            length = sum(map(len, container.blocks))
-            sizes = encode_long(container.record_count) + encode_long(length)
-            parts += (sizes, *container.blocks, sync)
-    return b"".join(parts)
+    header = header_bytes({"avro.schema": _compact(schema), "avro.codec": "null"}, sync)
+    count = sum(container.record_count for container in containers)
+    count += len(containers) if mark else 0
+    if not count:
+        return header
+    parts = [part for container in containers for part in (*container.blocks, mark)]
+    return b"".join((header, encode_long(count), encode_long(sum(map(len, parts))), *parts, sync))
+
+
+def _text_field(schema: Any) -> str | None:
+    """The first field of a record that takes a text."""
+    fields = ((field["name"], field["type"]) for field in schema["fields"])
+    return next((name for name, kind in fields if kind == "string" or "string" in kind), None)
+
+
+def _filler(schema: Any) -> bytes:
+    """A value of a simple schema: null, nothing or zero, and `_MARK` where there is text."""
+    if isinstance(schema, str):
+        return encode_string(_MARK) if schema == "string" else _ZEROS[schema]
+    if isinstance(schema, list):
+        place = schema.index("string" if "string" in schema else "null")
+        return encode_long(place) + _filler(schema[place])
+    if schema["type"] == "record":
+        return b"".join(_filler(field["type"]) for field in schema["fields"])
+    return bytes(schema["size"]) if schema["type"] == "fixed" else b"\x00"
 
 
 def header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:

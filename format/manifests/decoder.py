@@ -22,7 +22,7 @@ from icecomb.format.avro.container import (
     parse_container,
     plain_form,
     read_header,
-    read_table,
+    read_tables,
 )
 from icecomb.format.avro.schema import from_avro, iceberg_type
 from icecomb.format.errors import CorruptFileError, IcecombError, SchemaError, reason_of
@@ -130,13 +130,16 @@ def _decoded(
     location = containers[0].location
     chosen = [name for name in STATISTICS if name in set(statistics)]
     wanted = {_FILE + name for name in (*FILE_COLUMNS, *LIST_COLUMNS, "partition", *chosen)}
-    table = read_table(containers, _flat(plain, location), wanted | set(ENTRY_COLUMNS))
+    table, starts = read_tables(
+        containers, _flat(plain, location), _FILE + "file_path", wanted | set(ENTRY_COLUMNS)
+    )
+    lengths = [container.record_count for container in containers]
+    table = _rows_of(table, starts, lengths)
     file = {
         name.removeprefix(_FILE): _only_chunk(table.column(name))
         for name in table.column_names
         if name in wanted
     }
-    lengths = [container.record_count for container in containers]
     try:
         columns = _entry_columns(table, [manifest for _, manifest in files], lengths)
         columns |= _file_columns(file, table.num_rows, location)
@@ -207,6 +210,13 @@ def _flat(plain: Any, location: str) -> Any:
     inner = [{**field, "name": _FILE + field["name"]} for field in file["fields"]]
     at = list(fields).index("data_file")
     return {**plain, "fields": [*plain["fields"][:at], *inner, *plain["fields"][at + 1 :]]}
+
+
+def _rows_of(table: pa.Table, starts: Sequence[int], lengths: Sequence[int]) -> pa.Table:
+    if len(starts) == 1:
+        return table.slice(starts[0], lengths[0])
+    ranges = (range(start, start + n) for start, n in zip(starts, lengths, strict=True))
+    return table.take(pa.array(chain.from_iterable(ranges), pa.int64())).combine_chunks()
 
 
 def _only_chunk(column: pa.ChunkedArray) -> pa.Array:

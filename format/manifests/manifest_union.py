@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
-from icecomb.format.avro.container import AvroContainer, parse_container, plain_form, read_table
+from icecomb.format.avro.container import AvroContainer, parse_container, plain_form, read_tables
 from icecomb.format.errors import IcecombError
 from icecomb.format.manifests.batch import batches
 from icecomb.format.manifests.manifest_list import (
@@ -43,7 +42,7 @@ def distinct_manifests(
 def each_new_manifests(
     io: FileIO,
     snapshots: Iterable[Snapshot],
-    known: Container[str] = (),
+    known: Iterable[str] = (),
     *,
     unreadable: Callable[[Snapshot, IcecombError], None] | None = None,
 ) -> Iterator[tuple[Snapshot, Manifests]]:
@@ -59,7 +58,7 @@ def each_new_manifests(
     Raises:
         CorruptFileError, FileMissingError: A list, behind all that stands before it.
     """
-    told: set[str] = set()
+    told = set(known)
 
     def fetch(snapshot: Snapshot) -> _Fetched:
         try:
@@ -72,41 +71,33 @@ def each_new_manifests(
         return len(fetched[1]) if isinstance(fetched[1], bytes) else 0
 
     for batch in batches(read_each_list(io, snapshots, fetch), length):
-        ready = _decoded_together(batch, known, told)
+        ready = _decoded_together(batch, told)
         for place, (snapshot, fetched) in enumerate(batch):
             manifests = ready.get(place)
             if manifests is None:
                 try:
-                    manifests = _on_its_own(io, snapshot, fetched)
+                    manifests = _on_its_own(io, snapshot, fetched, told)
                 except IcecombError as error:
                     if unreadable is None:
                         raise
                     unreadable(snapshot, error)
                     continue
-                manifests = tuple(_new(manifests, known, told))
+                told.update(manifest.manifest_path for manifest in manifests)
             yield snapshot, manifests
 
 
-def _on_its_own(io: FileIO, snapshot: Snapshot, fetched: bytes | IcecombError | None) -> Manifests:
+def _on_its_own(
+    io: FileIO, snapshot: Snapshot, fetched: bytes | IcecombError | None, told: set[str]
+) -> Manifests:
     if isinstance(fetched, IcecombError):
         raise fetched
     if fetched is None or not snapshot.manifest_list:
-        return read_manifests(io, snapshot)
-    return decode_manifest_list(fetched, snapshot.manifest_list)
+        return read_manifests(io, snapshot, told)
+    manifests = decode_manifest_list(fetched, snapshot.manifest_list, told)
+    return tuple({manifest.manifest_path: manifest for manifest in manifests}.values())
 
 
-def _new(
-    manifests: Iterable[ManifestFile], known: Container[str], told: set[str]
-) -> Iterator[ManifestFile]:
-    for manifest in manifests:
-        if manifest.manifest_path not in told and manifest.manifest_path not in known:
-            told.add(manifest.manifest_path)
-            yield manifest
-
-
-def _decoded_together(
-    batch: Sequence[_Fetched], known: Container[str], told: set[str]
-) -> dict[int, Manifests]:
+def _decoded_together(batch: Sequence[_Fetched], told: set[str]) -> dict[int, Manifests]:
     """The new manifests of the lists that decode together, by their places in the batch."""
     alike: dict[bytes, list[tuple[int, AvroContainer]]] = {}
     for place, (snapshot, data) in enumerate(batch if len(batch) > 1 else ()):
@@ -119,29 +110,25 @@ def _decoded_together(
         if len(group) > 1:
             with suppress(IcecombError):
                 places = [place for place, _ in group]
-                lists = _decoded([container for _, container in group], known, told)
+                lists = _decoded([container for _, container in group], told)
                 found.update(zip(places, lists, strict=True))
     return found
 
 
-def _decoded(
-    containers: Sequence[AvroContainer], known: Container[str], told: set[str]
-) -> list[Manifests]:
-    import numpy as np
+def _decoded(containers: Sequence[AvroContainer], told: set[str]) -> list[Manifests]:
     import pyarrow as pa
 
-    table = read_table(containers, plain_form(containers[0], MANIFEST_FILE_NAMES))
+    plain = plain_form(containers[0], MANIFEST_FILE_NAMES)
+    table, starts = read_tables(containers, plain, "manifest_path")
     paths = table.column("manifest_path").to_pylist()
-    rows: dict[str, int] = {}
-    for row, path in enumerate(paths):
-        if path not in told and path not in known:
-            rows.setdefault(path, row)
-    ends = list(accumulate(container.record_count for container in containers))
-    chosen = list(rows.values())
-    sources = np.searchsorted(ends, chosen, side="right").tolist()
+    new: dict[str, tuple[int, int]] = {}
+    for source, (start, container) in enumerate(zip(starts, containers, strict=True)):
+        for row in range(start, start + container.record_count):
+            if paths[row] not in told:
+                new.setdefault(paths[row], (row, source))
     lists: list[list[ManifestFile]] = [[] for _ in containers]
-    records = table.take(pa.array(chosen, pa.int64())).to_pylist()
-    for source, record in zip(sources, records, strict=True):
+    records = table.take(pa.array([row for row, _ in new.values()], pa.int64())).to_pylist()
+    for (_, source), record in zip(new.values(), records, strict=True):
         lists[source].append(manifest_of(record, containers[source].location))
-    told.update(rows)
+    told.update(new)
     return [tuple(manifests) for manifests in lists]

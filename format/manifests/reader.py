@@ -70,8 +70,8 @@ def read_each(
 def decoding_threads(io: FileIO, manifests: Sequence[ManifestFile], at_most: int) -> int:
     """How many threads are worth it to decode manifests of `fetch_batches`.
 
-    Those that decode small manifests hinder each other; but where reading waits for a network, and
-    nobody fetches ahead, they read as well.
+    Those that decode small manifests hinder each other, so most bytes have to be in large ones; but
+    where reading waits for a network, and nobody fetches ahead, they read as well.
 
     Args:
         io: Where they are.
@@ -82,7 +82,9 @@ def decoding_threads(io: FileIO, manifests: Sequence[ManifestFile], at_most: int
         return 1
     is_local = io.served_by(manifests[0].manifest_path).is_local
     waits = not is_local and manifests_at_once(io, manifests) == 1
-    return at_most if waits or any(one.manifest_length > BATCH_BYTES for one in manifests) else 1
+    lengths = [manifest.manifest_length for manifest in manifests]
+    in_large = sum(length for length in lengths if length > BATCH_BYTES)
+    return at_most if waits or in_large > sum(lengths) // 2 else 1
 
 
 def fetch_batches(

@@ -54,7 +54,7 @@ def decoded_columns(
     names = [f"c{number}" for number, *_ in chosen]
     container = AvroContainer(location, {}, None, rows, tuple(blocks))
     try:
-        table = read_table([container], layout, frozenset(names))
+        table = read_table(container, layout, frozenset(names))
         arrays = [
             _typed(_one(table.column(name)), field.type)
             for name, (_, field, _) in zip(names, chosen, strict=True)

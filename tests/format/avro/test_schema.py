@@ -217,7 +217,7 @@ def test_another_reader_reads_every_codec(codec):
     container = parse_container(data, "x")
     assert container.text("k") == "vé"
     assert container.record_count == 40_000
-    assert read_table([container], plain).column("a").to_pylist() == [r["a"] for r in records]
+    assert read_table(container, plain).column("a").to_pylist() == [r["a"] for r in records]
     if codec in ("gzip", "uncompressed"):
         assert list(fastavro.reader(io.BytesIO(data))) == records
 
@@ -239,12 +239,8 @@ def test_an_unknown_codec_is_named():
 UNIONS = [["null", "long"], ["long", "null"], "long"]
 
 
-def read_one_table(container, schema):
-    return read_table([container], schema)
-
-
 @pytest.mark.parametrize("union", UNIONS)
-@pytest.mark.parametrize("reader", [read_records, read_one_table])
+@pytest.mark.parametrize("reader", [read_records, read_table])
 def test_a_union_is_read_in_either_order(union, reader):
     schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": union}]}
     values = [5, -7] if union == "long" else [5, None, -7]
@@ -278,7 +274,7 @@ def test_layouts_the_fast_reader_does_not_know_are_read_too():
     ]
     fastavro.writer(out, ODD, rows)
     container = parse_container(out.getvalue(), "x")
-    table = read_table([container], plain_schema(container.schema, {})).to_pylist()
+    table = read_table(container, plain_schema(container.schema, {})).to_pylist()
     assert table[0] == {**rows[0], "m": [{"key": 3, "value": 4}, {"key": 5, "value": 6}]}
     assert table[1] == rows[1]
 
@@ -298,7 +294,7 @@ def test_a_type_that_is_used_by_name_is_read_fast():
     out = io.BytesIO()
     fastavro.writer(out, schema, [{"f": b"12345", "g": b"abcde"}])
     container = parse_container(out.getvalue(), "x")
-    assert read_table([container], plain_schema(container.schema, {})).to_pylist() == [
+    assert read_table(container, plain_schema(container.schema, {})).to_pylist() == [
         {"f": b"12345", "g": b"abcde"}
     ]
 
@@ -347,7 +343,7 @@ def test_records_that_do_not_decode_are_refused_and_named():
     plain = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "string"}]}
     data = write_container(SCHEMA, SCHEMA, [{"a": 1 << 40}], {})
     container = parse_container(data, "/x/y.avro")
-    for reader in (read_records, read_one_table):
+    for reader in (read_records, read_table):
         with pytest.raises(CorruptFileError, match=r"/x/y\.avro"):
             reader(container, plain)
 

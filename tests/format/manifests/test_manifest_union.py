@@ -153,6 +153,14 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
 
+def state_fewer(path: Path) -> None:
+    """A block of two records that says it has one."""
+    data = path.read_bytes()
+    at = data.index(data[-16:]) + 16
+    assert data[at] == 4
+    path.write_bytes(data[:at] + b"\x02" + data[at + 1 :])
+
+
 def replace_records(path: Path) -> None:
     """Records that do not decode, between markers that are right."""
     data = path.read_bytes()
@@ -160,7 +168,7 @@ def replace_records(path: Path) -> None:
     path.write_bytes(data[: data.index(marker) + 16] + b"\x04\x06abc" + marker)
 
 
-HARMS = [cut, replace_records, Path.unlink]
+HARMS = [cut, replace_records, state_fewer, Path.unlink]
 
 
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
@@ -201,6 +209,12 @@ def test_snapshots_that_name_their_manifests_themselves_are_among_the_others(tmp
         {"snapshot-id": 77, "timestamp-ms": 1, "manifests": [named.manifest_path]}
     )
     mixed = [old, *snapshots[:5], replace(old, snapshot_id=78), *snapshots[5:]]
-    found = distinct_manifests(IO, mixed)
+    read: list[str] = []
+    io = FileIO()
+    inner = io.read
+    io.read = lambda location: (read.append(location), inner(location))[1]  # type: ignore[method-assign]
+    found = distinct_manifests(io, mixed)
+    assert read.count(named.manifest_path) == 1
+    assert len(read) == 13
     assert set(found) == {named.manifest_path} | {m.manifest_path for of in own for m in of}
     assert found[named.manifest_path].added_snapshot_id == 77

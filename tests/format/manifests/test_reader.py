@@ -24,6 +24,7 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.reader import (
+    decoding_threads,
     fetch_batches,
     read_batch,
     read_each_columns,
@@ -165,11 +166,25 @@ def change(path: Path) -> None:
     path.write_bytes(data[:at] + b"\x04\x06abc" + marker + bytes(len(data)))
 
 
+def state_fewer(path: Path) -> None:
+    """A block of two records that says it has one."""
+    data = path.read_bytes()
+    at = data.index(data[-16:]) + 16
+    assert data[at] == 4
+    path.write_bytes(data[:at] + b"\x02" + data[at + 1 :])
+
+
+def state_more(path: Path) -> None:
+    data = path.read_bytes()
+    at = data.index(data[-16:]) + 16
+    path.write_bytes(data[:at] + b"\x06" + data[at + 1 :])
+
+
 def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-HARMS = [cut, change, empty, Path.unlink]
+HARMS = [cut, change, state_fewer, state_more, empty, Path.unlink]
 
 
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
@@ -311,6 +326,16 @@ def test_entries_of_one_among_many_are_written_as_they_were_read(tmp_path):
     ]
     for many, one in zip(found, alone, strict=True):
         assert encoder.encode(many, rows, statuses) == encoder.encode(one, rows, statuses)
+
+
+def test_threads_decode_only_where_most_bytes_are_in_large_manifests(tmp_path):
+    small = [written(tmp_path, number) for number in range(5)]
+    large = replace(small[0], manifest_length=BATCH_BYTES + 1)
+    many = [replace(small[1], manifest_length=BATCH_BYTES // 2)] * 4
+    assert decoding_threads(IO, small, 4) == 1
+    assert decoding_threads(IO, [large, *many], 4) == 1
+    assert decoding_threads(IO, [large, *many[:1]], 4) == 4
+    assert decoding_threads(IO, [large], 4) == 1
 
 
 def test_who_needs_the_first_manifest_reads_no_other(tmp_path):
