@@ -234,8 +234,8 @@ def read_tables(
         return table, list(accumulate(counts[:-1], initial=0))
     table = _decoded(containers, schema, fields, _filler(schema))
     starts = list(accumulate((count + 1 for count in counts), initial=0))
-    marks = pa.array([start - 1 for start in starts[1:]])
-    if set(table.column(marked).take(marks).to_pylist()) != {_MARK}:
+    texts = table.column(marked)
+    if any(texts[start - 1].as_py() != _MARK for start in starts[1:]):
         raise _damaged(containers, None)
     return table, starts[:-1]
 

@@ -59,6 +59,10 @@ class ManifestCache:
         key = cache_key(manifest)
         found = cast("ManifestColumns | None", self._recall(key))
         if found is not None and statistics <= found.statistics:
+            if found.is_shared:
+                # those that were decoded with it may go long before it does
+                found = found.on_its_own()
+                self._remember(key, found)
             return found
         stored = None if self.store is None else self.store.find(manifest, statistics)
         if stored is not None:

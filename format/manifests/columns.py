@@ -77,6 +77,7 @@ class ManifestColumns:
         manifest: What was read.
         partition_columns: The fields of the partition tuples, in the order of the spec.
         statistics: The names of the statistics that are there.
+        is_shared: Whether the columns are slices of arrays that other manifests are in, too.
     """
 
     def __init__(
@@ -85,8 +86,11 @@ class ManifestColumns:
         columns: Mapping[str, pa.Array],
         partition_columns: tuple[PartitionColumn, ...],
         partition: tuple[pa.Array, ...],
+        *,
+        is_shared: bool = False,
     ) -> None:
         self.manifest = manifest
+        self.is_shared = is_shared
         self.partition_columns = partition_columns
         self.statistics = frozenset(columns) & frozenset(STATISTICS)
         self._columns = columns
@@ -217,11 +221,29 @@ class ManifestColumns:
         ]
         return list(zip(*values, strict=True))
 
+    def on_its_own(self) -> ManifestColumns:
+        """The same rows, which hold nothing of other manifests in memory."""
+        from icecomb.format.arrow.array_build import integers
+
+        rows = integers(range(len(self)))
+        return ManifestColumns(
+            self.manifest,
+            {name: array.take(rows) for name, array in self._columns.items()},
+            self.partition_columns,
+            tuple(array.take(rows) for array in self._partition),
+        )
+
     def without_statistics(self, keep: Iterable[str] = ()) -> ManifestColumns:
         """The same rows with only these statistics."""
         dropped = self.statistics - frozenset(keep)
         columns = {name: array for name, array in self._columns.items() if name not in dropped}
-        return ManifestColumns(self.manifest, columns, self.partition_columns, self._partition)
+        return ManifestColumns(
+            self.manifest,
+            columns,
+            self.partition_columns,
+            self._partition,
+            is_shared=self.is_shared,
+        )
 
 
 def cache_key(manifest: ManifestFile) -> tuple[Any, ...]:

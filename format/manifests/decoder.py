@@ -160,6 +160,7 @@ def _decoded(
             {name: array.slice(start, length) for name, array in columns.items()},
             fields,
             tuple(array.slice(start, length) for array in arrays),
+            is_shared=True,
         )
         for (_, manifest), length, start in zip(
             files, lengths, accumulate(lengths[:-1], initial=0), strict=True
@@ -213,10 +214,12 @@ def _flat(plain: Any, location: str) -> Any:
 
 
 def _rows_of(table: pa.Table, starts: Sequence[int], lengths: Sequence[int]) -> pa.Table:
+    from icecomb.format.arrow.array_build import integers
+
     if len(starts) == 1:
         return table.slice(starts[0], lengths[0])
     ranges = (range(start, start + n) for start, n in zip(starts, lengths, strict=True))
-    return table.take(pa.array(chain.from_iterable(ranges), pa.int64())).combine_chunks()
+    return table.take(integers(list(chain.from_iterable(ranges)))).combine_chunks()
 
 
 def _only_chunk(column: pa.ChunkedArray) -> pa.Array:

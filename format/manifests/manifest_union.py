@@ -116,7 +116,7 @@ def _decoded_together(batch: Sequence[_Fetched], told: set[str]) -> dict[int, Ma
 
 
 def _decoded(containers: Sequence[AvroContainer], told: set[str]) -> list[Manifests]:
-    import pyarrow as pa
+    from icecomb.format.arrow.array_build import integers
 
     plain = plain_form(containers[0], MANIFEST_FILE_NAMES)
     table, starts = read_tables(containers, plain, "manifest_path")
@@ -127,7 +127,7 @@ def _decoded(containers: Sequence[AvroContainer], told: set[str]) -> list[Manife
             if paths[row] not in told:
                 new.setdefault(paths[row], (row, source))
     lists: list[list[ManifestFile]] = [[] for _ in containers]
-    records = table.take(pa.array([row for row, _ in new.values()], pa.int64())).to_pylist()
+    records = table.take(integers([row for row, _ in new.values()])).to_pylist()
     for (_, source), record in zip(new.values(), records, strict=True):
         lists[source].append(manifest_of(record, containers[source].location))
     told.update(new)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from icecomb.format.errors import CorruptFileError, FileMissingError, ValidationError
 from icecomb.format.manifests.batch import BATCH_BYTES, batches
 from icecomb.format.manifests.cache import ManifestCache
+from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.entry_encoder import EntryEncoder
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -29,6 +30,7 @@ from icecomb.format.manifests.reader import (
     read_batch,
     read_each_columns,
     read_manifest,
+    read_manifest_columns,
 )
 from icecomb.format.manifests.schema import STATISTICS
 from icecomb.format.manifests.store import ManifestStore
@@ -336,6 +338,22 @@ def test_threads_decode_only_where_most_bytes_are_in_large_manifests(tmp_path):
     assert decoding_threads(IO, [large, *many], 4) == 1
     assert decoding_threads(IO, [large, *many[:1]], 4) == 4
     assert decoding_threads(IO, [large], 4) == 1
+
+
+def test_a_manifest_that_is_asked_for_again_keeps_no_other_in_memory(tmp_path):
+    def held(columns: ManifestColumns) -> int:
+        arrays = [columns.column(name) for name in columns.names]
+        return sum(b.size for array in arrays for b in array.buffers() if b is not None)
+
+    manifests = [written(tmp_path, number) for number in range(60)]
+    cache = ManifestCache()
+    *_, shared = read_each_columns(IO, manifests, SPECS.__getitem__, None, cache=cache)
+    alone = read_manifest_columns(IO, manifests[-1], spec=PLAIN, cache=None)
+    assert held(shared) > 8 * held(alone)
+    again = read_manifest_columns(IO, manifests[-1], spec=PLAIN, cache=cache)
+    assert held(again) <= 2 * held(alone)
+    assert again.entries() == alone.entries() == shared.entries()
+    assert read_manifest_columns(IO, manifests[-1], spec=PLAIN, cache=cache) is again
 
 
 def test_who_needs_the_first_manifest_reads_no_other(tmp_path):
