@@ -212,7 +212,8 @@ class Snapshots:
         return {int(m[1]): name for name in names if (m := _NAME.fullmatch(_last(name)))}
 
     def _records(self, name: str) -> list[dict[str, Any]]:
-        from icecomb.format.avro.container import parse_container, read_records
+        from icecomb.format.avro.container import parse_container
+        from icecomb.format.avro.records import read_records
 
         location = f"{self.location}/manifest/{name}"
         data = self._io.read(location)

@@ -18,12 +18,11 @@ import pyarrow.compute as pc
 
 from icecomb.format.avro.container import (
     AvroContainer,
-    fits_exactly,
     parse_container,
     plain_form,
     read_header,
-    read_tables,
 )
+from icecomb.format.avro.records import fits_exactly, read_tables
 from icecomb.format.avro.schema import from_avro, iceberg_type
 from icecomb.format.errors import CorruptFileError, IcecombError, SchemaError, reason_of
 from icecomb.format.manifests.columns import (

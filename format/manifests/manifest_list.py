@@ -13,8 +13,8 @@ from icecomb.format.avro.container import (
     RecordForm,
     parse_container,
     plain_form,
-    read_records,
 )
+from icecomb.format.avro.records import read_records
 from icecomb.format.avro.schema import avro_schema, plain_schema
 from icecomb.format.errors import CorruptFileError, ValidationError, reason_of
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile, PartitionFieldSummary

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from icecomb.format.avro.container import AvroContainer, parse_container, plain_form, read_tables
+from icecomb.format.avro.container import AvroContainer, parse_container, plain_form
+from icecomb.format.avro.records import read_tables
 from icecomb.format.errors import IcecombError
 from icecomb.format.manifests.batch import batches
 from icecomb.format.manifests.manifest_list import (

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icecomb.format.avro.container import AvroContainer, is_simple, read_table
+from icecomb.format.avro.container import AvroContainer
+from icecomb.format.avro.records import is_simple, read_table
 from icecomb.format.avro.schema import plain_schema
 from icecomb.format.errors import CorruptFileError
 

@@ -14,10 +14,9 @@ from icecomb.format.avro.container import (
     ContainerWriter,
     RecordForm,
     parse_container,
-    read_records,
-    read_table,
 )
 from icecomb.format.avro.encoder import encoder
+from icecomb.format.avro.records import read_records, read_table
 from icecomb.format.avro.schema import (
     avro_name,
     avro_schema,
