@@ -5,30 +5,33 @@ They are decoded under the plain schema of `avro.plain_schema`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import random
+import struct
+from collections.abc import Container, Mapping, Sequence
 from io import BytesIO
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from icecomb.format.avro.container import SYNC_SIZE, AvroContainer, compact_schema, header_bytes
-from icecomb.format.avro.encoder import encode_long, encode_string
+from icecomb.format.avro.encoder import encode_bytes, encode_long, encode_string
 from icecomb.format.errors import CorruptFileError, reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ZEROS: Final = {
-    "null": b"",
-    "boolean": bytes(1),
-    "int": bytes(1),
-    "long": bytes(1),
-    "float": bytes(4),
-    "double": bytes(8),
-    "bytes": bytes(1),
-}
 _MARK: Final = uuid4().hex
-"""A text that no file has: records of it tell whether those before them end where they should."""
+_NUMBER: Final = random.randrange(10_000, 80_000)  # noqa: S311 - of days, milliseconds, whatever
+_ENDS: Final[Mapping[str, tuple[bytes, Any]]] = {
+    "null": (b"", None),
+    "boolean": (b"\x01", True),
+    "int": (encode_long(_NUMBER), _NUMBER),
+    "long": (encode_long(_NUMBER), _NUMBER),
+    "float": (struct.pack("<f", _NUMBER), float(_NUMBER)),
+    "double": (struct.pack("<d", _NUMBER), float(_NUMBER)),
+    "bytes": (encode_bytes(b"\x01\x02"), b"\x01\x02"),
+    "string": (encode_string(_MARK), _MARK),
+}
 _ARROW_ALIASES: Final = {
     "boolean": "bool",
     "int": "int32",
@@ -53,7 +56,7 @@ def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
     import fastavro
 
     marked = _text_field(schema) if is_simple(schema) else None
-    mark = b"" if marked is None else _filler(schema)
+    mark = b"" if marked is None else end_record(schema)[0]
     try:
         records: list[Any] = list(
             fastavro.reader(BytesIO(_uncompressed([container], schema, mark)))
@@ -128,7 +131,7 @@ def read_tables(
         tables = [_of_records(container, schema, fields) for container in containers]
         table = pa.concat_tables(tables).combine_chunks() if len(tables) > 1 else tables[0]
         return table, list(accumulate(counts[:-1], initial=0))
-    table = _decoded(containers, schema, fields, _filler(schema))
+    table = _decoded(containers, schema, fields, end_record(schema)[0])
     starts = list(accumulate((count + 1 for count in counts), initial=0))
     texts = table.column(marked)
     if any(texts[start - 1].as_py() != _MARK for start in starts[1:]):
@@ -210,16 +213,31 @@ def _text_field(schema: Any) -> str | None:
     return next((name for name, kind in fields if kind == "string" or "string" in kind), None)
 
 
-def _filler(schema: Any) -> bytes:
-    """A value of a simple schema: null, nothing or zero, and `_MARK` where there is text."""
+def end_record(schema: Any) -> tuple[bytes, Any]:
+    """A value that no file has, to tell whether the records before it end where they should.
+
+    Args:
+        schema: A plain schema.
+
+    Returns:
+        It encoded, and as fastavro gives it.
+    """
     if isinstance(schema, str):
-        return encode_string(_MARK) if schema == "string" else _ZEROS[schema]
+        return _ENDS[schema]
     if isinstance(schema, list):
-        place = schema.index("string" if "string" in schema else "null")
-        return encode_long(place) + _filler(schema[place])
+        plain = [isinstance(branch, str) and branch != "null" for branch in schema]
+        place = plain.index(True) if any(plain) else 0
+        encoded, value = end_record(schema[place])
+        return encode_long(place) + encoded, value
     if schema["type"] == "record":
-        return b"".join(_filler(field["type"]) for field in schema["fields"])
-    return bytes(schema["size"]) if schema["type"] == "fixed" else b"\x00"
+        parts = {field["name"]: end_record(field["type"]) for field in schema["fields"]}
+        values = {name: value for name, (_, value) in parts.items()}
+        return b"".join(encoded for encoded, _ in parts.values()), values
+    if schema["type"] == "fixed":
+        return bytes(schema["size"]), bytes(schema["size"])
+    if schema["type"] == "enum":
+        return b"\x00", schema["symbols"][0]
+    return b"\x00", {} if schema["type"] == "map" else []
 
 
 def is_simple(schema: Any) -> bool:

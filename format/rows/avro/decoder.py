@@ -5,14 +5,14 @@ polars decodes the plain layout of the bytes; what the values mean is applied to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from icecomb.format.avro.container import AvroContainer
-from icecomb.format.avro.records import is_simple, read_table
+from icecomb.format.avro.records import end_record, is_simple, read_table
 from icecomb.format.avro.schema import plain_schema
 from icecomb.format.errors import CorruptFileError
 
@@ -53,9 +53,13 @@ def decoded_columns(
         chosen: Columns by their numbers, with their Arrow fields.
     """
     names = [f"c{number}" for number, *_ in chosen]
-    container = AvroContainer(location, {}, None, rows, tuple(blocks))
+    mark, ends = end_record(layout)
+    container = AvroContainer(location, {}, None, rows + 1, (*blocks, mark))
     try:
-        table = read_table(container, layout, frozenset(names))
+        table = read_table(container, layout, frozenset(names) | _telling(names, ends))
+        if table.slice(rows).to_pylist() != [{name: ends[name] for name in table.column_names}]:
+            return None
+        table = table.slice(0, rows)
         arrays = [
             _typed(_one(table.column(name)), field.type)
             for name, (_, field, _) in zip(names, chosen, strict=True)
@@ -63,6 +67,14 @@ def decoded_columns(
     except (CorruptFileError, pa.ArrowException):
         return None
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([f for _, f, _ in chosen]))
+
+
+def _telling(names: Sequence[str], ends: Mapping[str, Any]) -> frozenset[str]:
+    """A column that tells the end of the rows from a row, if none of these does."""
+    telling = [
+        n for n, end in ends.items() if isinstance(end, (str, int, float)) and end is not True
+    ]
+    return frozenset(() if set(telling).intersection(names) else telling[:1])
 
 
 def _decodable(plain: Any, kind: pa.DataType) -> bool:

@@ -21,6 +21,8 @@ import pyarrow as pa
 from icecomb.format.avro.container import header_bytes
 from icecomb.format.avro.container_stream import ContainerStream
 from icecomb.format.avro.encoder import encode_long
+from icecomb.format.avro.records import end_record
+from icecomb.format.avro.schema import plain_schema
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.rows.avro.decoder import columnar_layout, decoded_columns
 from icecomb.format.rows.parquet.statistics import ChunkStatistics
@@ -88,6 +90,7 @@ class AvroReader(DataFileReader):
             schema, self._columns = read_columns(stream.schema, location)
             self._schema = schema
             self._layout = columnar_layout(schema, [f.type for f, _ in self._columns])
+            self._end = end_record(plain_schema(schema, {}))[0]
         arrow = pa.schema([f for f, _ in self._columns])
         self.fields: tuple[FileField, ...] = file_fields(arrow, name_mapping, location)
 
@@ -158,14 +161,21 @@ class AvroReader(DataFileReader):
             found = decoded_columns(self.location, self._layout, rows, blocks, chosen)
             if found is not None:
                 return found
-        length = sum(map(len, blocks))
+        records = self._records(rows + 1, [*blocks, self._end])
+        if records.pop() != self._records(1, [self._end])[0]:
+            raise CorruptFileError(
+                f"{self.location} has rows that do not end where their blocks do",
+                hint="Restore the file from a backup, or roll the table back.",
+                path=self.location,
+            )
+        return _batch([(f, c) for _, f, c in chosen], records)
+
+    def _records(self, rows: int, blocks: Sequence[bytes]) -> list[Any]:
         header = header_bytes(
             {"avro.schema": json.dumps(self._schema), "avro.codec": "null"}, _SYNC
         )
-        sizes = encode_long(rows) + encode_long(length)
-        data = BytesIO(b"".join((header, sizes, *blocks, _SYNC)))
-        records: list[Any] = list(fastavro.reader(data))
-        return _batch([(f, c) for _, f, c in chosen], records)
+        sizes = encode_long(rows) + encode_long(sum(map(len, blocks)))
+        return list(fastavro.reader(BytesIO(b"".join((header, sizes, *blocks, _SYNC)))))
 
 
 def read_columns(stated: Any, location: str) -> tuple[Any, list[Column]]:

@@ -29,8 +29,10 @@ from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.types import (
+    BooleanType,
     DateType,
     DecimalType,
+    DoubleType,
     ListType,
     LongType,
     MapType,
@@ -249,6 +251,33 @@ def test_every_damaged_or_missing_byte_of_a_block_is_noticed_or_harmless(tmp_pat
         with suppress(CorruptFileError):
             found = read(tmp_path, schema, FileScanTask(short))["id"].to_pylist()
             assert found == expected[: len(found)]
+
+
+@pytest.mark.parametrize("wrong", [-1, 1])
+@pytest.mark.parametrize("select", [("id",), ("flag",), ("id", "flag", "more")])
+@pytest.mark.parametrize(
+    "more", ["double", {"type": "map", "values": "int"}], ids=["columns", "records"]
+)
+def test_a_block_that_states_another_number_of_rows_is_damage(tmp_path, more, select, wrong):
+    fields = [NestedField(1, "id", LongType()), NestedField(2, "flag", BooleanType())]
+    if more == "double":
+        fields.append(NestedField(3, "more", DoubleType()))
+    chosen = Schema(tuple(f for f in fields if f.name in select))
+    avro = record("t", field("id", "long", 1), field("flag", "boolean", 2), field("more", more, 3))
+    rows = [{"id": i, "flag": True, "more": 0.5 if more == "double" else {}} for i in range(40)]
+    file = write(tmp_path / "f.avro", avro, rows)
+    path = tmp_path / "f.avro"
+    with path.open("rb") as plain:
+        blocks = fastavro.block_reader(plain)
+        (count, content), *others = [(b.num_records, b.bytes_.read()) for b in blocks]
+    for stated in (count, count + wrong):
+        path.write_bytes(packed(avro, "null", [(stated, content), *others]))
+        task = FileScanTask(replace(file, file_size_in_bytes=path.stat().st_size))
+        if stated == count:
+            assert read(tmp_path, Schema(tuple(fields)), task, select=chosen).num_rows == 40
+        else:
+            with pytest.raises(CorruptFileError, match=r"f\.avro"):
+                read(tmp_path, Schema(tuple(fields)), task, select=chosen)
 
 
 def packed(schema, codec, blocks):
