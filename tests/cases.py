@@ -1,7 +1,7 @@
 """Which cases the random tests draw: the pinned ones, or fresh ones from a seed.
 
 Random are the tests of Hypothesis, and those that take numbers from `Random(seed)`: they are marked
-``seeds(n)`` and take `seed`, or use the fixture `first_seed`. All of them get the mark ``random``.
+``seeds(n)`` (``seeds(n, gate=k)``: k of them in the gate) and take `seed`, or use the fixture `first_seed`. All of them get the mark ``random``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.rings import sampled
 
 # Time is never a verdict here: the machine may be busy. Whoever runs the tests gets the same cases
 # every time, so that what is red was made red by a change.
@@ -60,8 +62,9 @@ def generate(metafunc: pytest.Metafunc) -> None:
     """Give tests marked ``seeds(n)`` their seeds."""
     mark = metafunc.definition.get_closest_marker("seeds")
     if mark is not None:
-        first = first_seed(metafunc.config)
-        metafunc.parametrize("seed", range(first, first + mark.args[0]))
+        first, count = first_seed(metafunc.config), mark.args[0]
+        seeds = range(first, first + count)
+        metafunc.parametrize("seed", sampled(seeds, keep=mark.kwargs.get("gate", count)))
 
 
 def is_random(item: pytest.Item) -> bool:

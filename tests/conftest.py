@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests import cases, halves
+from tests import cases, lanes, parts, rings
 from tests.peers import class_archive
 from tests.peers.second_try import started
 from tests.peers.spark_process import SHORT_LIVED
@@ -79,7 +79,9 @@ SERVICES = frozenset(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     cases.add_options(parser)
-    halves.add_options(parser)
+    rings.add_options(parser)
+    parts.add_options(parser)
+    lanes.add_options(parser)
     parser.addoption("--spark", metavar="VERSION", help="run the files of spark/sql on this Spark")
     parser.addoption(
         "--mixed-load", metavar="SECONDS", default="60", help="how long all engines write at once"
@@ -98,7 +100,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     cases.configure(config)
-    halves.configure(config)
+    lanes.configure(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -115,8 +117,16 @@ def pytest_collection_modifyitems(
         if cases.is_random(item):
             item.add_marker(pytest.mark.random)
     yield
-    halves.select(config, items)
+    config.stash[rings.ALL] = list(items)
+    parts.select(config, items)
+    rings.select(config, items)
     cases.shuffle(config, items)
+    lanes.arrange(config, items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    return lanes.run(session)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -131,14 +141,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    return (yield from halves.measure(item))
+    return (yield from lanes.measure(item))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
-    return (yield from halves.measure_service(fixturedef, request.config))
+    return (yield from lanes.measure_service(fixturedef, request.config))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -148,7 +158,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    halves.write(config)
+    lanes.write(config)
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,15 +23,18 @@ SPARK_3_5 = "pyspark==3.5.9"
 OTHER_SPARKS = {"4.0": "pyspark==4.0.5", "4.2": "pyspark==4.2.1"}
 PYPAIMON_VENV = ROOT / ".venv-pypaimon"
 PYPAIMON = "pypaimon==2.1.0"
+PEERS = {ICEBERG_JAVA_VENV: ICEBERG_JAVA_SPARK, SPARK_3_5_VENV: SPARK_3_5, PYPAIMON_VENV: PYPAIMON}
+"""What is installed in the environments of the peers that only `full` needs."""
 # Where these lead pip and Python to is none of our environments.
 ELSEWHERE = ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER", "PYTHONHOME", "PYTHONPATH")
 
 
-def prepare(*, peers: bool) -> Path:
-    """Makes what is missing or older than its recipe, and returns our Python.
+def prepare(*, java: bool, peers: bool) -> Path:
+    """Make what is missing or older than its recipe, and return our Python.
 
     Args:
-        peers: Also those of the peers; else only ours.
+        java: Also what the tests need that start Java: an archive of Spark's classes.
+        peers: Also the environments and servers that only `full` needs.
     """
     os.chdir(ROOT)
     for variable in ELSEWHERE:
@@ -35,24 +42,30 @@ def prepare(*, peers: bool) -> Path:
     recipe = (ROOT / "pyproject.toml").read_text()
     wanted = [(VENV, ["-e", ".[spark,demo,test]"], recipe)]
     if peers:
-        wanted += [
-            (ICEBERG_JAVA_VENV, [ICEBERG_JAVA_SPARK], ICEBERG_JAVA_SPARK),
-            (PYPAIMON_VENV, [PYPAIMON], PYPAIMON),
-            (SPARK_3_5_VENV, [SPARK_3_5], SPARK_3_5),
-        ]
+        wanted += [(venv, [what], what) for venv, what in PEERS.items()]
     with ThreadPoolExecutor(len(wanted)) as pool:
         python, *_ = pool.map(lambda each: _environment(*each), wanted)
     _typing_link()
     if peers:
         _store_servers(python)
+    if java:
         subprocess.run([str(python), "-m", "tests.peers.class_archive"], check=False)
     # hundreds of processes import icecomb: it is compiled only once
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return python
 
 
+def made(venv: Path) -> Path:
+    """Return the environment of a peer, which is made now if nobody needed it before."""
+    minors = {spark_venv(minor): spark for minor, spark in OTHER_SPARKS.items()}
+    what = (PEERS | minors).get(venv)
+    if what is not None:
+        _environment(venv, [what], what)
+    return venv
+
+
 def spark_venv(minor: str) -> Path:
-    """Where Spark of this minor version is, or would be; that of `3.5_2.13` takes its Scala from elsewhere."""
+    """Return where Spark of this minor version is, or would be; that of `3.5_2.13` takes its Scala from elsewhere."""
     found = {"4.3": VENV, "4.1": ICEBERG_JAVA_VENV}
     return found.get(minor, ROOT / f".venv-spark-{minor.partition('_')[0]}")
 
@@ -60,12 +73,6 @@ def spark_venv(minor: str) -> Path:
 def pyspark_of(venv: Path) -> Path:
     """The folder of the PySpark in an environment."""
     return next(venv.glob("lib/python3*/site-packages/pyspark"))
-
-
-def prepare_spark(minor: str) -> None:
-    """Make the environment of a Spark that the gate does not need."""
-    if minor in OTHER_SPARKS:
-        _environment(spark_venv(minor), [OTHER_SPARKS[minor]], OTHER_SPARKS[minor])
 
 
 def has_jdk() -> bool:
@@ -84,13 +91,30 @@ def script(name: str) -> str:
 
 
 def _environment(folder: Path, requirements: list[str], recipe: str) -> Path:
-    """A virtual environment with these requirements, made anew when its recipe changed."""
+    """Return the Python of an environment with these requirements, made anew when its recipe changed."""
     python = folder / "bin" / "python"
     stamp = folder / ".recipe"
     wanted = hashlib.sha256(repr((requirements, recipe, sys.version_info[:2])).encode()).hexdigest()
-    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
-        return python
-    print(f"== setting up {folder.name}: {' '.join(requirements)}", flush=True)
+    # two lanes, or two gates, may want it at once; on a new machine nothing has a lock but the system
+    with _lock(folder):
+        if python.exists() and stamp.exists() and stamp.read_text() == wanted:
+            return python
+        _install(folder, requirements)
+        stamp.write_text(wanted)
+    return python
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    with folder.with_name(f"{folder.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _install(folder: Path, requirements: list[str]) -> None:
+    python = folder / "bin" / "python"
+    begun = time.monotonic()
+    print(f"== setting up {folder.name}: {' '.join(requirements)} (a minute or two)", flush=True)
     try:
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
@@ -100,8 +124,7 @@ def _environment(folder: Path, requirements: list[str], recipe: str) -> Path:
     except subprocess.CalledProcessError as error:
         # Debian packs venv apart from Python: the error of the standard library says so, too
         sys.exit(f"could not set up {folder.name} (on Debian: apt install python3-venv): {error}")
-    stamp.write_text(wanted)
-    return python
+    print(f"-- {folder.name}: {time.monotonic() - begun:.0f} s", flush=True)
 
 
 def _store_servers(python: Path) -> None:

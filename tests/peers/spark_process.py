@@ -11,6 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from filelock import FileLock
 
+from tests.environments import made
+
 if TYPE_CHECKING:
     from icecomb.catalog.metastore import RunningMetastore
 
@@ -55,7 +57,7 @@ class SparkProcess:
             **{f"spark.hadoop.{key}": value for key, value in settings.items()},
         }
         # the first start may fetch jars: one process at a time
-        with FileLock(venv / "start.lock"):
+        with FileLock(made(venv) / "start.lock"):
             with log.open("w") as stderr:
                 self._process = _start(venv, conf, metastore, stderr, home)
             try:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.environments import pyspark_of, spark_venv
+from tests.environments import made, pyspark_of, spark_venv
 from tests.peers.s3a import s3a_jars
 from tests.peers.scala_home import SCALA_2_13, of_scala_2_13
 from tests.peers.spark_process import SparkProcess
@@ -30,7 +30,7 @@ def other_spark(metastore, tmp_path_factory):
 
     def start(minor):
         if minor not in running:
-            venv = spark_venv(minor)
+            venv = made(spark_venv(minor))
             package = pyspark_of(venv)
             other_scala = minor == SCALA_2_13
             home = spark_home(of_scala_2_13(package) if other_scala else package)

@@ -13,7 +13,7 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.spark import spark_conf
 from icecomb.spark.jar import bridge_jar, spark_home
-from tests.environments import pyspark_of, spark_venv
+from tests.environments import made, pyspark_of, spark_venv
 from tests.peers import spark_users
 from tests.peers.spark_process import SMALL
 
@@ -86,7 +86,7 @@ def test_a_table_that_was_dropped_and_made_anew_is_not_the_one_that_is_cached(
 @pytest.mark.parametrize("minor", ["3.5", "4.3"])
 def test_a_view_of_a_dataframe_is_the_same_whether_it_is_cached_or_not(tmp_path, minor):
     """Before Spark 4.1 a DataFrame is of the state that it was made of; since then it is looked up again."""
-    package = pyspark_of(spark_venv(minor))
+    package = pyspark_of(made(spark_venv(minor)))
     home = spark_home(package)
     conf = spark_conf("lake", warehouse=str(tmp_path), python=sys.executable, jar=bridge_jar(home))
     table = "lake.db.t"

@@ -17,7 +17,7 @@ import pytest
 from icecomb.spark import spark_conf
 from icecomb.spark.jar import bridge_jar, spark_home
 from tests.catalog.thrift_proxy import ThriftProxy
-from tests.environments import pyspark_of, spark_venv
+from tests.environments import made, pyspark_of, spark_venv
 from tests.peers.dead_writers import break_locks
 from tests.peers.spark_process import SparkProcess
 from tests.spark import fallible_statements as fallible
@@ -48,7 +48,7 @@ def proxy(metastore):
 def driver(request, spark, metastore, proxy, tmp_path):
     """A Spark of its own behind the proxy."""
     place = {"uri": proxy.uri, "warehouse": str(metastore.warehouse)}
-    venv = spark_venv(request.config.getoption("--spark") or "4.3")
+    venv = made(spark_venv(request.config.getoption("--spark") or "4.3"))
     home = spark_home(pyspark_of(venv))
     conf = spark_conf("lake", **place, python=sys.executable, jar=bridge_jar(home))
     found = SparkProcess(venv, conf, metastore, tmp_path / "log")

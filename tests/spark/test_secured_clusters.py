@@ -10,7 +10,7 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.spark import spark_conf
 from icecomb.spark.jar import bridge_jar, spark_home
-from tests.environments import pyspark_of, spark_venv
+from tests.environments import made, pyspark_of, spark_venv
 from tests.peers import spark_users
 from tests.peers.hdfs import write_site
 from tests.peers.hive_metastore import HiveMetastore2
@@ -48,7 +48,7 @@ def keytab(cluster, principal):
 def answers(cluster, warehouse, steps, ticket, *, minor="4.3", **conf):
     """What Spark says to steps on a file-system catalog of this cluster."""
     cluster.request("PUT", f"/warehouse/{warehouse}?op=MKDIRS&permission=1777")
-    package = pyspark_of(spark_venv(minor))
+    package = pyspark_of(made(spark_venv(minor)))
     home = spark_home(package)
     asked = f"-Djava.security.krb5.conf={cluster.kdc.configuration}"
     place = f"{cluster.uri}/warehouse/{warehouse}"

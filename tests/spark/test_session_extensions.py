@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from icecomb.spark.jar import bridge_jar, spark_home
-from tests.environments import ICEBERG_JAVA_VENV, ROOT, pyspark_of
+from tests.environments import ICEBERG_JAVA_VENV, ROOT, made, pyspark_of
 
 OURS = "org.icecomb.spark.IcecombSessionExtensions"
 ICEBERGS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -20,6 +20,7 @@ def run_sessions(metastore, sessions, python=sys.executable):
     They run one after the other in a Spark that has Iceberg's runtime; its catalog is ``ice``.
     `python` runs the planners of catalogs that name none.
     """
+    made(ICEBERG_JAVA_VENV)
     [iceberg] = (ICEBERG_JAVA_VENV / "ivy" / "jars").glob("*iceberg-spark-runtime*.jar")
     home = pyspark_of(ICEBERG_JAVA_VENV)
     settings = {

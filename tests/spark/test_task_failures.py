@@ -16,7 +16,7 @@ import pytest
 
 from icecomb.spark import spark_conf
 from icecomb.spark.jar import bridge_jar, spark_home
-from tests.environments import pyspark_of, spark_venv
+from tests.environments import made, pyspark_of, spark_venv
 from tests.peers import spark_programs
 from tests.peers.spark_process import SHORT_LIVED, SparkProcess
 from tests.peers.standalone_spark import StandaloneSpark
@@ -149,7 +149,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cluster(request, metastore, catalog, folder):
     """A Spark of two executors, which it takes for two hosts."""
-    venv = spark_venv(request.config.getoption("--spark") or "4.3")
+    venv = made(spark_venv(request.config.getoption("--spark") or "4.3"))
     home = spark_home(pyspark_of(venv))
     place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
     conf = {

@@ -16,7 +16,7 @@ import pytest
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark import jar
 from icecomb.spark.wheel import build_wheel
-from tests.environments import ICEBERG_JAVA_VENV, ROOT, SPARK_3_5_VENV, pyspark_of
+from tests.environments import ICEBERG_JAVA_VENV, ROOT, SPARK_3_5_VENV, made, pyspark_of
 
 pytestmark = pytest.mark.jvm
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.jvm
 def sparks_at_hand():
     """Those of the peers; the classes of the others are fetched."""
     found = (ICEBERG_JAVA_VENV, SPARK_3_5_VENV)
-    return [pyspark_of(venv) for venv in found]
+    return [pyspark_of(made(venv)) for venv in found]
 
 
 @pytest.fixture(scope="module")

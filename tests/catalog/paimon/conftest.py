@@ -10,9 +10,8 @@ from pyarrow import feather
 
 from icecomb.catalog.paimon.source import PaimonSource
 from icecomb.format.storage.file_io import FileIO
+from tests.environments import PYPAIMON_VENV, ROOT, made
 from tests.peers.paimon_java import PaimonJava
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 class PyPaimon:
@@ -24,7 +23,7 @@ class PyPaimon:
         script = str(ROOT / "tests" / "peers" / "paimon.py")
         self._log = (folder / "log").open("w")
         self._process = subprocess.Popen(
-            [str(ROOT / ".venv-pypaimon" / "bin" / "python"), script, str(folder / "warehouse")],
+            [str(made(PYPAIMON_VENV) / "bin" / "python"), script, str(folder / "warehouse")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
