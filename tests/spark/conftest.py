@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,34 @@ from tests.environments import made, pyspark_of, spark_venv
 from tests.peers.s3a import s3a_jars
 from tests.peers.scala_home import SCALA_2_13, of_scala_2_13
 from tests.peers.spark_process import SparkProcess
+from tests.rings import sampled
+
+_HERE = Path(__file__).resolve().parent
+
+
+def pytest_collection_modifyitems(items):
+    """Leave the tests that start another Spark than 4.3 to `full`."""
+    for item in items:
+        if _HERE in item.path.parents:
+            reason = _other_process(item)
+            if reason is not None:
+                item.add_marker(pytest.mark.full(reason))
+
+
+def _other_process(item):
+    info = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return None
+    if "iceberg_java" in item.fixturenames:
+        return "asks Iceberg's runtime in a Spark of its own"
+    fixtures = [each[-1] for each in info.name2fixturedefs.values()]
+    # what takes `sql_on` starts only the Sparks that it names
+    users = [each.argnames for each in fixtures if each.argname != "sql_on"]
+    if any("other_spark" in names for names in [info.argnames, *users]):
+        return "starts another Spark"
+    callspec = getattr(item, "callspec", None)
+    minor = "4.3" if callspec is None else callspec.params.get("minor", "4.3")
+    return None if minor == "4.3" else f"starts Spark {minor}"
 
 
 def pytest_generate_tests(metafunc):
@@ -21,7 +50,7 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture(scope="session")
-def other_spark(metastore, tmp_path_factory):
+def other_spark(metastore, tmp_path_factory, pytestconfig):
     """Sparks in environments of their own, by minor version, with our catalogs; each is started once."""
     from icecomb.spark import spark_conf
     from icecomb.spark.jar import bridge_jar, spark_home
@@ -30,6 +59,8 @@ def other_spark(metastore, tmp_path_factory):
 
     def start(minor):
         if minor not in running:
+            ring = pytestconfig.getoption("--ring")
+            assert ring == "full", f"a test of `{ring}` starts Spark {minor}: mark it `full`"
             venv = made(spark_venv(minor))
             package = pyspark_of(venv)
             other_scala = minor == SCALA_2_13
@@ -59,7 +90,7 @@ def sql_on(spark, other_spark):
     return lambda minor: shared if minor == "4.3" else other_spark(minor).sql
 
 
-@pytest.fixture(params=["4.3", "3.5"])
+@pytest.fixture(params=sampled(["4.3", "3.5"], keep=1))
 def sql(request, sql_on):
     """Answers a statement, on the newest Spark and on the oldest."""
     return sql_on(request.param)
