@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+pytestmark = pytest.mark.full("Iceberg Java in a second Spark")
+
 TIMES = 8
 
 

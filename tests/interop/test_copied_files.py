@@ -9,6 +9,8 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+pytestmark = pytest.mark.full("a second Spark reads and writes, too")
+
 ROWS = 900
 COLUMNS = (
     "id BIGINT, x DOUBLE, f FLOAT, s STRING, b BOOLEAN, i INT, d DECIMAL(9, 2), big DECIMAL(38, 5), "

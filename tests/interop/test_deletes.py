@@ -16,6 +16,8 @@ from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import DoubleType, IntegerType, LongType, NestedField, StringType
 from tests.format.rows.parquet_file import data_file_from_parquet
 
+pytestmark = pytest.mark.full("a second Spark reads and writes, too")
+
 MODES = ("delete", "update", "merge")
 MERGE_ON_READ = ", ".join(f"'write.{mode}.mode'='merge-on-read'" for mode in MODES)
 

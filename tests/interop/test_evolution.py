@@ -8,6 +8,8 @@ import pytest
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import DoubleType, IntegerType, LongType, NestedField, StringType
 
+pytestmark = pytest.mark.full("a second Spark reads and writes, too")
+
 
 def quick(table: str) -> list[str]:
     """Who need not be asked again about a table of format v1: its filters are those of v2."""

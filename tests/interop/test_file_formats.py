@@ -37,6 +37,8 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 
+pytestmark = pytest.mark.full("Iceberg Java in a second Spark")
+
 UTC = dt.timezone.utc
 FORMATS = ["parquet", "orc", "avro"]
 SCHEMA = Schema(

@@ -11,6 +11,8 @@ from pyarrow import orc
 
 from icecomb.catalog import migrate
 
+pytestmark = pytest.mark.full("a second Spark reads and writes, too")
+
 INNER = pa.struct([("x", pa.string()), ("y", pa.string())])
 SCHEMA = pa.schema(
     [

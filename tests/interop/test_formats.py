@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.full("a second Spark reads and writes, too")
+
 MERGE_ON_READ = ", ".join(
     f"'write.{mode}.mode'='merge-on-read'" for mode in ("delete", "update", "merge")
 )

@@ -12,6 +12,8 @@ from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import LongType, NestedField, TimestampType
 
+pytestmark = pytest.mark.full("Iceberg Java in a second Spark")
+
 NAMES = ("interop", "given")
 SUMMARY = {"batch": 5, "share": 0.5, "late": True, "none": float("nan"), "list": [1]}
 DAY = dt.datetime(2024, 1, 31, 10)  # noqa: DTZ001

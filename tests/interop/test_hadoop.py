@@ -16,6 +16,8 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import LongType, NestedField, StringType
 
+pytestmark = pytest.mark.full("Iceberg Java in a second Spark")
+
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "s", StringType())))
 
 

@@ -59,6 +59,7 @@ def ids(rows: list[Any]) -> list[int]:
     return sorted(row[0] for row in rows)
 
 
+@pytest.mark.full("Iceberg Java in a second Spark")
 def test_a_hive_table_is_taken_over_written_by_all_and_given_back(
     lake, namespace, spark_on_hdfs, iceberg_java, hdfs
 ):
@@ -200,6 +201,7 @@ def test_spark_reads_and_writes_tables_whose_files_are_named_by_their_web_addres
     assert table.refresh().scan().count() == 3
 
 
+@pytest.mark.full("Iceberg Java in a second Spark")
 def test_file_system_tables_are_shared_with_iceberg_java(hdfs, iceberg_java):
     warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
     iceberg_java.sql("SET spark.sql.catalog.ice_hdfs=org.apache.iceberg.spark.SparkCatalog")
@@ -258,6 +260,7 @@ def plain_catalogs(spark, hdfs, iceberg_java):
         spark.conf.unset(key)
 
 
+@pytest.mark.full("Iceberg Java in a second Spark")
 def test_locations_without_a_scheme_are_in_the_default_file_system_for_everybody(
     plain_catalogs, spark, hdfs, iceberg_java
 ):
@@ -314,6 +317,7 @@ def by_path_rows(location, properties):
     return sorted(open_table(location, **settings).scan().to_arrow()["id"].to_pylist())
 
 
+@pytest.mark.full("Iceberg Java in a second Spark")
 def test_iceberg_java_works_beside_a_ticket(hdfs, iceberg_java):
     """It lies in the folder of metadata, which Java lists where the hint is missing."""
     warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"

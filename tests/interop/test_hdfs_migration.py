@@ -32,6 +32,8 @@ from icecomb.format.storage.file_system import FileStatus
 from tests.peers.hdfs import Hdfs
 from tests.peers.hive_metastore import HiveMetastore
 
+pytestmark = pytest.mark.full("a highly available HDFS and Hive 3")
+
 FOLDER = "hdfs://ns1/warehouse/made.db/t"
 TRASH = f"hdfs://ns1/user/{getpass.getuser()}/.Trash/Current"
 

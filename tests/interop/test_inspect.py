@@ -17,6 +17,8 @@ from icecomb.format.spec.types import IcebergType, ListType, MapType, StructType
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
 
+pytestmark = pytest.mark.full("Iceberg Java in a second Spark")
+
 NAMESPACE = "inspected"
 MERGE_ON_READ = "TBLPROPERTIES ('format-version'='2', 'write.delete.mode'='merge-on-read', 'write.distribution-mode'='none')"
 EVERY_TYPE = (

@@ -11,6 +11,8 @@ from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.append import FastAppend
 
+pytestmark = pytest.mark.full("Iceberg Java in a second Spark")
+
 APPENDS = 130
 """So many that the list has more than one block, and that Iceberg Java merges its manifests."""
 

@@ -66,6 +66,7 @@ def migrated(
     catalog.drop_table(TABLE)
 
 
+@pytest.mark.full("Iceberg Java in a second Spark")
 def test_every_reader_sees_after_migration_what_hive_saw_before(
     hive_flights: list[list[Any]],
     migrated: dict[Path, tuple[int, int]],
@@ -88,6 +89,7 @@ def test_migration_moves_and_changes_no_data_file(
     assert {path: entry for path, entry in _files(catalog).items() if path in migrated} == migrated
 
 
+@pytest.mark.full("Iceberg Java in a second Spark")
 def test_four_writers_take_turns_and_all_see_every_row(
     migrated: dict[Path, tuple[int, int]],
     spark: SparkSession,

@@ -13,6 +13,8 @@ import pytest
 from icecomb.catalog import migrate
 from icecomb.catalog.migrate.applying import MigrationBlockedError
 
+pytestmark = pytest.mark.full("a second Spark reads and writes, too")
+
 NUMBERS = count()
 COLUMNS = (
     "b boolean, i int, l bigint, f float, d double, n decimal(10,2), s string, v varchar(5), c char(5), "

@@ -9,6 +9,8 @@ import pytest
 
 from icecomb.catalog.hive.catalog import HiveCatalog
 
+pytestmark = pytest.mark.full("Iceberg Java in a second Spark")
+
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "k": ["a", "b", "a"]})
 
 

@@ -16,6 +16,8 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import LongType, NestedField, StringType
 
+pytestmark = pytest.mark.full("Iceberg Java's procedures in a second Spark")
+
 NAMESPACE = "orphaned"
 NUMBERS = itertools.count(1)
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "_k", StringType())))

@@ -17,6 +17,8 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import LongType, NestedField, StringType
 
+pytestmark = pytest.mark.full("Iceberg Java's procedures in a second Spark")
+
 NAMESPACE = "called"
 NUMBERS = itertools.count(1)
 UNCHANGED: defaultdict[tuple[str, str], list[Table]] = defaultdict(list)

@@ -10,6 +10,8 @@ import pytest
 from icecomb.catalog import Table
 from tests.catalog.random_table import RandomTable, ordered
 
+pytestmark = pytest.mark.full("a second Spark reads, too")
+
 
 @pytest.mark.seeds(6)
 def test_iceberg_java_reads_what_we_wrote(readers, seed):

@@ -11,6 +11,8 @@ import pytest
 
 from icecomb.format.manifests.manifest_list import read_manifests
 
+pytestmark = pytest.mark.full("a second Spark reads and writes, too")
+
 
 def create(readers, name, properties="'format-version'='2'"):
     readers.own(name)

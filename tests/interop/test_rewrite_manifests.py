@@ -13,6 +13,8 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import LongType, NestedField, StringType
 
+pytestmark = pytest.mark.full("Iceberg Java in a second Spark")
+
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "day", StringType())))
 BY_DAY = PartitionSpec(0, (PartitionField(2, 1000, parse_transform("identity"), "day"),))
 

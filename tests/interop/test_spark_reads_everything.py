@@ -20,6 +20,8 @@ from icecomb.spark.planner.planned_files import _MOST_POSITIONS
 from tests.format.rows.parquet_file import data_file_from_parquet
 from tests.interop.test_file_formats import FORMATS, SCHEMA, frame
 
+pytestmark = pytest.mark.full("a second Spark reads and writes, too")
+
 
 @pytest.fixture(scope="module", params=FORMATS)
 def file_format(request):

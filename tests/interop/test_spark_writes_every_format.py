@@ -24,6 +24,8 @@ from tests.interop.conftest import ordered
 from tests.interop.test_file_formats import SCHEMA, frame
 from tests.interop.test_spark_reads_everything import FILTERS, KINDS, VALUES, evolve
 
+pytestmark = pytest.mark.full("a second Spark reads and writes, too")
+
 WRITTEN = ["orc", "avro", "parquet"]
 NUMBERS = itertools.count(1)
 

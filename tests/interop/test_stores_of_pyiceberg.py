@@ -12,6 +12,8 @@ from icecomb.catalog import load_catalog
 from icecomb.format.storage.object_store.azure_settings import EMULATOR_ACCOUNT
 from tests.peers.azurite import EMULATOR_KEY
 
+pytestmark = pytest.mark.full("stores that npm and Go bring")
+
 
 def pyiceberg_settings(server, name):
     if name != "azurite":

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.table import Table
 
+pytestmark = pytest.mark.full("Iceberg Java in a second Spark")
+
 NAMESPACE = "table_operations"
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
 BY_TEXT = PartitionSpec(0, (PartitionField(2, 1000, parse_transform("identity"), "s"),))

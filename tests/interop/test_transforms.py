@@ -28,6 +28,8 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 
+pytestmark = pytest.mark.full("a second Spark reads and writes, too")
+
 UTC = dt.timezone.utc
 HOSTILE = "a/../b=c%20 d\\'\"\u00e9\U0001f9ca"
 

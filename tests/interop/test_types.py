@@ -33,6 +33,8 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 
+pytestmark = pytest.mark.full("a second Spark reads and writes, too")
+
 UTC = dt.timezone.utc
 HOSTILE = "\x00/..\\=%25'\"`;--\n\t\u2028\U0001f9ca\u0301"
 
