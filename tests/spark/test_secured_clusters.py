@@ -16,6 +16,8 @@ from tests.peers.hdfs import write_site
 from tests.peers.hive_metastore import HiveMetastore2
 from tests.peers.spark_process import SMALL
 
+pytestmark = pytest.mark.full("an HDFS with Kerberos, and a Spark for each user")
+
 NOWHERE = {"KRB5CCNAME": "FILE:/nowhere"}
 
 

@@ -7,8 +7,14 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from icecomb.spark.jar import bridge_jar, spark_home
 from tests.environments import ICEBERG_JAVA_VENV, ROOT, made, pyspark_of
+from tests.peers.iceberg_java import RUNTIME
+from tests.peers.ivy import fetch
+
+pytestmark = pytest.mark.full("another Spark, with Iceberg's runtime in it")
 
 OURS = "org.icecomb.spark.IcecombSessionExtensions"
 ICEBERGS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -21,14 +27,13 @@ def run_sessions(metastore, sessions, python=sys.executable):
     `python` runs the planners of catalogs that name none.
     """
     made(ICEBERG_JAVA_VENV)
-    [iceberg] = (ICEBERG_JAVA_VENV / "ivy" / "jars").glob("*iceberg-spark-runtime*.jar")
     home = pyspark_of(ICEBERG_JAVA_VENV)
     settings = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.jars": f"{bridge_jar(spark_home(home))},{iceberg}",
+        "spark.jars": f"{bridge_jar(spark_home(home))},{fetch(RUNTIME)}",
         "spark.hadoop.hive.metastore.uris": metastore.uri,
         "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.ice.type": "hive",
@@ -53,10 +58,7 @@ def run_sessions(metastore, sessions, python=sys.executable):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_the_extension_brings_a_catalog_and_lives_beside_icebergs_own(
-    metastore, iceberg_java, catalog
-):
-    """`iceberg_java` fetches the runtime's jar."""
+def test_the_extension_brings_a_catalog_and_lives_beside_icebergs_own(metastore, catalog):
     catalog.create_namespace("extension_tests")
     alter = "ALTER TABLE {}.extension_tests.{} "
     [(rows, *changed, misspelt), (refused, theirs), (unknown,)] = run_sessions(
@@ -108,7 +110,7 @@ def test_the_extension_brings_a_catalog_and_lives_beside_icebergs_own(
 
 
 def test_the_planner_of_a_configured_catalog_starts_with_the_session_and_no_other(
-    metastore, iceberg_java, tmp_path
+    metastore, tmp_path
 ):
     def interpreter(name):
         """One that notes that it was started."""

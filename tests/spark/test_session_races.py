@@ -7,9 +7,12 @@ import time
 from random import Random
 
 import pyarrow as pa
+import pytest
 from pyspark.errors import PySparkException
 
 from icecomb.format.errors import CommitFailedError, ValidationError
+
+pytestmark = pytest.mark.full("threads that race for a quarter of a minute")
 
 NAME = "session_races.t"
 SECONDS = 15

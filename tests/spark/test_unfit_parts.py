@@ -55,6 +55,7 @@ def test_a_planner_that_cannot_serve_is_an_error_with_the_remedy(
 
 
 @pytest.mark.jvm
+@pytest.mark.full("starts Spark 4.1")
 def test_a_jar_for_another_spark_is_an_error_with_the_remedy(metastore, tmp_path):
     conf = spark_conf("lake", uri=metastore.uri, python=sys.executable, jar=bridge_jar())
     other = SparkProcess(spark_venv("4.1"), conf, metastore, tmp_path / "log")

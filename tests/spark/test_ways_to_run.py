@@ -19,7 +19,10 @@ from tests.peers import spark_programs
 from tests.peers.ports import free_ports
 from tests.peers.standalone_spark import StandaloneSpark
 
-pytestmark = pytest.mark.jvm
+pytestmark = [
+    pytest.mark.jvm,
+    pytest.mark.full("starts Spark in each way that users have, with clusters and servers"),
+]
 
 ARCHIVED_PYTHON = "env/bin/python"
 JOB = """

@@ -18,7 +18,10 @@ from icecomb.spark import jar
 from icecomb.spark.wheel import build_wheel
 from tests.environments import ICEBERG_JAVA_VENV, ROOT, SPARK_3_5_VENV, made, pyspark_of
 
-pytestmark = pytest.mark.jvm
+pytestmark = [
+    pytest.mark.jvm,
+    pytest.mark.full("compiles for six Sparks, packs all of it and installs it"),
+]
 
 
 def sparks_at_hand():

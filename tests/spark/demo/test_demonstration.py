@@ -10,8 +10,6 @@ import pytest
 
 from icecomb.spark.demo.flights import DEPARTED, ROWS, flights
 
-pytestmark = pytest.mark.jvm
-
 MAIN = "import sys; from icecomb.catalog.cli import main; sys.exit(main())"
 
 
@@ -31,6 +29,8 @@ def test_the_flights_are_whole_and_their_gaps_are_nulls() -> None:
     assert str(table["time_hour"][0]) == "2013-01-01 10:00:00+00:00"
 
 
+@pytest.mark.jvm
+@pytest.mark.full("two runs of the whole demonstration, each with a Spark of its own")
 @pytest.mark.timeout(1800)
 def test_the_demo_runs_and_runs_again(tmp_path: Path) -> None:
     first = demo(tmp_path / "lake", form="text")
