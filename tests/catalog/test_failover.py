@@ -144,6 +144,7 @@ def test_a_commit_follows_a_metastore_that_goes_away_before_the_alter(
     assert both.client.locks(*table.identifier) == []
 
 
+@pytest.mark.full("needs Hive 3")
 @pytest.mark.parametrize(("place", "moment"), MOMENTS)
 def test_without_locks_nothing_is_altered_on_a_metastore_that_does_not_check(
     hive_catalogs, metastores, namespace, rows, monkeypatch, place, moment

@@ -137,6 +137,7 @@ def by_name(server):
     return f"thrift://localhost:{server.port}"
 
 
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 @pytest.mark.parametrize("protection", [None, "authentication", "privacy"])
 def test_a_ticket_opens_a_kerberized_metastore(kerberized, alice, protection):
     wanted = {"hadoop.rpc.protection": protection} if protection else {}
@@ -145,6 +146,7 @@ def test_a_ticket_opens_a_kerberized_metastore(kerberized, alice, protection):
         assert found._calls.pool.open_connections == 1
 
 
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 def test_tables_are_made_and_written_with_a_ticket(any_kerberized, alice, tmp_path):
     rows = pa.table({"id": pa.array([1, 2], pa.int64())})
     found = load_catalog("secure", uri=by_name(any_kerberized), warehouse=str(tmp_path), **SASL)
@@ -158,6 +160,7 @@ def test_tables_are_made_and_written_with_a_ticket(any_kerberized, alice, tmp_pa
     found.close()
 
 
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 def test_a_keytab_opens_a_kerberized_metastore(any_kerberized, kdc, monkeypatch):
     monkeypatch.setenv("KRB5_CONFIG", str(kdc.configuration))
     monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
@@ -169,6 +172,7 @@ def test_a_keytab_opens_a_kerberized_metastore(any_kerberized, kdc, monkeypatch)
         assert "default" in found.databases()
 
 
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 def test_tickets_got_with_one_keytab_do_not_serve_another(kerberized, kdc, monkeypatch):
     monkeypatch.setenv("KRB5_CONFIG", str(kdc.configuration))
     monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
@@ -186,6 +190,7 @@ def test_tickets_got_with_one_keytab_do_not_serve_another(kerberized, kdc, monke
         databases("mallory")
 
 
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 def test_a_delegation_token_opens_a_kerberized_metastore(
     any_kerberized, alice, tmp_path, monkeypatch
 ):
@@ -210,6 +215,7 @@ def test_a_delegation_token_opens_a_kerberized_metastore(
         found.databases()
 
 
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 @pytest.mark.parametrize(
     ("change", "says", "hint"),
     [
@@ -230,6 +236,7 @@ def test_what_kerberos_refuses_is_one_clear_line(kerberized, alice, change, says
     assert hint is None or hint in caught.value.hint
 
 
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 def test_a_dead_key_centre_is_named(kdc, tmp_path, monkeypatch, kerberized):
     elsewhere = tmp_path / "krb5.conf"
     port = kdc.configuration.read_text().split("127.0.0.1:")[1].split("\n")[0]
@@ -244,6 +251,7 @@ def test_a_dead_key_centre_is_named(kdc, tmp_path, monkeypatch, kerberized):
     assert "krb5.conf" in caught.value.hint
 
 
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 def test_the_secure_and_the_plain_do_not_mix_and_say_so(kerberized, private, metastore, alice):
     tls = {
         "hive.metastore.use.SSL": "true",
@@ -267,6 +275,21 @@ def test_the_secure_and_the_plain_do_not_mix_and_say_so(kerberized, private, met
         assert "\n" not in caught.value.message
 
 
+def test_who_speaks_tls_to_a_plain_metastore_is_told_so(metastore):
+    properties = {
+        "hive.metastore.use.SSL": "true",
+        "hive.metastore.client.connect.timeout-s": "3",
+    }
+    with (
+        client(by_name(metastore), properties) as found,
+        pytest.raises(UnreachableError, match="does not speak TLS") as caught,
+    ):
+        found.databases()
+    assert "hive.metastore.use.SSL" in caught.value.hint
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 def test_a_metastore_behind_tls_is_used_when_its_authority_is_trusted(private):
     tls = {"hive.metastore.use.SSL": "true"}
     trusted = tls | {"hive.metastore.truststore.path": str(private.authority)}
@@ -353,6 +376,7 @@ def test_a_digest_is_what_rfc_2831_says():
         Digest(DelegationToken(b"who", b"secret")).answer(b'nonce="abc",qop="auth-conf"')
 
 
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 def test_whoever_may_act_for_others_is_served_as_the_one_he_acts_for(kerberized, alice):
     """``hadoop.proxyuser.alice.hosts`` and ``.groups`` of the metastore let alice act for bob."""
     acting = {**SASL, "hive.metastore.proxy-user": "bob"}
@@ -365,6 +389,7 @@ def test_whoever_may_act_for_others_is_served_as_the_one_he_acts_for(kerberized,
         assert "default" in bob.databases()
 
 
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 def test_a_metastore_that_lets_nobody_act_for_others_says_so(kerberized, kdc, monkeypatch):
     monkeypatch.setenv("KRB5_CONFIG", str(kdc.configuration))
     monkeypatch.setenv("KRB5CCNAME", kdc.tickets("mallory"))

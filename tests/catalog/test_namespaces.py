@@ -45,6 +45,7 @@ def test_a_comment_given_at_creation_is_changed_and_removed(catalog):
         catalog.drop_namespace("ns_comment")
 
 
+@pytest.mark.full("needs Iceberg's Spark")
 def test_iceberg_java_sees_a_comment_that_was_set_later(catalog, iceberg_java, namespace):
     catalog.update_namespace_properties(namespace, updates={"comment": "set later"})
     rows = dict(iceberg_java.sql(f"DESCRIBE NAMESPACE EXTENDED ice.{namespace}"))

@@ -51,6 +51,7 @@ def pointer_finding(catalog):
     return finding(catalog, "pointer check")
 
 
+@pytest.mark.full("starts a metastore of its own")
 @pytest.mark.jvm
 def test_where_no_locks_are_served_the_way_without_them_is_named_and_works(without_locks):
     place = {"uri": without_locks.uri, "warehouse": str(without_locks.warehouse)}
@@ -69,6 +70,7 @@ def test_where_no_locks_are_served_the_way_without_them_is_named_and_works(witho
         assert finding(lake, "locks").severity is Severity.NOTE
 
 
+@pytest.mark.full("starts a metastore of its own")
 @pytest.mark.jvm
 def test_a_metastore_without_direct_sql_is_found_out_and_locks_alone_are_relied_on(
     without_direct_sql,

@@ -173,6 +173,7 @@ def test_properties_are_set_and_removed_also_in_the_entry(catalog, namespace, vi
     assert view.metadata_location == before, "what is so already is not committed"
 
 
+@pytest.mark.full("needs Iceberg's Spark")
 def test_the_entry_is_what_iceberg_java_writes(catalog, iceberg_java, namespace):
     """Expected: the entry of the same view made by Iceberg Java."""
     iceberg_java.sql(f"CREATE TABLE ice.{namespace}.t (id BIGINT, s STRING) USING iceberg")
@@ -220,6 +221,7 @@ def test_the_entry_is_what_iceberg_java_writes(catalog, iceberg_java, namespace)
     )
 
 
+@pytest.mark.full("needs Iceberg's Spark")
 def test_iceberg_java_and_we_read_and_change_each_others_views(catalog, iceberg_java, namespace):
     sql = iceberg_java.sql
     sql(f"CREATE TABLE ice.{namespace}.t (id BIGINT, s STRING) USING iceberg")
