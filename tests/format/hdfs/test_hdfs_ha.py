@@ -16,6 +16,8 @@ from tests.bench.hdfs_storm import storm
 from tests.peers.hdfs import Hdfs
 from tests.peers.second_try import started
 
+pytestmark = pytest.mark.full("two name nodes")
+
 WRITERS = 6
 
 

@@ -12,6 +12,8 @@ from icecomb.format.storage.delegation_token import find_token, give_tokens
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
 
+pytestmark = pytest.mark.full("a cluster with Kerberos")
+
 
 @pytest.fixture
 def secured(secured_hdfs):

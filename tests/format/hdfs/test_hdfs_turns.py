@@ -13,6 +13,8 @@ from icecomb.catalog import load_catalog
 from icecomb.catalog.hadoop.ticket import WAITING
 from tests.peers.child_process import ended
 
+pytestmark = pytest.mark.full("turns on HDFS; the gate has them on a local folder")
+
 ROWS = pa.table({"id": pa.array(range(40), pa.int64())})
 APPENDER = """
 import json, sys, pyarrow as pa

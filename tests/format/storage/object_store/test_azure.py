@@ -21,6 +21,8 @@ from icecomb.format.storage.object_store.azure_settings import EMULATOR_ACCOUNT,
 from tests.peers.azurite import EMULATOR_KEY
 
 WRONG = base64.b64encode(b"no key of theirs").decode()
+with_azurite = pytest.mark.full("Azurite is run by Node.js")
+
 NAMES = [
     " x",
     "a//b",
@@ -57,6 +59,7 @@ def by_address(azurite, **settings):
     })  # fmt: skip
 
 
+@with_azurite
 def test_a_wrong_key_is_said_and_not_shown(azurite):
     io = by_address(azurite, **{"adls.account-key": WRONG})
     with pytest.raises(FileIOError, match=r"AuthenticationFailed|AuthorizationFailure") as caught:
@@ -76,6 +79,7 @@ def account_signature(permissions):
     return f"sv=2021-12-02&ss=b&srt=sco&sp={permissions}&se={quote(ends, safe='')}&sig={signature}"
 
 
+@with_azurite
 def test_a_shared_access_signature_does_all_and_is_shown_nowhere(azurite):
     place, token = azurite.place(), account_signature("rwdlac")
     io = by_address(azurite, **{"adls.sas-token": token})
@@ -93,6 +97,7 @@ def test_a_shared_access_signature_does_all_and_is_shown_nowhere(azurite):
     assert "sig=" not in f"{caught.value}{caught.value.hint}"
 
 
+@with_azurite
 def test_a_signature_is_not_shown_when_nobody_answers(azurite):
     token = account_signature("r")
     io = FileIO({
@@ -144,6 +149,7 @@ def test_a_machines_token_is_renewed_before_it_ends(monkeypatch):
     assert len(given) == 2
 
 
+@with_azurite
 def test_a_missing_container_is_said(io, azurite):
     for act in (
         lambda place: io.create(f"{place}/x", b""),
@@ -154,6 +160,7 @@ def test_a_missing_container_is_said(io, azurite):
         assert not isinstance(caught.value, FileMissingError)
 
 
+@with_azurite
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_of_any_character_stays_as_it_is(io, azurite, name):
     place = azurite.place()
@@ -164,6 +171,7 @@ def test_a_name_of_any_character_stays_as_it_is(io, azurite, name):
     assert not io.exists(f"{place}/{name}")
 
 
+@with_azurite
 @pytest.mark.parametrize("name", ["x.", "a./b", "..", "a/../b", "a\\b"])
 def test_a_name_that_azure_would_change_is_refused_and_nobody_has_it(io, azurite, name):
     place = azurite.place()
@@ -176,6 +184,7 @@ def test_a_name_that_azure_would_change_is_refused_and_nobody_has_it(io, azurite
     assert len([*io.list(place)]) == 3
 
 
+@with_azurite
 def test_folders_of_hadoop_are_no_files(io, azurite):
     """Hadoop's WASB and ABFS keep a blob with a mark for each folder."""
     place = azurite.place()
@@ -196,6 +205,7 @@ def test_folders_of_hadoop_are_no_files(io, azurite):
     assert not io.delete_folder(f"{place}/lake/t")
 
 
+@with_azurite
 def test_all_spellings_of_a_place_are_one_file(io, azurite):
     place = azurite.place()
     io.create(f"{place}/x", b"1")

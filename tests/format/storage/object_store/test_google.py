@@ -20,6 +20,8 @@ from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store.google_credentials import google_signer
 from icecomb.format.storage.object_store.google_settings import GoogleSettings
 
+with_server = pytest.mark.full("the server is built by Go")
+
 NAMES = [
     " x",
     "a//b",
@@ -44,6 +46,7 @@ def io(google_store):
     made.close()
 
 
+@with_server
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_of_any_character_stays_as_it_is(io, google_store, name):
     place = google_store.place()
@@ -54,6 +57,7 @@ def test_a_name_of_any_character_stays_as_it_is(io, google_store, name):
     assert not io.exists(f"{place}/{name}")
 
 
+@with_server
 @pytest.mark.parametrize("name", ["..", ".", "a\nb", "a\r"])
 def test_a_name_that_google_does_not_give_is_refused_and_nobody_has_it(io, google_store, name):
     place = google_store.place()
@@ -63,6 +67,7 @@ def test_a_name_that_google_does_not_give_is_refused_and_nobody_has_it(io, googl
     io.delete(f"{place}/{name}")
 
 
+@with_server
 def test_a_missing_bucket_is_said(io):
     for act in (lambda: io.create("gs://nowhere/x", b""), lambda: list(io.list("gs://nowhere/a"))):
         with pytest.raises(FileIOError, match="nowhere"):
@@ -108,6 +113,7 @@ def test_a_missing_object_is_told_from_a_missing_bucket_whatever_their_names(ans
     io.close()
 
 
+@with_server
 def test_a_listing_of_many_pages_is_whole(io, google_store):
     place = google_store.place()
     names = [f"{place}/f/{n:04d}" for n in range(1100)]
@@ -119,6 +125,7 @@ def test_a_listing_of_many_pages_is_whole(io, google_store):
     assert list(io.list(place)) == []
 
 
+@with_server
 def test_a_token_that_is_over_is_said_and_not_shown(google_store):
     settings = {**google_store.settings, "gcs.oauth2.token": "tok-1"}
     del settings["gcs.no-auth"]
@@ -204,6 +211,7 @@ def test_nobody_who_asks_is_said(monkeypatch, tmp_path):
     assert "gcs.no-auth" in caught.value.hint
 
 
+@with_server
 def test_a_missing_file_is_missing(io, google_store):
     with pytest.raises(FileMissingError):
         io.read(f"{google_store.place()}/none")

@@ -19,6 +19,8 @@ from icecomb.format.storage.object_store.client import PART
 from tests.peers.s3_proxy import FAULTS, S3Proxy
 from tests.peers.store_proxies import AzureProxy, GoogleProxy
 
+pytestmark = pytest.mark.full("the servers of other vendors")
+
 LARGE = random.Random(7).randbytes(2 * PART + 12_345)
 CREATES = {"Insert", "PutBlob"}
 UPLOADS = {"Begin", "Chunk", "PutBlock", "PutBlockList"}

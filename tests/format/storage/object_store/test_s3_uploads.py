@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileStateUnknownError
@@ -9,10 +11,15 @@ from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
 from icecomb.format.storage.object_store.client import StoreBusyError
 from tests.peers.s3_proxy import S3Proxy
+from tests.rings import sampled
+
+pytestmark = pytest.mark.gate("uploads of three parts")
 
 PIECE = b"0123456789abcdef" * (1 << 16)
 SIZE = 17
 """Pieces of 1 MiB: three parts."""
+REQUESTS = ("CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload")
+FAULTS = ("refuse", "lose", "busy", "error", "done_error", "torn", "short")
 
 
 @pytest.fixture(autouse=True)
@@ -55,9 +62,9 @@ def failing(name, *faults):
     return lambda asked: waiting.pop(0) if asked.name == name and waiting else ""
 
 
-@pytest.mark.parametrize("name", ["CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"])
 @pytest.mark.parametrize(
-    "fault", ["refuse", "lose", "busy", "error", "done_error", "torn", "short"]
+    ("fault", "name"),
+    sampled(itertools.product(FAULTS, REQUESTS), keep=8),
 )
 def test_whatever_becomes_of_a_request_the_object_is_whole_and_nothing_is_left(
     io, proxy, s3, bucket, left, name, fault
