@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -42,7 +43,18 @@ def _ended(pid, seconds=120):
     return True
 
 
-def test_one_metastore_a_warehouse_is_shared_by_processes_and_stopped(warehouse):
+@pytest.fixture(scope="module")
+def silent(metastore):
+    """A connection that says nothing while this file's tests run: to wait for its end alone takes ten seconds."""
+    with socket.create_connection(("127.0.0.1", metastore.port)) as connection:
+        yield connection
+
+
+@pytest.mark.slow("starts two metastores, and Python three times")
+@pytest.mark.usefixtures("silent")
+def test_one_metastore_a_warehouse_is_shared_by_processes_replaced_when_killed_and_stopped(
+    warehouse,
+):
     code = (
         "import sys; from icecomb.catalog import metastore; print(metastore.start(sys.argv[1]).pid)"
     )
@@ -56,12 +68,29 @@ def test_one_metastore_a_warehouse_is_shared_by_processes_and_stopped(warehouse)
     assert metastore.status(warehouse) is None
     with ThreadPoolExecutor(3) as pool:
         pids = set(pool.map(start, range(3)))
-    running = metastore.status(warehouse)
-    assert pids == {str(running.pid)}
-    assert metastore.start(warehouse) == running
-    assert running.to_json()["uri"] == running.uri
+    first = metastore.status(warehouse)
+    assert pids == {str(first.pid)}
+    assert metastore.start(warehouse) == first
+    assert first.to_json()["uri"] == first.uri
+
+    lake = load_catalog("local", warehouse=warehouse)
+    lake.create_namespace("d")
+    table = lake.create_table("d.t", pa.schema([("a", pa.int64())]))
+    table.append(pa.table({"a": [1]}))
+    assert metastore.status(warehouse) == first
+    os.kill(first.pid, signal.SIGKILL)
+    assert _ended(first.pid)
+    assert metastore.status(warehouse) is None
+    # the same objects go on: the client finds the new one by itself
+    table.append(pa.table({"a": [2]}))
+    assert sorted(lake.load_table("d.t").scan().to_arrow()["a"].to_pylist()) == [1, 2]
+    second = metastore.status(warehouse)
+    assert second.pid != first.pid
+    assert lake.load_namespace_properties("default")["location"] == f"file:{warehouse}"
+    lake.close()
+
     assert metastore.stop(warehouse)
-    assert _ended(running.pid)
+    assert _ended(second.pid)
     assert not metastore.stop(warehouse)
     assert metastore.status(warehouse) is None
     assert not _state(warehouse).exists()
@@ -84,47 +113,40 @@ def test_it_listens_on_loopback_only(metastore):
     assert listening
 
 
-def test_a_killed_metastore_is_noticed_and_tables_are_there_again(warehouse):
-    lake = load_catalog("local", warehouse=warehouse)
-    lake.create_namespace("d")
-    table = lake.create_table("d.t", pa.schema([("a", pa.int64())]))
-    table.append(pa.table({"a": [1]}))
-    first = metastore.status(warehouse)
-    os.kill(first.pid, signal.SIGKILL)
-    assert _ended(first.pid)
-    assert metastore.status(warehouse) is None
-    # the same objects go on: the client finds the new one by itself
-    table.append(pa.table({"a": [2]}))
-    assert sorted(lake.load_table("d.t").scan().to_arrow()["a"].to_pylist()) == [1, 2]
-    assert metastore.status(warehouse).pid != first.pid
-    assert lake.load_namespace_properties("default")["location"] == f"file:{warehouse}"
-    lake.close()
-
-
+@pytest.mark.slow("starts a metastore and waits until it has been idle")
 def test_it_ends_when_nobody_is_connected_and_not_before(warehouse):
-    running = metastore.start(warehouse, idle_s=3)
+    running = metastore.start(warehouse, idle_s=2)
     with HiveClient(running.uri) as client:
         client.databases()
-        time.sleep(5)
+        time.sleep(3.5)  # it looks every second whether it was idle for two
         assert client.databases() == ["default"]
     assert _ended(running.pid)
     assert not _state(warehouse).exists()
 
 
-def test_a_stale_state_file_with_a_port_that_is_taken_is_seen_through(warehouse):
+@pytest.fixture
+def stale(warehouse, monkeypatch):
+    """The port in a state file that holds our own pid; somebody else listens there, and is silent."""
     _state(warehouse).parent.mkdir(parents=True)
+    monkeypatch.setattr(embedded, "_ANSWER_TIMEOUT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        stale = {"pid": os.getpid(), "port": taken.getsockname()[1], "token": "icecomb-stale"}
-        _state(warehouse).write_text(json.dumps(stale))
-        embedded_timeout, embedded._ANSWER_TIMEOUT_S = embedded._ANSWER_TIMEOUT_S, 0.3
-        try:
-            assert metastore.status(warehouse) is None
-            assert not metastore.stop(warehouse), "our own pid is in the file, and it must live"
-            running = metastore.start(warehouse)
-        finally:
-            embedded._ANSWER_TIMEOUT_S = embedded_timeout
+        port = taken.getsockname()[1]
+        content = {"pid": os.getpid(), "port": port, "token": "icecomb-stale"}
+        _state(warehouse).write_text(json.dumps(content))
+        yield port
+
+
+def test_a_stale_state_file_with_a_port_that_is_taken_is_seen_through(warehouse, stale):
+    assert metastore.status(warehouse) is None
+    assert not metastore.stop(warehouse), "our own pid is in the file, and it must live"
+
+
+@pytest.mark.full("starts another metastore")
+def test_a_metastore_starts_beside_a_stale_state_file(warehouse, stale, monkeypatch):
+    monkeypatch.setattr(embedded, "_ANSWER_TIMEOUT_S", 5)
+    running = metastore.start(warehouse)
     assert running.pid != os.getpid()
-    assert running.port != stale["port"]
+    assert running.port != stale
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": "x"}'])
@@ -134,6 +156,7 @@ def test_a_damaged_state_file_is_no_metastore(warehouse, content):
     assert metastore.status(warehouse) is None
 
 
+@pytest.mark.full("starts two metastores")
 def test_a_metastore_that_hangs_is_replaced(warehouse, monkeypatch):
     hanging = metastore.start(warehouse)
     os.kill(hanging.pid, signal.SIGSTOP)
@@ -250,3 +273,12 @@ def test_a_jar_is_compiled_once(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(java, "find_javac", lambda: pytest.fail("compiled again"))
     assert java.compile_jar([source], "", "hello", "1") == jar
+
+
+def test_who_says_nothing_or_too_much_without_the_token_is_hung_up_on(metastore, silent):
+    with socket.create_connection(("127.0.0.1", metastore.port)) as greedy:
+        greedy.sendall(b"\x01\x7f\xff\xff\xff")
+        for stranger in (greedy, silent):
+            stranger.settimeout(60)
+            with contextlib.suppress(ConnectionResetError):
+                assert stranger.recv(1) == b""

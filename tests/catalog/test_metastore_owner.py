@@ -119,8 +119,19 @@ def test_the_owners_clients_get_in_by_the_address_alone(metastore, monkeypatch, 
         assert "default" in client.databases()
 
 
+def test_a_server_that_asks_for_another_token_is_not_taken_for_ours(metastore, tmp_path):
+    place = Place(tmp_path)
+    place.make()
+    place.state.write_bytes((metastore.warehouse / ".metastore" / "server.json").read_bytes())
+    place.token.write_bytes(metastore.token_file.read_bytes())
+    assert embedded.status(tmp_path).pid == metastore.pid
+    place.write_token()
+    assert embedded.status(tmp_path) is None
+
+
 @pytest.mark.jvm
-def test_a_server_that_does_not_know_the_token_is_not_taken_for_ours(tmp_path):
+@pytest.mark.full("starts two metastores")
+def test_one_whose_token_is_lost_is_replaced(tmp_path):
     place = Place(tmp_path)
     try:
         first = embedded.start(tmp_path)
@@ -144,6 +155,7 @@ def test_a_folder_of_another_user_is_named_with_its_owner(tmp_path):
 
 
 @pytest.mark.jvm
+@pytest.mark.full("waits for ten seconds of silence, and for the end of a metastore")
 def test_strangers_are_hung_up_on_and_do_not_keep_it_alive(tmp_path):
     home = tmp_path / ".metastore"
     home.mkdir(mode=0o777)
