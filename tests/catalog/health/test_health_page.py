@@ -203,6 +203,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Chromium:
     return Chromium(tmp_path_factory.mktemp("chromium"))
 
 
+@pytest.mark.full("needs Chromium")
 @pytest.mark.jvm
 def test_a_browser_shows_hostile_names_and_runs_none(tmp_path: Path, chromium: Chromium) -> None:
     page = written(tmp_path, [ill(name) for name in HOSTILE])
@@ -217,6 +218,7 @@ def test_a_browser_shows_hostile_names_and_runs_none(tmp_path: Path, chromium: C
     assert len(rectangles) == len(HOSTILE) * (2 + 3 + 2)
 
 
+@pytest.mark.full("needs Chromium")
 @pytest.mark.jvm
 @pytest.mark.parametrize("width", [400, 1100])
 def test_a_browser_paints_it_light_and_dark_and_nothing_sticks_out(

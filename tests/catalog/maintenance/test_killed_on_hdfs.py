@@ -13,6 +13,7 @@ from needed_files import needed_files
 
 from icecomb.catalog import load_catalog
 
+pytestmark = pytest.mark.full("the actions that the gate kills on folders, on HDFS")
 LATER = 4_102_444_800_000
 NUMBERS = itertools.count(1)
 KILLS = 5

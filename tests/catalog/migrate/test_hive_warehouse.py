@@ -15,7 +15,7 @@ from icecomb.catalog.progress import SILENT
 from tests.peers.hive import Hive, hive_exec
 from tests.peers.hive_metastore import HiveMetastore
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.full("needs Hive 3.1")]
 DATABASE = "warehouse"
 MODE = "SET hive.exec.dynamic.partition.mode"
 PLAIN = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,17 @@ LATE = {
 """What people do before a late request arrives. Who expires snapshots appends first."""
 
 
-def _cases(mode: str, calls: list[str], files: list[str]) -> list[tuple[tuple[str, int, str], str]]:
+Fault = tuple[tuple[str, int, str], str]
+"""What fails, and what people do next."""
+
+
+def _by_turns(cases: list[Fault], first: int) -> list[Fault]:
+    """Return one case of each call and each file, another one of those that there are each time."""
+    places = (list(same) for _, same in groupby(cases, lambda case: case[0][:2]))
+    return [same[turn % len(same)] for turn, same in enumerate(places, first)]
+
+
+def _cases(mode: str, calls: list[str], files: list[str]) -> list[Fault]:
     found = []
     for position, method in enumerate(calls):
         if method in WRITES:
@@ -43,6 +55,17 @@ def _cases(mode: str, calls: list[str], files: list[str]) -> list[tuple[tuple[st
     return found
 
 
+def _runs() -> Iterator[Any]:
+    every = pytest.mark.full("every fault of every call and file")
+    for verb, mode in product(VERBS, MODES):
+        if mode == "checks" or verb == "apply":
+            yield pytest.param(verb, mode, False, id=f"{verb}-{mode}-by turns")
+        yield pytest.param(verb, mode, True, id=f"{verb}-{mode}-all", marks=every)
+
+
+RUNS = list(_runs())
+
+
 def _tried(
     world: World, verb: str, calls: list[str], fault: tuple[str, int, str], following: str
 ) -> str | Exception:
@@ -52,14 +75,17 @@ def _tried(
         return error
 
 
-def _every_fault(metastore: Any, make: Any, mode: str, verb: str) -> tuple[Counter[str], list[str]]:
+def _outcomes(
+    metastore: Any, make: Any, mode: str, verb: str, *, all_of_them: bool
+) -> tuple[Counter[str], list[str]]:
     world = World(metastore, make, mode)
     said: Counter[str] = Counter()
     problems = []
     try:
         calls, files = calls_of(world, verb)
         assert ("lock" in calls) == (mode != "lock-free")
-        for fault, following in _cases(mode, calls, files):
+        cases = _cases(mode, calls, files)
+        for fault, following in cases if all_of_them else _by_turns(cases, VERBS.index(verb)):
             outcome = _tried(world, verb, calls, fault, following)
             if isinstance(outcome, str):
                 said[outcome] += 1
@@ -103,8 +129,7 @@ def test_what_is_asked_for_does_not_depend_on_the_format_of_the_files(
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(("verb", "mode", "all_of_them"), RUNS)
 def test_whatever_fails_and_whoever_goes_on_no_row_and_no_pointer_is_lost(
     metastore: Any,
     make_hive_table: Any,
@@ -112,9 +137,10 @@ def test_whatever_fails_and_whoever_goes_on_no_row_and_no_pointer_is_lost(
     monkeypatch: pytest.MonkeyPatch,
     verb: str,
     mode: str,
+    all_of_them: bool,  # noqa: FBT001
 ) -> None:
     monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4, 0.4, 0.4))
-    said, problems = _every_fault(metastore, make_hive_table, mode, verb)
+    said, problems = _outcomes(metastore, make_hive_table, mode, verb, all_of_them=all_of_them)
     with capsys.disabled():
         print(f"\n{said.total()} faults of {verb}; outcomes: {dict(said)}")
     assert problems == [], "\n".join(problems)

@@ -25,6 +25,7 @@ from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.format.errors import FileExistsAlreadyError
 from icecomb.format.storage.file_io import FileIO
 
+pytestmark = pytest.mark.full("needs PyPaimon, and Iceberg Java in Spark")
 ROWS = [{"id": 1, "k": "a/b c"}, {"id": 2, "k": "ü"}, {"id": 3, "k": None}]
 
 

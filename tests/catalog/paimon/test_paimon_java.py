@@ -23,6 +23,7 @@ from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.catalog.progress import Silent
 from tests.peers.paimon_java import plain
 
+pytestmark = pytest.mark.full("needs Paimon's Java library")
 UTC = dt.timezone.utc
 COLUMNS = {
     "id": "BIGINT NOT NULL",

@@ -29,6 +29,7 @@ from icecomb.format.errors import SchemaError
 from tests.catalog.paimon.test_cast_rule import ROOTS
 from tests.peers.paimon_java import PaimonJavaError
 
+pytestmark = pytest.mark.full("needs Paimon's Java library")
 COLUMNS = {
     "k": "BIGINT NOT NULL",
     "day": "DATE NOT NULL",
