@@ -11,9 +11,11 @@ from tests.environments import made, pyspark_of, spark_venv
 from tests.peers.s3a import s3a_jars
 from tests.peers.scala_home import SCALA_2_13, of_scala_2_13
 from tests.peers.spark_process import SparkProcess
+from tests.peers.spark_worker import plain
 from tests.rings import sampled
 
 _HERE = Path(__file__).resolve().parent
+_JAVA = "asks Iceberg's runtime in a Spark of its own"
 
 
 def pytest_collection_modifyitems(items):
@@ -30,7 +32,7 @@ def _other_process(item):
     if info is None:
         return None
     if "iceberg_java" in item.fixturenames:
-        return "asks Iceberg's runtime in a Spark of its own"
+        return _JAVA
     fixtures = [each[-1] for each in info.name2fixturedefs.values()]
     # what takes `sql_on` starts only the Sparks that it names
     users = [each.argnames for each in fixtures if each.argname != "sql_on"]
@@ -94,6 +96,18 @@ def sql_on(spark, other_spark):
 def sql(request, sql_on):
     """Answers a statement, on the newest Spark and on the oldest."""
     return sql_on(request.param)
+
+
+@pytest.fixture(params=["lake", pytest.param("ice", marks=pytest.mark.full(_JAVA))])
+def ask(request):
+    """Answers a query about tables of `{c}`: our Spark does, in `full` Iceberg's runtime, too."""
+    if request.param == "ice":
+        java = request.getfixturevalue("iceberg_java")
+        return lambda query: java.sql(query.format(c="ice"))
+    spark = request.getfixturevalue("spark")
+    return lambda query: [
+        [plain(value) for value in row] for row in spark.sql(query.format(c="lake")).collect()
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,7 @@ def test_a_table_that_was_dropped_and_made_anew_is_not_the_one_that_is_cached(
 
 
 @pytest.mark.jvm
+@pytest.mark.full("starts a Spark of its own")
 @pytest.mark.parametrize("minor", ["3.5", "4.3"])
 def test_a_view_of_a_dataframe_is_the_same_whether_it_is_cached_or_not(tmp_path, minor):
     """Before Spark 4.1 a DataFrame is of the state that it was made of; since then it is looked up again."""

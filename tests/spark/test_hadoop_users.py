@@ -16,6 +16,7 @@ from icecomb.spark.planner.protocol import Environment, Identity, OpenCatalog
 from tests.peers import spark_users
 from tests.peers.spark_process import SMALL
 
+OF_A_SERVER = pytest.mark.full("a Spark of its own acts for its users")
 NAME = f"users_{uuid.uuid4().hex[:8]}"
 
 
@@ -89,6 +90,7 @@ def answers(metastore, hdfs, catalog):
         catalog.drop_namespace(name)
 
 
+@OF_A_SERVER
 @pytest.mark.parametrize(
     ("step", "table", "owner"),
     [
@@ -107,18 +109,21 @@ def test_users_of_one_server_have_files_and_tables_of_their_own(
     assert catalog.client.table(_namespace("shared"), table).owner == owner
 
 
+@OF_A_SERVER
 def test_a_server_acts_for_others_only_where_the_cluster_lets_it(answers):
     """This cluster lets its superuser alone."""
     refused = answers["dave by eve"]["error"]
     assert "eve is not allowed to impersonate dave" in refused
 
 
+@OF_A_SERVER
 def test_a_namespace_is_its_users_too(answers, hdfs, catalog):
     assert answers["alice's own"] == []
     assert catalog.client.database(f"{_namespace('own')}_alice").owner == "alice"
     assert _owners(hdfs, f"/warehouse/{NAME}/own_alice") == {"alice"}
 
 
+@OF_A_SERVER
 def test_a_token_that_a_user_gets_is_shown_from_the_next_statement_on(answers, hdfs):
     """This cluster knows no security: whoever comes with a token is nobody there."""
     folder = f"/warehouse/{NAME}/{_namespace('own')}.db"

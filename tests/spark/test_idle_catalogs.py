@@ -14,6 +14,8 @@ import pytest
 from icecomb.spark.conf import CATALOG_CLASS
 from tests.peers import impatient_planner
 
+pytestmark = pytest.mark.full("waits for a planner of its own to let catalogs go")
+
 NAMESPACE = "idle_catalogs"
 TABLE = f"idle.{NAMESPACE}.t"
 

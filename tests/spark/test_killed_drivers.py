@@ -23,6 +23,8 @@ from tests.peers.spark_process import SparkProcess
 from tests.spark import fallible_statements as fallible
 from tests.spark.fallible_statements import INSERT, STATEMENTS
 
+pytestmark = [pytest.mark.jvm, pytest.mark.full("a Spark of its own is killed in each case")]
+
 NAMESPACE = "killed_drivers"
 ALTER = "alter_table_with_environment_context"
 DELETE, UPDATE, MERGE = STATEMENTS[-3:]
@@ -139,7 +141,7 @@ def test_a_statement_whose_driver_is_killed_is_there_once_when_it_is_run_again(
             end()
         assert running.exception(120) is not None
     if moment in {"in the change", "after the change"}:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while table.refresh().current_snapshot() == snapshot:
             assert time.monotonic() < deadline
             time.sleep(0.02)

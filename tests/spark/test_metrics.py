@@ -10,6 +10,7 @@ import pytest
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.rows.data_metrics import MetricsConfig
 from tests.format.rows.parquet_file import data_file_from_parquet
+from tests.rings import sampled
 
 NUMBERS = itertools.count(1)
 COLUMNS = {
@@ -67,7 +68,7 @@ def written(table):
     ]
 
 
-@pytest.mark.parametrize("modes", MODES, ids=str)
+@pytest.mark.parametrize("modes", sampled(MODES, keep=2), ids=str)
 def test_the_metrics_of_a_file_are_those_of_its_footer(spark, catalog, name, modes):
     properties = {"write.parquet.row-group-size-bytes": "20000", **modes}
     given = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
@@ -98,8 +99,9 @@ def without(statistic, field_ids):
     return {each: value for each, value in statistic.items() if each not in field_ids}
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc"])
-@pytest.mark.parametrize("modes", MODES, ids=str)
+@pytest.mark.parametrize(
+    ("file_format", "modes"), sampled(itertools.product(["orc", "parquet"], MODES), keep=2), ids=str
+)
 def test_nan_is_counted_and_left_out_of_bounds_as_in_files_of_python(
     spark, catalog, name, modes, file_format
 ):

@@ -321,6 +321,7 @@ def compacting(request, metastore, tmp_path):
     peer.close()
 
 
+@pytest.mark.full("all engines write for a minute")
 @pytest.mark.timeout(7200)
 def test_everybody_changes_one_table_and_no_row_is_lost_or_there_twice(
     spark, other_spark, iceberg_java, pyiceberg, metastore, catalog, compacting, request, capsys

@@ -13,6 +13,7 @@ from icecomb.catalog import load_catalog
 from icecomb.spark.conf import CATALOG_CLASS
 from tests.peers.s3 import KEY, SECRET
 from tests.peers.s3a import s3a_settings
+from tests.rings import sampled
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +43,15 @@ def _rows(spark, statement):
     return [tuple(row) for row in spark.sql(statement).collect()]
 
 
-@pytest.mark.parametrize(
-    ("minor", "way", "mode"),
-    [
-        ("4.3", "s3.* of the catalog", "copy-on-write"),
-        ("4.3", "fs.s3a.* of Hadoop", "merge-on-read"),
-        ("3.5", "s3.* of the catalog", "merge-on-read"),
-        ("3.5", "fs.s3a.* of Hadoop", "copy-on-write"),
-    ],
-)
+CASES = [
+    ("4.3", "s3.* of the catalog", "copy-on-write"),
+    ("4.3", "fs.s3a.* of Hadoop", "merge-on-read"),
+    ("3.5", "s3.* of the catalog", "merge-on-read"),
+    ("3.5", "fs.s3a.* of Hadoop", "copy-on-write"),
+]
+
+
+@pytest.mark.parametrize(("minor", "way", "mode"), sampled(CASES, keep=1))
 def test_rows_are_written_changed_and_read_on_s3(sql_on, lake, s3, minor, way, mode):
     run = sql_on(minor)
     if way.startswith("s3."):
@@ -83,6 +84,7 @@ def test_rows_are_written_changed_and_read_on_s3(sql_on, lake, s3, minor, way, m
     assert run(f"SELECT count(*), sum(id) FROM {table} VERSION AS OF {first}") == [[10, 45]]
 
 
+@pytest.mark.full("the same procedures on local files are in the gate")
 def test_maintenance_runs_on_s3_and_leaves_what_the_table_needs(spark, lake, s3):
     namespace, catalog = lake("s3a", **s3.settings)
     table = f"{namespace}.t"
@@ -146,6 +148,7 @@ def test_a_task_that_fails_leaves_no_file_on_s3(spark, lake, s3):
     assert uploads.get("Uploads", []) == []
 
 
+@pytest.mark.full("the same stream on local files is in the gate")
 def test_a_stream_reads_and_writes_tables_on_s3(spark, lake, s3, tmp_path):
     namespace, _ = lake("s3", **s3.settings)
     spark.sql(f"CREATE TABLE {namespace}.source (id BIGINT)")
