@@ -151,6 +151,8 @@ def rewritten_by(session: GroupEngine, job: GroupJob) -> RewrittenGroup:
     done = RewrittenGroup(job.group, files, None)
     written = sum(file.record_count for file in files)
     expected = job.group.record_count
+    if any(task.record_count < 0 for task in job.group.tasks):  # a writer did not know it
+        return done
     has_deletes = any(task.delete_files for task in job.group.tasks)
     if written > expected or (written < expected and not has_deletes):
         done.discard(job.io)

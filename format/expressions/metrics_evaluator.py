@@ -3,6 +3,7 @@
 The inclusive evaluator leaves out a file only when no row can match; the strict one selects a file
 only when every row matches. Both answer for all files of a manifest at once, on Arrow columns.
 Metrics that are missing prove nothing; bounds may be truncated and are never taken for values.
+Counts that cannot be true, such as fewer values than rows, are taken for missing.
 """
 
 from __future__ import annotations
@@ -94,18 +95,17 @@ def must_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.Boolea
 
 def _inclusive(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
     operation, term = predicate.operation, predicate.term
-    field_id = term.field_id
+    reference = term.reference
     if operation is Operation.IS_NULL:
         # Counts of a nested field may leave out the rows in which a struct around it is null.
-        nested = term.reference.nested
-        return _every(metrics) if nested else _not_zero(metrics.null_count(field_id))
-    all_null = _all_null(metrics, field_id)
+        return _every(metrics) if reference.nested else _not_zero(_null_count(metrics, reference))
+    all_null = _all_null(metrics, reference)
     if operation is Operation.NOT_NULL:
         return pc.invert(all_null)
     if operation is Operation.NOT_NAN:
-        return pc.invert(_all_nan(metrics, term.reference))
+        return pc.invert(_all_nan(metrics, reference))
     if operation is Operation.IS_NAN:
-        return pc.and_(_not_zero(metrics.nan_count(field_id)), pc.invert(all_null))
+        return pc.and_(_not_zero(_nan_count(metrics, reference)), pc.invert(all_null))
     if isinstance(term, BoundTransform):
         return pc.invert(all_null)
     return pc.and_not(_inclusive_bounds(predicate, metrics), all_null)
@@ -143,20 +143,19 @@ def _inclusive_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.Boo
 
 def _strict(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
     operation, term = predicate.operation, predicate.term
-    field_id = term.field_id
     if isinstance(term, BoundTransform) or term.nested:
         # Bounds say nothing about buckets. Counts of a nested field may leave out the rows in which
         # a struct around it is null.
         return _none(metrics)
     if operation is Operation.IS_NULL:
-        return _all_null(metrics, field_id)
+        return _all_null(metrics, term)
     if operation is Operation.NOT_NULL:
-        return _zero(metrics.null_count(field_id))
+        return _zero(_null_count(metrics, term))
     if operation is Operation.IS_NAN:
         return _all_nan(metrics, term)
     if operation is Operation.NOT_NAN:
-        return pc.or_(_zero(metrics.nan_count(field_id)), _all_null(metrics, field_id))
-    no_null = _zero(metrics.null_count(field_id)) if term.may_be_null else _every(metrics)
+        return pc.or_(_zero(_nan_count(metrics, term)), _all_null(metrics, term))
+    no_null = _zero(_null_count(metrics, term)) if term.may_be_null else _every(metrics)
     return pc.and_(_strict_bounds(predicate, metrics), no_null)
 
 
@@ -285,20 +284,42 @@ def _disjoint_with_prefix(
     return pc.or_(below, pc.and_not(above, lower.starts_with(prefix).fill_null(FALSE)))
 
 
-def _all_null(metrics: FileMetrics, field_id: int) -> pa.BooleanArray:
-    values, nulls = metrics.value_count(field_id), metrics.null_count(field_id)
+def _all_null(metrics: FileMetrics, term: BoundReference) -> pa.BooleanArray:
+    values, nulls = metrics.value_count(term.field_id), _null_count(metrics, term)
     return pc.equal(values, nulls).fill_null(FALSE)
 
 
 def _all_nan(metrics: FileMetrics, term: BoundReference) -> pa.BooleanArray:
     if not term.may_be_nan:
         return _none(metrics)
-    values, nans = metrics.value_count(term.field_id), metrics.nan_count(term.field_id)
+    values, nans = metrics.value_count(term.field_id), _nan_count(metrics, term)
     return pc.equal(values, nans).fill_null(FALSE)
 
 
 def _no_nan(metrics: FileMetrics, term: BoundReference) -> pa.BooleanArray:
-    return _zero(metrics.nan_count(term.field_id)) if term.may_be_nan else _every(metrics)
+    return _zero(_nan_count(metrics, term)) if term.may_be_nan else _every(metrics)
+
+
+def _null_count(metrics: FileMetrics, term: BoundReference) -> pa.Array:
+    return _possible(metrics.null_count(term.field_id), metrics, term)
+
+
+def _nan_count(metrics: FileMetrics, term: BoundReference) -> pa.Array:
+    return _possible(metrics.nan_count(term.field_id), metrics, term)
+
+
+def _possible(counts: pa.Array, metrics: FileMetrics, term: BoundReference) -> pa.Array:
+    """Return the counts of a column, null where what its writer counted cannot be true."""
+    rows, values = metrics.record_count, metrics.value_count(term.field_id)
+    negative = pc.or_kleene(pc.less(counts, ZERO), pc.less(values, ZERO))
+    too_many = pc.or_kleene(pc.greater(counts, values), pc.greater(counts, rows))
+    if term.nested:
+        # rows without the struct around it may be left out, but hardly all of them
+        not_counted = pc.and_kleene(pc.equal(values, ZERO), pc.not_equal(rows, ZERO))
+    else:
+        not_counted = pc.not_equal(values, rows)
+    impossible = pc.or_kleene(pc.or_kleene(negative, too_many), not_counted)
+    return pc.if_else(impossible.fill_null(FALSE), scalar(None, counts.type), counts)
 
 
 def _unless(proof: pa.BooleanArray) -> pa.BooleanArray:

@@ -223,7 +223,7 @@ class ManifestWriter:
         partition: tuple[Any, ...],
     ) -> None:
         self._files[status] += 1
-        self._rows[status] += record_count
+        self._rows[status] += max(record_count, 0)  # below zero stands for an unknown count
         if status is not _DELETED and sequence_number is not None:
             least = self._min_sequence_number
             self._min_sequence_number = (

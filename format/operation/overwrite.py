@@ -309,7 +309,8 @@ class RewriteFiles(MergingProducer):
         rows = sum(file.record_count for file in self.added[_DATA].values())
         replaced = self.removed_data_files.values()
         before = sum(file.record_count for file in self._replaced) + self._rows_removed_by_others
-        if rows > before:
+        is_known = all(file.record_count >= 0 for file in self._replaced)
+        if is_known and rows > before:
             raise ValidationError(
                 f"A rewrite of {before} rows cannot add {rows}",
                 hint="A rewrite keeps rows as they are: add rows by an append or an overwrite.",

@@ -232,7 +232,7 @@ class _Files:
             else [0] * len(self.records)
         )
         return [
-            _bound(field_type, found, None if nested else rows, values, nulls, nan)
+            _bound(field_type, found, rows, values, nulls, nan, nested=nested)
             for found, rows, values, nulls, nan in zip(
                 self._statistic(name, field_id),
                 self.records,
@@ -282,12 +282,17 @@ def _not_null(rows: int, values: int | None, nulls: int | None) -> int:
 def _bound(  # noqa: PLR0917 - what the metrics of one file say, in one order
     field_type: PrimitiveType,
     bound: bytes | None,
-    rows: int | None,
+    rows: int,
     values: int | None,
     nulls: int | None,
     nans: int | None,
+    *,
+    nested: bool,
 ) -> Any:
-    if values is None or nulls is None or nans != 0 or rows not in {None, values}:
+    if values is None or nulls is None or nans != 0 or not 0 <= nulls <= values:
+        raise _NotKnownError
+    # rows without the struct around a nested column may be left out, but hardly all of them
+    if (rows and not values) if nested else rows != values:
         raise _NotKnownError
     if values == nulls:
         return None

@@ -281,7 +281,7 @@ def _check_row_count(
     state: TableState, read: Sequence[FileEntry], files: Sequence[DataFile]
 ) -> None:
     """UPDATE keeps the number of rows, whatever Spark made of the statement."""
-    if any(entry.has_deletes for entry in read):
+    if any(entry.has_deletes or entry.rows < 0 for entry in read):
         return
     before = sum(entry.rows for entry in read)
     _check_kept(state, before, sum(file.record_count for file in files))

@@ -258,6 +258,8 @@ class ArrowScan:
     def _known_count(self, task: FileScanTask) -> int | None:
         if isinstance(task.residual, AlwaysFalse):
             return 0
+        if task.file.record_count < 0:  # a count that its writer did not know
+            return None
         whole = task.start == 0 and task.length >= task.file.file_size_in_bytes
         if not isinstance(task.residual, AlwaysTrue) or not whole:
             return None

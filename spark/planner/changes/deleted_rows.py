@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from icecomb.format.cancellation import check_wanted
+from icecomb.format.errors import UnsupportedError
 from icecomb.format.rows.deletes.position_delete import PositionDeletes
 from icecomb.format.rows.metadata_columns import ROW_POSITION
 from icecomb.format.rows.read.arrow_scan import ArrowScan
@@ -16,8 +17,25 @@ from icecomb.spark.planner.delete_files import position_delete_files
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.rows.scan_task import FileScanTask
     from icecomb.spark.planner.states import TableState
+
+
+def stated_rows(file: DataFile) -> int:
+    """Return how many rows a data file has by its manifest.
+
+    Raises:
+        UnsupportedError: Its writer did not know it.
+    """
+    if file.record_count < 0:
+        raise UnsupportedError(
+            f"The changes of data file {file.file_path} cannot be read: "
+            f"its manifest says that it has {file.record_count} rows",
+            hint="Rewrite it with rewrite_data_files; changes after that can be read.",
+            path=file.file_path,
+        )
+    return file.record_count
 
 
 class DeletedRows:
@@ -46,7 +64,7 @@ class DeletedRows:
         if len(by_position) == len(task.delete_files):
             found = self._positions.of(task.file, by_position) if by_position else None
             return np.empty(0, np.int64) if found is None else found
-        deleted = np.ones(task.record_count, np.bool_)
+        deleted = np.ones(stated_rows(task.file), np.bool_)
         for batch in self._scan.read(task):
             deleted[np.asarray(batch.column(0))] = False
         return np.flatnonzero(deleted)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from icecomb.spark.planner.changes.columns import CHANGES
+from icecomb.spark.planner.changes.deleted_rows import stated_rows
 from icecomb.spark.planner.planned_files import PlannedFiles, PositionsOfFiles
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class _ChangedPositions(PositionsOfFiles):
         change = self._changes[id(task.file)]
         if change.rows is None:
             return super().of(task)
-        left_out = np.ones(change.file.record_count, np.bool_)
+        left_out = np.ones(stated_rows(change.file), np.bool_)
         left_out[change.rows] = False
         positions = np.flatnonzero(left_out)
         # no positions is nothing to send: every row of the file changed
