@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.peers.hdfs import Hdfs
     from tests.peers.hive_metastore import HiveMetastore
     from tests.peers.iceberg_java import IcebergJava
+    from tests.peers.iceberg_library import IcebergLibrary
     from tests.peers.s3 import S3
     from tests.peers.versity_gateway import VersityGateway
 
@@ -70,6 +71,7 @@ SERVICES = frozenset(
             "spark",
             "other_spark",
             "iceberg_java",
+            "iceberg_library",
         ),
         *("kdc", "cluster", "paimon_java", "pypaimon"),
         *("google_store", "azurite", "other_s3"),
@@ -344,6 +346,19 @@ def iceberg_java(
 
     folder = tmp_path_factory.mktemp("iceberg-java")
     peer = started(lambda: IcebergJava(metastore, folder / "log"))
+    yield peer
+    peer.close()
+
+
+@pytest.fixture(scope="session")
+def iceberg_library(
+    metastore: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergLibrary]:
+    """The reference implementation as a library on a plain JVM: what Spark would only pass on."""
+    from tests.peers.iceberg_library import IcebergLibrary
+
+    folder = tmp_path_factory.mktemp("iceberg-library")
+    peer = started(lambda: IcebergLibrary(metastore, folder / "log"))
     yield peer
     peer.close()
 
