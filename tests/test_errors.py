@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -64,12 +65,35 @@ NAME = re.compile(r"icecomb|pip |[a-z_]+[.:_][a-z/_]")
 """What stands in small letters at the head of a sentence, too: programs, settings, locations."""
 
 
+@dataclass(frozen=True)
+class Call:
+    """A call that makes something of a class, or of a variable that stands for one.
+
+    Args:
+        path: From the top of the checkout.
+        line: Where it begins.
+        name: What is called.
+        function: The innermost one around it; empty at the top of a module.
+        is_chosen: Whether it is raised, and its class was given to the function, or chosen in it.
+        has_hint: Whether there is one, whatever is the case; `**` may hold one.
+        begin: What the message begins with; empty if that is a value.
+    """
+
+    path: str
+    line: int
+    name: str
+    function: str
+    is_chosen: bool
+    has_hint: bool
+    begin: str
+
+
 @pytest.mark.parametrize("floor", FLOORS)
 def test_every_error_that_is_raised_says_what_to_do_next(floor):
     missing = [
-        f"{path}:{call.lineno} {_name(call)} in {function}"
-        for path, function, call in _constructions(floor)
-        if not _has_hint(call) and function not in REASONS.get(path, ("", set()))[1]
+        f"{call.path}:{call.line} {call.name} in {call.function}"
+        for call in _constructions(floor)
+        if not call.has_hint and call.function not in REASONS.get(call.path, ("", set()))[1]
     ]
     assert missing == []
 
@@ -77,101 +101,38 @@ def test_every_error_that_is_raised_says_what_to_do_next(floor):
 @pytest.mark.parametrize("floor", FLOORS)
 def test_every_message_is_a_sentence(floor):
     small = [
-        f"{path}:{call.lineno} {begin}"
-        for path, function, call in _constructions(floor)
-        for begin in _begin(call)
-        if begin[0].islower()
-        and not NAME.match(begin)
-        and path not in PARTS
-        and function not in REASONS.get(path, ("", set()))[1]
+        f"{call.path}:{call.line} {call.begin}"
+        for call in _constructions(floor)
+        if call.begin[:1].islower()
+        and not NAME.match(call.begin)
+        and call.path not in PARTS
+        and call.function not in REASONS.get(call.path, ("", set()))[1]
     ]
     assert small == []
 
 
-def _begin(call: ast.Call) -> Iterator[str]:
-    """What the message begins with, unless that is a value."""
-    match call.args:
-        case [ast.Constant(value=str(begin)), *_]:
-            yield begin
-        case [ast.JoinedStr(values=[ast.Constant(value=str(begin)), *_]), *_]:
-            yield begin
-
-
 def test_every_exception_is_still_needed():
     found = {
-        (path, function)
+        (call.path, call.function)
         for floor in FLOORS
-        for path, function, call in _constructions(floor)
-        if not _has_hint(call)
+        for call in _constructions(floor)
+        if not call.has_hint
     }
     excused = {(path, function) for path, (_, names) in REASONS.items() for function in names}
     assert excused - found == set()
 
 
-def _constructions(floor: str) -> Iterator[tuple[str, str, ast.Call]]:
-    """Each place where an error is made: file, innermost function, call."""
+def _constructions(floor: str) -> list[Call]:
+    """Each place where an error is made."""
     errors = _error_names() - OWN_HINT.keys()
-    for path in sorted((HOUSE / floor).rglob("*.py")):
-        tree = _tree(path)
-        functions = _owners(tree)
-        chosen = _chosen_classes(tree)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and (_name(node) in errors or node in chosen):
-                yield path.relative_to(HOUSE).as_posix(), functions.get(node, ""), node
-
-
-def _chosen_classes(tree: ast.Module) -> set[ast.Call]:
-    """Raised calls of a variable: the class was given to the function, or chosen in it."""
-    defined = {
-        alias.asname or alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for alias in node.names
-    } | {
-        node.name
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    }
-    return {
-        node.exc
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Raise)
-        and isinstance(node.exc, ast.Call)
-        and isinstance(node.exc.func, ast.Name)
-        and node.exc.func.id.islower()
-        and node.exc.func.id not in defined
-    }
-
-
-def _has_hint(call: ast.Call) -> bool:
-    """Whether there is one, whatever is the case; `**` may hold one."""
-    hints = [word.value for word in call.keywords if word.arg in {"hint", None}]
-    return bool(hints) and not any(
-        isinstance(part, ast.Constant) and part.value is None
-        for hint in hints
-        for part in (hint, getattr(hint, "body", None), getattr(hint, "orelse", None))
-    )
-
-
-def _owners(tree: ast.Module) -> dict[ast.AST, str]:
-    """The innermost function around each node."""
-    owners: dict[ast.AST, str] = {}
-    for node in ast.walk(tree):  # outer ones come first
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            owners.update(dict.fromkeys(ast.walk(node), node.name))
-    return owners
+    _, calls = _source(floor)
+    return [call for call in calls if call.name in errors or call.is_chosen]
 
 
 @cache
 def _error_names() -> frozenset[str]:
     """`IcecombError` and everything that descends from it, by name."""
-    classes = {
-        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
-        for floor in FLOORS
-        for path in (HOUSE / floor).rglob("*.py")
-        for node in ast.walk(_tree(path))
-        if isinstance(node, ast.ClassDef)
-    }
+    classes = {name: bases for floor in FLOORS for name, bases in _source(floor)[0].items()}
     found = {"IcecombError"}
     while more := {name for name, bases in classes.items() if bases & found} - found:
         found |= more
@@ -179,8 +140,69 @@ def _error_names() -> frozenset[str]:
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
+def _source(floor: str) -> tuple[dict[str, set[str]], list[Call]]:
+    """The classes of a floor with their bases, and the calls that may make errors: each file is parsed once."""
+    classes: dict[str, set[str]] = {}
+    calls: list[Call] = []
+    for path in sorted((HOUSE / floor).rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        found = list(_nodes(tree))
+        defined: set[str] = set()
+        raised: set[ast.expr] = set()
+        for node, _ in found:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                defined |= {alias.asname or alias.name for alias in node.names}
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                defined.add(node.name)
+                if isinstance(node, ast.ClassDef):
+                    classes[node.name] = {b.id for b in node.bases if isinstance(b, ast.Name)}
+            elif isinstance(node, ast.Raise) and node.exc is not None:
+                raised.add(node.exc)
+        where = path.relative_to(HOUSE).as_posix()
+        for node, function in found:
+            if isinstance(node, ast.Call):
+                name = _name(node)
+                is_chosen = (
+                    node in raised
+                    and isinstance(node.func, ast.Name)
+                    and name.islower()
+                    and name not in defined
+                )
+                if name[:1].isupper() or is_chosen:
+                    has_hint, begin = _has_hint(node), _begin(node)
+                    call = Call(where, node.lineno, name, function, is_chosen, has_hint, begin)
+                    calls.append(call)
+    return classes, calls
+
+
+def _nodes(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
+    """Each node with the innermost function around it, or that it is."""
+    left: list[tuple[ast.AST, str]] = [(tree, "")]
+    while left:
+        node, function = left.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            function = node.name
+        yield node, function
+        left += [(child, function) for child in ast.iter_child_nodes(node)]
+
+
+def _begin(call: ast.Call) -> str:
+    """What the message begins with, unless that is a value."""
+    match call.args:
+        case [ast.Constant(value=str(begin)), *_]:
+            return begin
+        case [ast.JoinedStr(values=[ast.Constant(value=str(begin)), *_]), *_]:
+            return begin
+    return ""
+
+
+def _has_hint(call: ast.Call) -> bool:
+    hints = [word.value for word in call.keywords if word.arg in {"hint", None}]
+    return bool(hints) and not any(
+        isinstance(part, ast.Constant) and part.value is None
+        for hint in hints
+        for part in (hint, getattr(hint, "body", None), getattr(hint, "orelse", None))
+    )
 
 
 def _name(call: ast.Call) -> str:

@@ -19,6 +19,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from icecomb.format.spec.types import DecimalType
+from tests.rings import sampled
 from tests.spark.planner.protocol import NAMESPACE
 
 NUMBERS = itertools.count(1)
@@ -160,8 +161,11 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize(("command", "level"), REFUSED)
+@pytest.mark.parametrize(
+    ("command", "level", "other"),
+    # each of the others, and each command at each level
+    sampled([(*refused, other) for refused in REFUSED for other in OTHERS], keep=7),
+)
 def test_what_others_do_meanwhile_is_a_conflict_by_icebergs_rules(
     planner, table, command, level, other
 ):

@@ -21,7 +21,10 @@ def metadata(table, snapshots):
     return TableMetadata.from_json(text, f"{table}.json")
 
 
-@pytest.mark.parametrize("snapshots", [100, 10_000])
+@pytest.mark.parametrize(
+    "snapshots",
+    [100, pytest.param(10_000, marks=pytest.mark.gate("traces the memory of a long history"))],
+)
 def test_the_estimate_is_near_what_metadata_takes(snapshots):
     metadata("warm", 10)
     gc.collect()
