@@ -1,8 +1,8 @@
-"""Kills a writer at every step of every operation; run as a process of its own, which forks them.
+"""Kills a writer at the steps of operations; run as a process of its own, which forks them.
 
-    python killed_writer.py PORT WAREHOUSE OPERATION...
+    python killed_writer.py PORT WAREHOUSE EVERY OPERATION...
 
-Prints how many were killed, and what was wrong afterwards, as JSON.
+Only every such step counts, from another one on for each operation: 1 = all. Prints how many were killed, and what was wrong afterwards, as JSON.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def _killed(operation: Operation, fatal: int) -> tuple[bool, list[str], int]:
     return os.WIFSIGNALED(status), steps, pid
 
 
-def _every_step(world: World, name: str, problems: list[str]) -> int:
+def _steps_of(world: World, name: str, fatal_steps: range, problems: list[str]) -> int:
+    """How often it was killed; the last time it lives."""
     operation = OPERATIONS[name](world)
-    fatal = 0
-    while True:
+    for kills, fatal in enumerate(fatal_steps):
         operation.prepare()
         world.arm(None)
         killed, steps, pid = _killed(operation, fatal)
@@ -101,18 +101,21 @@ def _every_step(world: World, name: str, problems: list[str]) -> int:
         except AssertionError as error:
             problems.append(f"{where}: {error}")
         if not killed:
-            return fatal
-        fatal += 1
+            return kills
+    raise AssertionError(f"{name} has more steps than {fatal_steps}")
 
 
 def main() -> None:
-    port, warehouse, *names = sys.argv[1:]
+    port, warehouse, every, *names = sys.argv[1:]
     metastore = SimpleNamespace(port=int(port), warehouse=Path(warehouse))
     uri = f"thrift://127.0.0.1:{port}"
     direct = HiveCatalog("direct", {"uri": uri, "warehouse": warehouse})
     world = World(metastore, direct, lock_enabled=True)
     problems: list[str] = []
-    kills = {name: _every_step(world, name, problems) for name in names}
+    kills = {
+        name: _steps_of(world, name, range(turn % int(every), 1000, int(every)), problems)
+        for turn, name in enumerate(names)
+    }
     world.close()
     direct.close()
     print(json.dumps({"kills": kills, "problems": problems}))
