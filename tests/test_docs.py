@@ -39,7 +39,12 @@ def test_the_python_page_runs_from_its_first_block_to_its_last(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("page", "least"),
-    [("maintenance.md", 7), ("deletes.md", 2), ("health.md", 2), ("command-line.md", 9)],
+    [
+        *(("maintenance.md", 7), ("deletes.md", 2), ("health.md", 2)),
+        pytest.param(
+            *("command-line.md", 9), marks=pytest.mark.gate("its shell starts icecomb ten times")
+        ),
+    ],
 )
 def test_the_pages_of_commands_run_from_their_first_block_to_their_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, least: int
@@ -63,6 +68,7 @@ def test_the_pages_of_commands_run_from_their_first_block_to_their_last(
             assert run(shlex.split(line, comments=True)[1:]) == code, line
 
 
+@pytest.mark.gate("starts an S3")
 def test_the_page_of_object_stores_runs_on_an_s3(
     s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from icecomb.catalog.cli.application import OK, run
+
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 FOLDER = "/tmp/lake"  # noqa: S108 - the name in the README, replaced by a folder of the test
@@ -29,7 +31,7 @@ def test_its_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
     try:
         for block in found:
             code = block.replace(FOLDER, str(warehouse))
-            run = subprocess.run(
+            done = subprocess.run(
                 [sys.executable, "-c", code],
                 check=False,
                 capture_output=True,
@@ -37,8 +39,8 @@ def test_its_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
                 cwd=tmp_path,
                 timeout=500,
             )
-            assert run.returncode == 0, run.stderr
-            outputs.append(run.stdout)
+            assert done.returncode == 0, done.stderr
+            outputs.append(done.stdout)
     finally:
         metastore.stop(warehouse)
     assert outputs[0].rstrip().endswith("3 5")
@@ -46,7 +48,7 @@ def test_its_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
     assert "open" not in outputs[1]
 
 
-def test_its_migration_commands_exist() -> None:
+def test_its_migration_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
     commands = re.findall(r"^icecomb .*?(migrate \w+) ", "".join(blocks("sh")), re.MULTILINE)
     assert commands == [
         "migrate plan",
@@ -56,13 +58,8 @@ def test_its_migration_commands_exist() -> None:
         "migrate finalize",
     ]
     for command in commands:
-        help_text = subprocess.run(
-            [Path(sys.executable).with_name("icecomb"), *command.split(), "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert "Usage: icecomb migrate" in help_text.stdout
+        assert run([*command.split(), "--help"]) == OK
+        assert f"Usage: icecomb {command}" in capsys.readouterr().out
 
 
 def test_it_is_one_page_of_lines_that_fit_a_screen() -> None:
