@@ -42,7 +42,7 @@ def test_the_python_page_runs_from_its_first_block_to_its_last(tmp_path: Path) -
     [
         *(("maintenance.md", 7), ("deletes.md", 2), ("health.md", 2)),
         pytest.param(
-            *("command-line.md", 9), marks=pytest.mark.gate("its shell starts icecomb ten times")
+            *("command-line.md", 9), marks=pytest.mark.gate("its shell starts icecomb three times")
         ),
     ],
 )
