@@ -16,6 +16,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import pytest
+
 from icecomb.format.storage import local
 from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
 
@@ -24,6 +26,26 @@ CHANGES = ("link", "unlink", "replace", "mkdir", "rmdir")
 HDFS_CHANGES = ("upload", "rename", "replace", "delete", "make_folder")
 """All calls that change what is on HDFS."""
 _DRAWN = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|\d{10,}")
+
+
+def every_sixth(*names: str) -> list[Any]:
+    """Return parameters: what is done, and at which of its fatal steps it is killed.
+
+    In `full` at all; in the gate at every sixth, counted from the end, where the change becomes
+    visible, and from another one each time, so that each kind of step has its turn.
+
+    Args:
+        names: What is done; without names there are only the steps.
+    """
+    found = []
+    for at, name in enumerate(names or (None,)):
+        for which, steps in (("sixth", slice(-1 - at % 4, None, -6)), ("all", slice(None))):
+            marks = [pytest.mark.full("killed at every step")] if which == "all" else []
+            values, label = (
+                ((steps,), which) if name is None else ((name, steps), f"{name}-{which}")
+            )
+            found.append(pytest.param(*values, id=label, marks=marks))
+    return found
 
 
 def killed(act: Callable[[], object], fatal: int) -> bool:

@@ -14,11 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from killed_process import fatal_steps, killed
+from killed_process import every_sixth, fatal_steps, killed
 
 from icecomb.catalog import Table, load_catalog
 from icecomb.format.storage.file_system import is_draft
 
+pytestmark = pytest.mark.gate("kills a process at each step")
 LATER = 4_102_444_800_000
 
 
@@ -59,7 +60,8 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def test_an_expiry_killed_anywhere_is_finished_by_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", every_sixth())
+def test_an_expiry_killed_anywhere_is_finished_by_the_next(tmp_path: Path, which: slice) -> None:
     template, aside = made(tmp_path / "lake"), tmp_path / "aside"
     shutil.copytree(template, aside)
     expected = open_lake(template).load_table("db.t")
@@ -70,7 +72,7 @@ def test_an_expiry_killed_anywhere_is_finished_by_the_next(tmp_path: Path) -> No
         table.maintenance.expire_snapshots(older_than=LATER)
 
     steps = fatal_steps(expire, template)
-    for fatal in steps:
+    for fatal in steps[which]:
         shutil.rmtree(template)
         shutil.copytree(aside, template)
         assert killed(expire, fatal)
@@ -88,7 +90,10 @@ def test_an_expiry_killed_anywhere_is_finished_by_the_next(tmp_path: Path) -> No
     assert len(steps) > 20
 
 
-def test_a_clean_up_killed_anywhere_is_finished_by_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "stride", [3, pytest.param(1, marks=pytest.mark.full("killed at every step"))]
+)
+def test_a_clean_up_killed_anywhere_is_finished_by_the_next(tmp_path: Path, stride: int) -> None:
     template = made(tmp_path / "lake")
     table = open_lake(template).load_table("db.t")
     rows = readable(table)
@@ -113,7 +118,7 @@ def test_a_clean_up_killed_anywhere_is_finished_by_the_next(tmp_path: Path) -> N
             remove()
             assert not any(path.exists() for path in orphans)
             shutil.rmtree(folder / "_icecomb_quarantine", ignore_errors=True)
-            fatal += 1
+            fatal += stride
         assert fatal > 5
 
 
