@@ -95,6 +95,7 @@ def drill(root: Path, mutations: Sequence[Mutation], trial: Trial, *, jobs: int)
                 trial.stop()
                 pool.shutdown(cancel_futures=True)
                 raise
+        results = trial.verified(results, copies.get())
     missed = [each for each in results if each.outcome != CAUGHT]
     if missed:
         print("\n== not caught")

@@ -9,8 +9,8 @@ MUTATIONS = [
     Mutation(
         "a null that a null struct hides stays in a required field",
         "format/arrow/hidden_null.py",
-        "validity = None if required else buffers[0]",
-        "validity = buffers[0]",
+        "children = [_shown(array.field(n), required=not f.nullable) for n, f in enumerate(kind)]",
+        "children = [_shown(array.field(n)) for n, f in enumerate(kind)]",
         ("tests/format/arrow/test_hidden_null.py",),
     ),
     # format/storage
@@ -26,7 +26,7 @@ MUTATIONS = [
         "format/storage/location.py",
         "return start + posixpath.normpath(path)",
         "return start + path",
-        ("tests/format/storage",),
+        ("tests/format/storage/test_location.py",),
     ),
     # format/storage/hdfs
     Mutation(
@@ -34,12 +34,14 @@ MUTATIONS = [
         "format/storage/hdfs/web_hdfs.py",
         'wanted = {"destination": target, "renameoptions": "NONE"}',
         'wanted = {"destination": target, "renameoptions": "OVERWRITE"}',
+        ("tests/conformance/test_file_systems.py::TestWebHdfs",),
     ),
     Mutation(
         "a file that did not arrive whole in HDFS is published",
         "format/storage/hdfs/file_system.py",
         "_check_length(stored, upload.written, location)",
         "pass",
+        ("tests/format/hdfs/test_hdfs_faults.py",),
     ),
     # format/storage/object_store
     Mutation(
@@ -47,6 +49,7 @@ MUTATIONS = [
         "format/storage/object_store/creation.py",
         "return client.read(key, location) == data",
         "return True",
+        ("tests/format/storage/object_store/test_s3_uploads.py",),
     ),
     # format/spec
     Mutation(
@@ -75,7 +78,10 @@ MUTATIONS = [
         "format/spec/decimal_value.py",
         "bits = (number if number >= 0 else ~number).bit_length()",
         "bits = number.bit_length()",
-        ("tests/format/spec",),
+        (
+            "tests/format/spec/test_single_value.py",
+            "tests/format/spec/test_transform.py",
+        ),
     ),
     Mutation(
         "a partition value is escaped once too often",
@@ -89,35 +95,35 @@ MUTATIONS = [
         "format/spec/partition.py",
         "PartitionField.from_json(f, PARTITION_FIELD_ID_START + i) for i, f in enumerate(raw)",
         "PartitionField.from_json(f, 1 + i) for i, f in enumerate(raw)",
-        ("tests/format/spec",),
+        ("tests/format/spec/test_partition.py",),
     ),
     Mutation(
         "the metadata log is not kept",
         "format/spec/metadata_builder.py",
         "whole = lazily(log, MetadataLogEntry.from_json).with_last(entry)",
         "whole = lazily(log, MetadataLogEntry.from_json)",
-        ("tests/format/spec",),
+        ("tests/format/spec/test_update.py",),
     ),
     Mutation(
         "the snapshot log goes back in time",
         "format/spec/metadata_builder.py",
         "return max(time_ms, last)",
         "return time_ms",
-        ("tests/format/spec",),
+        ("tests/format/spec/test_update.py",),
     ),
     Mutation(
         "two snapshots have the same sequence number",
         "format/spec/metadata_builder.py",
         "snapshot.sequence_number <= newest and not rootless",
         "snapshot.sequence_number < newest and not rootless",
-        ("tests/format/spec",),
+        ("tests/format/spec/test_update.py",),
     ),
     Mutation(
         "a branch that moved is not noticed",
         "format/spec/requirement.py",
         '_same(f"ref {self.ref}", self.snapshot_id, None if found is None else found.snapshot_id)',
         '_same(f"ref {self.ref}", self.snapshot_id is None, found is None)',
-        ("tests/format/spec",),
+        ("tests/format/spec/test_update.py",),
     ),
     Mutation(
         "times that run backwards in metadata are read",
@@ -131,6 +137,7 @@ MUTATIONS = [
         "format/spec/name_mapping.py",
         "named = f.name != known.get(f.field_id) and f.name not in owners",
         "named = f.name != known.get(f.field_id)",
+        ("tests/catalog/test_files_without_ids.py",),
     ),
     # format/avro
     Mutation(
@@ -138,14 +145,17 @@ MUTATIONS = [
         "format/avro/schema.py",
         'return scaled(int.from_bytes(value, "big", signed=True), field_type.scale)',
         'return scaled(int.from_bytes(value, "big", signed=True), 0)',
-        ("tests/format/avro",),
+        (
+            "tests/format/avro/test_schema.py",
+            "tests/format/manifests/test_manifest.py",
+        ),
     ),
     Mutation(
         "a decimal in Avro has no room for its sign",
         "format/avro/schema.py",
         "return (greatest.bit_length() + 8) // 8",
         "return (greatest.bit_length() + 7) // 8",
-        ("tests/format/avro",),
+        ("tests/format/avro/test_schema.py",),
     ),
     # format/manifests
     Mutation(
@@ -160,28 +170,31 @@ MUTATIONS = [
         "format/manifests/writer.py",
         "if status is not _DELETED and sequence_number is not None:",
         "if sequence_number is not None:",
-        ("tests/format/manifests",),
+        ("tests/format/manifests/test_manifest.py",),
     ),
     Mutation(
         "files of the past in a new manifest count as new",
         "format/manifests/writer.py",
         "min_sequence_number=sequence_number if least == UNASSIGNED_SEQ else least,",
         "min_sequence_number=sequence_number,",
-        ("tests/format/manifests",),
+        (
+            "tests/format/manifests/test_manifest.py",
+            "tests/format/test_overwrite.py",
+        ),
     ),
     Mutation(
         "NaN in a partition counts as null",
         "format/manifests/writer.py",
         "            self._nan = True",
         "            self._null = True",
-        ("tests/format/manifests",),
+        ("tests/format/manifests/test_manifest.py",),
     ),
     Mutation(
         "statistics of a slice are those of the rows before it",
         "format/manifests/columns.py",
         "hits = first + np.flatnonzero(_numbers(keys)[first:last] == column_id)",
         "hits = np.flatnonzero(_numbers(keys)[first:last] == column_id)",
-        ("tests/format/manifests",),
+        ("tests/format/manifests/test_columns.py",),
     ),
     # format/expressions
     Mutation(
@@ -189,7 +202,7 @@ MUTATIONS = [
         "format/expressions/projection.py",
         "wanted = (Operation.EQ, Operation.IN) if inclusive else (Operation.NOT_EQ, Operation.NOT_IN)",
         "wanted = (Operation.EQ, Operation.IN)",
-        ("tests/format/expressions",),
+        ("tests/format/expressions/test_projection.py",),
     ),
     Mutation(
         "NOT IN is left out where only some rows of a partition match",
@@ -209,29 +222,29 @@ MUTATIONS = [
         "a file with some nulls is taken for one of nulls only",
         "format/expressions/metrics_evaluator.py",
         "if operation is Operation.NOT_NULL:\n        return pc.invert(all_null)",
-        "if operation is Operation.NOT_NULL:\n        return _zero(metrics.null_count(field_id))",
-        ("tests/format/expressions",),
+        "if operation is Operation.NOT_NULL:\n        return _zero(_null_count(metrics, reference))",
+        ("tests/format/expressions/test_metrics_evaluator.py",),
     ),
     Mutation(
         "a file of NaN and null is taken for one of nulls only",
         "format/expressions/metrics_evaluator.py",
         "return pc.equal(values, nulls).fill_null(FALSE)",
-        "return pc.equal(values, pc.add(nulls, metrics.nan_count(field_id).fill_null(0))).fill_null(FALSE)",
-        ("tests/format/expressions",),
+        "return pc.equal(values, pc.add(nulls, metrics.nan_count(term.field_id).fill_null(0))).fill_null(FALSE)",
+        ("tests/format/expressions/test_metrics_evaluator.py",),
     ),
     Mutation(
         "a manifest with a null is taken to have nothing else",
         "format/expressions/manifest_evaluator.py",
         "return 1 if only_nulls else None",
         "return 1",
-        ("tests/format/expressions", "tests/format/scan"),
+        ("tests/format/scan/test_table_scan.py",),
     ),
     Mutation(
         "the offset of a time zone is added",
         "format/expressions/literal.py",
         "return micros - _offset_micros(zone)",
         "return micros + _offset_micros(zone)",
-        ("tests/format/expressions",),
+        ("tests/format/expressions/test_expression.py",),
     ),
     # format/evolution
     Mutation(
@@ -239,14 +252,14 @@ MUTATIONS = [
         "format/evolution/schema_edit.py",
         "return old.scale == new.scale and old.precision <= new.precision",
         "return old.scale == new.scale",
-        ("tests/format/evolution",),
+        ("tests/format/evolution/test_schema_update.py",),
     ),
     Mutation(
         "a partition field that version 1 drops leaves no void one",
         "format/evolution/spec_update.py",
         "elif self._base.format_version == 1:",
         "elif self._base.format_version == 0:",
-        ("tests/format/evolution",),
+        ("tests/format/evolution/test_spec_update.py",),
     ),
     # format/rows
     Mutation(
@@ -261,7 +274,10 @@ MUTATIONS = [
         "format/rows/arrow_metrics.py",
         "self.nulls += array.null_count",
         "self.nulls += pc.is_null(array, nan_is_null=True).true_count",
-        ("tests/format/rows",),
+        (
+            "tests/format/rows/test_data_metrics.py",
+            "tests/format/rows/test_file_formats.py",
+        ),
     ),
     # format/rows/parquet
     Mutation(
@@ -269,14 +285,14 @@ MUTATIONS = [
         "format/rows/parquet/statistics.py",
         "None if None in nulls else sum(n for n in nulls if n is not None),",
         "sum(n for n in nulls if n is not None),",
-        ("tests/format/rows/test_data_metrics.py", "tests/format/rows/parquet"),
+        ("tests/format/rows/test_data_metrics.py",),
     ),
     Mutation(
         "decimals of a Parquet footer have the scale of the table",
         "format/rows/parquet/statistics.py",
         'if self._logical["scale"] != target.scale:',
         'if self._logical["scale"] is None:',
-        ("tests/format/rows",),
+        ("tests/format/rows/test_data_metrics.py",),
     ),
     # format/rows/orc
     Mutation(
@@ -284,7 +300,7 @@ MUTATIONS = [
         "format/rows/orc/tail.py",
         'if any(map(math.isnan, (low, high, struct.unpack("<d", total)[0]))):',
         "if any(map(math.isnan, (low, high))):",
-        ("tests/format/rows/orc",),
+        ("tests/format/rows/orc/test_tail.py",),
     ),
     # format/rows/avro
     Mutation(
@@ -292,7 +308,7 @@ MUTATIONS = [
         "format/rows/avro/reader.py",
         "position += rows",
         "position = rows",
-        ("tests/format/rows/avro",),
+        ("tests/format/rows/avro/test_reader.py",),
     ),
     # format/rows/deletes
     Mutation(
@@ -300,14 +316,14 @@ MUTATIONS = [
         "format/rows/deletes/position_delete.py",
         "mask[deleted[begin:end] - position] = False",
         "mask[(deleted[begin:end] - position + 1) % rows] = False",
-        ("tests/format/rows/deletes",),
+        ("tests/format/rows/deletes/test_position_delete.py",),
     ),
     Mutation(
         "a key of several columns is found by each of them alone",
         "format/rows/deletes/equality_delete.py",
         "found &= (inner >= 0) & (level[codes] == pairs)",
         "found &= inner >= 0",
-        ("tests/format/rows/deletes",),
+        ("tests/format/rows/deletes/test_equality_delete.py",),
     ),
     # format/rows/read
     Mutation(
@@ -315,21 +331,24 @@ MUTATIONS = [
         "format/rows/read/arrow_projection.py",
         "by_id = {f.field_id: f for f in source if f.field_id is not None}",
         "by_id = {w.field_id: f for f in source for w in fields if w.name == f.name}",
-        ("tests/format/rows", "tests/format/scan"),
+        ("tests/format/rows/parquet/test_reader.py",),
     ),
     Mutation(
         "a field in a struct is found by its name",
         "format/rows/read/arrow_projection.py",
         "inner = found.child(f.field_id)",
         "inner = next((c for c in found.children if c.name == f.name), None)",
-        ("tests/format/rows",),
+        (
+            "tests/format/rows/test_arrow_projection.py",
+            "tests/format/rows/parquet/test_reader.py",
+        ),
     ),
     Mutation(
         "only the first name of a name mapping counts",
         "format/rows/read/arrow_projection.py",
         "known = next((m for m in mapped if name in m.names), None)",
         "known = next((m for m in mapped if name in m.names[:1]), None)",
-        ("tests/format/rows",),
+        ("tests/catalog/test_files_without_ids.py",),
     ),
     # format/rows/write
     Mutation(
@@ -337,14 +356,14 @@ MUTATIONS = [
         "format/rows/write/partition_split.py",
         "return math.nan if isinstance(value, float) and math.isnan(value) else value",
         "return value",
-        ("tests/format/rows/write",),
+        ("tests/format/rows/write/test_data_writer.py",),
     ),
     Mutation(
         "null in a path is text",
         "format/rows/write/partition_path.py",
         "= None if text == HIVE_NULL else text",
         "= text",
-        ("tests/format/rows/write",),
+        ("tests/format/rows/write/test_partition_path.py",),
     ),
     # format/scan
     Mutation(
@@ -352,14 +371,14 @@ MUTATIONS = [
         "format/scan/delete_index.py",
         "self._equality.setdefault(key, _BySequence()).add(sequence_number - 1, file)",
         "self._equality.setdefault(key, _BySequence()).add(sequence_number, file)",
-        ("tests/format/scan", "tests/format/rows"),
+        ("tests/format/scan/test_table_scan.py",),
     ),
     Mutation(
         "a position delete spares rows of its own commit",
         "format/scan/delete_index.py",
         "found.add_range(sequence_number, file, low, high)",
         "found.add_range(sequence_number - 1, file, low, high)",
-        ("tests/format/scan", "tests/format/rows"),
+        ("tests/format/scan/test_table_scan.py",),
     ),
     Mutation(
         "an incremental scan shows what was only rewritten",
@@ -374,7 +393,10 @@ MUTATIONS = [
         "format/operation/conflict.py",
         "_ADDING_DATA: Final = frozenset((Operation.APPEND, Operation.OVERWRITE))",
         "_ADDING_DATA: Final = frozenset((Operation.APPEND,))",
-        ("tests/format/test_overwrite.py",),
+        (
+            "tests/format/operation/test_conflict.py",
+            "tests/format/test_overwrite.py",
+        ),
     ),
     Mutation(
         "files that a compaction removed are no conflict",
@@ -482,7 +504,7 @@ MUTATIONS = [
         "format/maintenance/dangling_deletes.py",
         "return first is None or number < first",
         "return first is None or number <= first",
-        ("tests/catalog/maintenance",),
+        ("tests/catalog/maintenance/test_compaction.py",),
     ),
     Mutation(
         "equality deletes that become positions hit newer rows",
@@ -504,7 +526,7 @@ MUTATIONS = [
         "format/inspect/file_census.py",
         '"files": data.astype(np.int64),',
         '"files": np.ones(len(data), np.int64),',
-        ("tests/format/inspect",),
+        ("tests/format/inspect/test_file_census.py",),
     ),
     # catalog
     Mutation(
@@ -533,13 +555,14 @@ MUTATIONS = [
         "catalog/commit.py",
         "io.delete([e.metadata_file for e in base.metadata_log if e.metadata_file not in kept])",
         "io.delete([e.metadata_file for e in base.metadata_log])",
-        ("tests/catalog/test_metadata_operations.py",),
+        ("tests/catalog/test_commit.py",),
     ),
     Mutation(
         "a request of a moment ago is thought to be too late",
         "catalog/commit_status.py",
         "return time.time() * 1000 - timestamp_ms > OLD_MS",
         "return time.time() * 1000 - timestamp_ms > 0",
+        ("tests/catalog/test_metadata_operations.py",),
     ),
     Mutation(
         "the files of the cluster go before what the caller says",
@@ -568,6 +591,7 @@ MUTATIONS = [
         "catalog/hive/lock.py",
         "if self.lock_id is not None:\n                    self._beat(self.lock_id)",
         "if self.lock_id is None:\n                    self._beat(self.lock_id)",
+        ("tests/catalog/test_hive_versions.py",),
     ),
     Mutation(
         "after a lost answer nobody looks again",
@@ -588,6 +612,7 @@ MUTATIONS = [
         "catalog/hive/entry_pointer.py",
         "if entry.metadata_location != expected.location:",
         "if entry.metadata_location is None:",
+        ("tests/catalog/test_hive_catalog.py",),
     ),
     # catalog/hive/thrift
     Mutation(
@@ -595,6 +620,7 @@ MUTATIONS = [
         "catalog/hive/thrift/calls.py",
         "self.send(method, lambda one: one.call_with_bytes(method, arguments))",
         "self._twice(method, lambda one: one.call_with_bytes(method, arguments))",
+        ("tests/catalog/test_metastore_client.py",),
     ),
     Mutation(
         "a metastore that was away is asked first again",
@@ -638,14 +664,14 @@ MUTATIONS = [
         "catalog/migrate/applying.py",
         "journal.record(Step.SWAPPING)",
         "pass",
-        ("tests/catalog/migrate",),
+        ("tests/catalog/migrate/test_crashes.py",),
     ),
     Mutation(
         "files that came while a table was read are left out",
         "catalog/migrate/applying.py",
         "self._check_unchanged(table, plan, partitions)",
         "pass",
-        ("tests/catalog/migrate",),
+        ("tests/catalog/migrate/test_migrate.py",),
     ),
     Mutation(
         "only Hive's own name of null is null",
@@ -660,7 +686,7 @@ MUTATIONS = [
         "catalog/paimon/binary_row.py",
         "bit = at + 8",
         "bit = at",
-        ("tests/catalog/paimon",),
+        ("tests/catalog/paimon/test_paimon_java.py",),
     ),
     # catalog/health
     Mutation(
@@ -676,6 +702,7 @@ MUTATIONS = [
         "catalog/metastore/embedded.py",
         "return client.server_name() == server.name",
         "return bool(client.server_name())",
+        ("tests/catalog/test_metastore_owner.py",),
     ),
     # catalog/cli
     Mutation(
@@ -691,7 +718,10 @@ MUTATIONS = [
         "spark/planner/predicates.py",
         "name = self._read.find_column_name(field.field_id)",
         'name = ".".join(path)',
-        ("tests/spark/planner",),
+        (
+            "tests/spark/planner/test_scan.py",
+            "tests/spark/planner/test_push_down.py",
+        ),
     ),
     Mutation(
         "NaN does not differ from a number",
@@ -705,7 +735,7 @@ MUTATIONS = [
         "spark/planner/planned_files.py",
         "DeleteEntry(f.file_path, f.record_count, f.file_size_in_bytes)",
         "DeleteEntry(f.file_path, f.file_size_in_bytes, f.record_count)",
-        ("tests/spark/planner",),
+        ("tests/spark/planner/test_delta.py",),
     ),
     Mutation(
         "who does not know the token is answered",
@@ -720,12 +750,20 @@ MUTATIONS = [
         "spark/planner/changes/files.py",
         "paths = (now.keys() | before.keys()) - new",
         "paths = now.keys() | before.keys()",
+        (
+            "tests/spark/planner/test_deleted_rows.py",
+            "tests/spark/test_changes.py",
+        ),
     ),
     Mutation(
         "deleted rows come as inserted ones",
         "spark/planner/changes/files.py",
         '(one, "DELETE", np.setdiff1d(is_now, was, assume_unique=True)),',
         '(one, "INSERT", np.setdiff1d(is_now, was, assume_unique=True)),',
+        (
+            "tests/spark/planner/test_deleted_rows.py",
+            "tests/spark/test_changes.py",
+        ),
     ),
     # spark/planner/procedures
     Mutation(

@@ -10,7 +10,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
@@ -86,13 +86,32 @@ class Trial:
         try:
             with copy.mutated(mutation):
                 found = self._first_failure(mutation, copy, until)
-            if found is not None:
-                self._check_passes(found, copy, until)
             outcome = MISSED if found is None else CAUGHT
             by = found or f"no test {'near it' if self._near else 'of the gate'}"
         except _BrokenError as problem:
             outcome, by = BROKEN, str(problem)
         return Result(mutation, outcome, by, time.monotonic() - begun)
+
+    def verified(self, results: Sequence[Result], copy: WorkingCopy) -> list[Result]:
+        """The results, without those whose tests fail without the mutation as well.
+
+        Args:
+            results: What `run` returned.
+            copy: A copy without any mutation.
+        """
+        tests = list(dict.fromkeys(each.by for each in results if each.outcome == CAUGHT))
+        if not tests:
+            return list(results)
+        until = time.monotonic() + self._limit_s
+        code, failed = self._tests([*tests, "--maxfail=0"], copy, until, errors=True)
+        if code not in {_PASSED, _FAILED}:  # one of them may not be there without the mutation
+            failed = [each for each in tests if self._tests([each], copy, until)[0] != _PASSED]
+        return [
+            replace(each, outcome=BROKEN, by=f"{each.by} fails without the mutation, too")
+            if each.outcome == CAUGHT and each.by in failed
+            else each
+            for each in results
+        ]
 
     def stop(self) -> None:
         """End what runs."""
@@ -101,17 +120,12 @@ class Trial:
             for pid in self._running:
                 _end(pid)
 
-    def _check_passes(self, test: str, copy: WorkingCopy, until: float) -> None:
-        code, _ = self._tests([test], copy, until)
-        if code != _PASSED:
-            raise _BrokenError(f"without the mutation pytest ends with {code} for {test}, too")
-
     def _first_failure(self, mutation: Mutation, copy: WorkingCopy, until: float) -> str | None:
         some = False
         for chosen in self._stages(mutation, copy):
             code, failed = self._tests(chosen, copy, until)
-            if code == _FAILED and failed is not None:
-                return failed
+            if code == _FAILED and failed:
+                return failed[0]
             named = chosen == list(mutation.tests)
             if code != _PASSED and (named or code != _NONE_CHOSEN):
                 raise _BrokenError(f"pytest ended with {code} for {' '.join(chosen)}")
@@ -132,9 +146,9 @@ class Trial:
                 yield ["tests", *(f"--ignore={path}" for path in near), "-m", mark]
 
     def _tests(
-        self, chosen: Sequence[str], copy: WorkingCopy, until: float
-    ) -> tuple[int, str | None]:
-        """Run tests up to the first that fails: pytest's exit code, and that test."""
+        self, chosen: Sequence[str], copy: WorkingCopy, until: float, *, errors: bool = False
+    ) -> tuple[int, list[str]]:
+        """Run tests up to the first that fails: pytest's exit code, and what failed."""
         with tempfile.TemporaryDirectory(prefix="icecomb-drill-") as folder:
             report = Path(folder, "report.xml")
             command = [*self._pytest, *_OPTIONS, f"--junit-xml={report}", *self._ring, *chosen]
@@ -150,7 +164,8 @@ class Trial:
                 )
                 with self._known(process.pid):
                     code = _code(process, until)
-            return code, _failed(report, copy.root) if report.exists() else None
+            kinds = ("failure", "error") if errors else ("failure",)
+            return code, _failed(report, copy.root, kinds) if report.exists() else []
 
     @contextlib.contextmanager
     def _known(self, pid: int) -> Iterator[None]:
@@ -180,14 +195,16 @@ def _end(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _failed(report: Path, root: Path) -> str | None:
-    """The first test that failed, as pytest names it; what stopped while it was set up has not."""
+def _failed(report: Path, root: Path, kinds: Sequence[str]) -> list[str]:
+    """The tests that failed, as pytest names them; what stops while it is set up is an error."""
+    found = []
     for case in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest's own
-        if case.find("failure") is not None:
+        if any(case.find(kind) is not None for kind in kinds):
             *folders, last = case.get("classname", "").split(".")
             inside: list[str] = []
-            while not (root.joinpath(*folders, f"{last}.py")).is_file() and folders:
+            while folders and not root.joinpath(*folders, f"{last}.py").is_file():
                 inside.insert(0, last)
                 last = folders.pop()
-            return "::".join(["/".join([*folders, f"{last}.py"]), *inside, case.get("name", "")])
-    return None
+            file = "/".join([*folders, f"{last}.py"])
+            found.append("::".join([file, *inside, case.get("name", "")]))
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -36,13 +35,8 @@ class WorkingCopy:
             folder: A new folder for the copy.
         """
         root = folder / "icecomb"
-        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        listed = subprocess.run(command, cwd=original, check=True, capture_output=True).stdout
-        for name in filter(None, listed.decode().split("\0")):
-            source, target = original / name, root / name
-            if source.is_file():  # others may be deleted and not yet committed
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target)
+        left_out = shutil.ignore_patterns(".git", *_ignored(original))
+        shutil.copytree(original, root, symlinks=True, ignore=left_out)
         for environment in original.glob(".venv*"):
             (root / environment.name).symlink_to(environment)
         link = root / "build" / "typing" / "icecomb"
@@ -71,3 +65,10 @@ class WorkingCopy:
         finally:
             path.write_text(before)
             os.utime(path, (at, at))
+
+
+def _ignored(checkout: Path) -> list[str]:
+    """What is made here and not kept: names and patterns of names, as `.gitignore` has them."""
+    file = checkout / ".gitignore"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [line.rstrip("/") for line in lines if line and not line.startswith("#")]
