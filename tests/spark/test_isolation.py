@@ -319,7 +319,7 @@ IN_PYTHON = {
 }
 
 
-@pytest.mark.parametrize("change", sampled(IN_PYTHON, keep=1))
+@pytest.mark.parametrize("change", sampled(sorted(IN_PYTHON, reverse=True), keep=1))
 def test_a_change_in_python_beside_a_statement_of_spark(spark, catalog, change):
     modes = MODES if change in {"delete", "merge"} else MODES[:1]
     for mode, other in itertools.product(modes, FEW[:2]):
