@@ -1,0 +1,182 @@
+"""What guards a change of an entry, without a metastore: the lock, the expected pointer, the look after silence."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from icecomb.catalog.hive import entry_change
+from icecomb.catalog.hive.entry_change import EntryChange, Expectation
+from icecomb.catalog.hive.entry_pointer import EntryPointer
+from icecomb.catalog.hive.lock import LockSettings, TableLock
+from icecomb.catalog.hive.settlement import Seen, Settlement, Sight
+from icecomb.catalog.hive.thrift.entity import HiveTable, LockAnswer, LockState
+from icecomb.catalog.hive.thrift.server import EXPECTED_KEY, EXPECTED_VALUE
+from icecomb.catalog.pointer import Committed, Conflict, Unknown
+from icecomb.format.errors import MetastoreError
+
+CHECKS = {"hive.check-and-put": "trusted"}
+LOCKS_ONLY = {"hive.check-and-put": "false"}
+QUICK = {"commit.status-check.min-wait-ms": "1", "commit.status-check.num-retries": "2"}
+SILENCE = MetastoreError("no answer")
+
+
+class Lock:
+    """Stands for the lock of an entry, and counts what is done with it."""
+
+    def __init__(self, *_: object) -> None:
+        self.done: list[str] = []
+
+    def acquire(self) -> None:
+        self.done.append("acquire")
+
+    def release(self) -> None:
+        self.done.append("release")
+
+    def is_alive(self, *, ask: bool) -> bool:
+        raise AssertionError(ask)
+
+
+@pytest.fixture
+def lock(monkeypatch: pytest.MonkeyPatch) -> Lock:
+    one = Lock()
+    monkeypatch.setattr(entry_change, "TableLock", lambda *_: one)
+    monkeypatch.setattr(entry_change, "lock_expiry_s", lambda _: None)
+    return one
+
+
+def change(settings: dict[str, str]) -> EntryChange:
+    client: Any = SimpleNamespace(key=("a",), uri="thrift://a:1")
+    return EntryChange(client, "db", "t", settings)
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_a_server_that_checks_is_told_what_it_may_replace_with_and_without_a_lock(locked):
+    taken: Any = Lock() if locked else None
+    told = change(CHECKS).context(Expectation("metadata_location", "old"), taken)
+    assert (told[EXPECTED_KEY], told[EXPECTED_VALUE]) == ("metadata_location", "old")
+
+
+def test_a_server_is_not_told_where_the_catalog_does_without_its_check():
+    taken: Any = Lock()
+    told = change(LOCKS_ONLY).context(Expectation("metadata_location", "old"), taken)
+    assert {EXPECTED_KEY, EXPECTED_VALUE}.isdisjoint(told)
+
+
+def test_a_lock_is_given_back_when_the_change_is_done(lock):
+    with change(CHECKS).guard({}) as taken:
+        assert taken is lock
+        assert lock.done == ["acquire"]
+    assert lock.done == ["acquire", "release"]
+
+
+def test_a_lock_is_given_back_when_the_change_fails(lock):
+    with pytest.raises(KeyboardInterrupt), change(CHECKS).guard({}):
+        raise KeyboardInterrupt
+    assert lock.done == ["acquire", "release"]
+
+
+def test_a_lock_around_several_changes_is_taken_once(lock):
+    one = change(CHECKS)
+    with one.exclusive({}) as outer:
+        for _ in range(2):
+            with one.guard({}) as inner:
+                assert inner is outer
+    assert lock.done == ["acquire", "release"]
+
+
+@dataclass
+class Server:
+    """Grants every lock, and tells when it hears of one again."""
+
+    heard: threading.Event = field(default_factory=threading.Event)
+    beats: list[int] = field(default_factory=list)
+    unlocked: list[int] = field(default_factory=list)
+
+    def lock(self, *_: object, **__: object) -> LockAnswer:
+        return LockAnswer(7, LockState.ACQUIRED)
+
+    def heartbeat(self, lock_id: int) -> None:
+        self.beats.append(lock_id)
+        self.heard.set()
+
+    def unlock(self, lock_id: int) -> None:
+        self.unlocked.append(lock_id)
+
+
+def test_a_lock_that_is_held_is_heard_of_again():
+    server: Any = Server()
+    taken = TableLock(
+        server, "db", "t", LockSettings.of({"iceberg.hive.lock-heartbeat-interval-ms": "20"})
+    )
+    taken.acquire()
+    try:
+        assert server.heard.wait(60)
+    finally:
+        taken.release()
+    assert set(server.beats) == {7}
+    assert server.unlocked == [7]
+
+
+def settled(*sights: Sight, checked: bool) -> tuple[Any, int]:
+    """The outcome after silence, and how often was looked; the last sight stays."""
+    looks = 0
+
+    def look() -> Seen:
+        nonlocal looks
+        looks += 1
+        return Seen(sights[min(looks, len(sights)) - 1], None)
+
+    return Settlement(look, QUICK, checked=checked).after_silence(SILENCE), looks
+
+
+def test_after_a_lost_answer_it_is_looked_until_the_change_is_there():
+    outcome, looks = settled(Sight.NOT_YET, Sight.HAPPENED, checked=True)
+    assert outcome == Committed(found=True)
+    assert looks == 2
+
+
+def test_after_a_lost_answer_what_is_not_there_yet_is_unknown():
+    outcome, looks = settled(Sight.NOT_YET, checked=True)
+    assert isinstance(outcome, Unknown)
+    assert looks == 3
+
+
+def test_after_a_lost_answer_only_a_server_that_checks_has_refused_what_was_overtaken():
+    assert isinstance(settled(Sight.OVERTAKEN, checked=True)[0], Conflict)
+    outcome, looks = settled(Sight.OVERTAKEN, checked=False)
+    assert isinstance(outcome, Unknown)
+    assert looks == 3
+
+
+class Pointer(EntryPointer[Any]):
+    """A pointer whose versions are their locations."""
+
+    def load(self) -> Any:
+        raise NotImplementedError
+
+    def new_entry(self, new: Any) -> HiveTable:
+        raise NotImplementedError
+
+    def altered(self, entry: HiveTable, expected: Any, new: Any) -> HiveTable:
+        raise AssertionError((entry, expected, new))
+
+    def history(self, expected: Any, new: Any) -> Any:
+        raise NotImplementedError
+
+
+def test_a_pointer_that_others_moved_is_a_conflict_before_anything_is_sent(lock, monkeypatch):
+    """The server may not check it: the lock keeps others out from here on, not before."""
+    client: Any = SimpleNamespace(key=("a",), uri="thrift://a:1")
+    pointer = Pointer(client, "db", "t", None, LOCKS_ONLY)  # type: ignore[arg-type]
+    theirs = HiveTable("db", "t", parameters={"metadata_location": "theirs"})
+    monkeypatch.setattr(pointer.change, "read", lambda: theirs)
+    metadata = SimpleNamespace(properties={})
+    expected, new = (SimpleNamespace(location=at, metadata=metadata) for at in ("old", "new"))
+    outcome = pointer.swap(expected, new)
+    assert outcome == Conflict("another writer was first", "theirs")
+    assert lock.done == ["acquire", "release"]
