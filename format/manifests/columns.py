@@ -8,7 +8,7 @@ kept: see `cache`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import repeat
@@ -74,7 +74,7 @@ class ManifestColumns:
     were asked for. A column that the writer left out is all null.
 
     Attributes:
-        manifest: What was read.
+        manifest: What was read; of several that are joined the first.
         partition_columns: The fields of the partition tuples, in the order of the spec.
         statistics: The names of the statistics that are there.
         is_shared: Whether the columns are slices of arrays that other manifests are in, too.
@@ -88,9 +88,11 @@ class ManifestColumns:
         partition: tuple[pa.Array, ...],
         *,
         is_shared: bool = False,
+        parts: Sequence[ManifestColumns] = (),
     ) -> None:
         self.manifest = manifest
         self.is_shared = is_shared
+        self._parts = parts
         self.partition_columns = partition_columns
         self.statistics = frozenset(columns) & frozenset(STATISTICS)
         self._columns = columns
@@ -98,6 +100,12 @@ class ManifestColumns:
 
     def __len__(self) -> int:
         return len(self._columns["status"])
+
+    @property
+    def types(self) -> dict[str | int, pa.DataType]:
+        """The Arrow types of the columns by name, and of the partition fields by position."""
+        found: dict[str | int, pa.DataType] = {n: a.type for n, a in self._columns.items()}
+        return found | {at: array.type for at, array in enumerate(self._partition)}
 
     @property
     def names(self) -> list[str]:
@@ -121,6 +129,14 @@ class ManifestColumns:
                 if name in STATISTICS
                 else f"There are {', '.join(self._columns)}.",
             ) from None
+
+    def manifest_of(self, row: int) -> ManifestFile:
+        """Return the manifest that an entry was read from."""
+        for part in self._parts:
+            if row < len(part):
+                return part.manifest
+            row -= len(part)
+        return self.manifest
 
     def partition(self, position: int) -> pa.Array:
         """The values of the partition field at this position in the spec.
@@ -244,6 +260,50 @@ class ManifestColumns:
             self._partition,
             is_shared=self.is_shared,
         )
+
+
+def joined(manifests: Iterable[ManifestColumns], rows: int = 10_000) -> Iterator[ManifestColumns]:
+    """Yield the entries of manifests in their order, those of small ones together.
+
+    What is done with columns costs about the same for one entry and for a thousand.
+
+    Args:
+        manifests: Of one partition spec.
+        rows: About how many entries are joined at most.
+    """
+    parts: list[ManifestColumns] = []
+    count = 0
+    for columns in manifests:
+        if parts and (count + len(columns) > rows or not _fits(parts[0], columns)):
+            yield _join(parts)
+            parts, count = [], 0
+        parts.append(columns)
+        count += len(columns)
+    if parts:
+        yield _join(parts)
+
+
+def _fits(first: ManifestColumns, other: ManifestColumns) -> bool:
+    """Whether arrays of two manifests, of whatever writers, have the same types."""
+    return first.partition_columns == other.partition_columns and first.types == other.types
+
+
+def _join(parts: Sequence[ManifestColumns]) -> ManifestColumns:
+    import pyarrow as pa
+
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    return ManifestColumns(
+        first.manifest,
+        {name: pa.concat_arrays([part.column(name) for part in parts]) for name in first.names},
+        first.partition_columns,
+        tuple(
+            pa.concat_arrays([part.partition(at) for part in parts])
+            for at in range(len(first.partition_columns))
+        ),
+        parts=parts,
+    )
 
 
 def cache_key(manifest: ManifestFile) -> tuple[Any, ...]:

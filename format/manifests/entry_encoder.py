@@ -119,7 +119,7 @@ class EntryEncoder:
                 arrays.append(_file_column(columns, field.name, chosen))
         for field, array in zip(fields, arrays, strict=True):
             if field.required and array.null_count:
-                raise _missing(columns, field.name)
+                raise _missing(columns, int(rows[_first_null(array)]), field.name)
         records = encode_rows(fields, arrays, len(rows)).array()
         return list(
             map(
@@ -196,8 +196,11 @@ def _file_column(columns: ManifestColumns, name: str, chosen: pa.Array) -> pa.Ar
         inside = [array.values.field("key"), array.values.field("value")]
     else:
         inside = [array.values] if name in LIST_COLUMNS else []
-    if any(values.null_count for values in inside):
-        raise _missing(columns, name)
+    for values in inside:
+        if values.null_count:
+            ends = np.asarray(array.offsets)[1:]
+            row = int(np.searchsorted(ends, _first_null(values), side="right"))
+            raise _missing(columns, chosen[row].as_py(), name)
     return array
 
 
@@ -210,8 +213,12 @@ def _as_stored(kind: IcebergType, array: pa.Array) -> pa.Array:
     return array.cast(pa.large_binary()) if isinstance(kind, BinaryType) else array
 
 
-def _missing(columns: ManifestColumns, name: str) -> CorruptFileError:
-    location = columns.manifest.manifest_path
+def _first_null(array: pa.Array) -> int:
+    return int(pc.index(array.is_null(), scalar(True, pa.bool_())).as_py())
+
+
+def _missing(columns: ManifestColumns, row: int, name: str) -> CorruptFileError:
+    location = columns.manifest_of(row).manifest_path
     return CorruptFileError(
         f"{location} holds an entry without a value of {name}, which every entry must have",
         hint="Read an older snapshot, or restore the file from a backup.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from icecomb.format.manifests.columns import joined
 from icecomb.format.manifests.manifest import (
     ManifestContent,
     ManifestEntryStatus,
@@ -114,7 +115,8 @@ def _entries(
     group: Iterable[ManifestFile],
 ) -> Iterator[EncodedEntry]:
     encoder = producer.entry_encoder(base, spec_id, content)
-    for columns in read_each_columns(producer.io, group, base.spec_by_id, None, cache=None):
+    decoded = read_each_columns(producer.io, group, base.spec_by_id, None, cache=None)
+    for columns in joined(decoded):
         statuses = columns.column("status").to_numpy(zero_copy_only=False)
         ids = columns.column("snapshot_id").fill_null(-1).to_numpy(zero_copy_only=False)
         own = ids == producer.snapshot_id

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.manifests.columns import ManifestColumns
+from icecomb.format.manifests.columns import ManifestColumns, joined
 from icecomb.format.manifests.entry_spill import EntrySpill
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
@@ -231,7 +231,8 @@ class RewriteManifests(SnapshotProducer):
         encoder = self.entry_encoder(base, spec_id, content)
         clusters: dict[Hashable, int] = {}
         cluster_of: list[Rows] = []
-        for columns in read_each_columns(self.io, group, base.spec_by_id, None, cache=None):
+        decoded = read_each_columns(self.io, group, base.spec_by_id, None, cache=None)
+        for columns in joined(decoded):
             rows = np.flatnonzero(columns.live.to_numpy(zero_copy_only=False))
             statuses = np.full(len(rows), ManifestEntryStatus.EXISTING.value, np.int32)
             spill.add(encoder.encode(columns, rows, statuses))

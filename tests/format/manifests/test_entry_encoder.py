@@ -290,7 +290,6 @@ def test_what_others_wrote_in_lower_case_is_written_as_the_specification_says(tm
     [
         ({"content": 1}, ValidationError, "'/t/a' of content POSITION_DELETES does not belong"),
         ({"equality_ids": [3]}, ValidationError, "'/t/a' names equality columns"),
-        ({"record_count": -1}, ValidationError, "'/t/a' has a negative size"),
         ({"file_path": ""}, ValidationError, "'' has no path"),
         ({"record_count": None}, CorruptFileError, "without a value of record_count"),
         ({"file_path": None}, ValidationError, "File None has no path"),
@@ -299,6 +298,15 @@ def test_what_others_wrote_in_lower_case_is_written_as_the_specification_says(tm
 def test_what_no_manifest_can_hold_is_refused(tmp_path, values, problem, message):
     with pytest.raises(problem, match=message):
         Copying(tmp_path, *identity()).copied(foreign(tmp_path, **values), [EXISTING])
+
+
+def test_rows_that_another_writer_could_not_count_are_handed_on_but_not_added(tmp_path):
+    copying = Copying(tmp_path, *identity())
+    uncounted = foreign(tmp_path, record_count=-1)
+    [entry] = copying.copied(uncounted, [EXISTING]).fetch_manifest_entry(IO)
+    assert entry.data_file.record_count == -1
+    with pytest.raises(ValidationError, match="'/t/a' has a negative size"):
+        copying.copied(uncounted, [ADDED])
 
 
 def test_a_file_without_a_number_to_keep_is_refused(tmp_path):
