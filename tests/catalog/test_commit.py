@@ -35,6 +35,7 @@ from icecomb.format.errors import (
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.storage.local import LocalFileSystem
 from tests.peers.child_process import ended
+from tests.rings import sampled
 
 ALTER = "alter_table_with_environment_context"
 WRITER = """
@@ -93,7 +94,7 @@ def _spawn(script, *arguments):
     )
 
 
-@pytest.mark.parametrize("lock_enabled", ["true", "false"])
+@pytest.mark.parametrize("lock_enabled", sampled(["false", "true"], keep=1))
 def test_two_processes_appending_twenty_times_each_lose_nothing(
     catalog, metastore, namespace, rows, lock_enabled
 ):
@@ -470,6 +471,7 @@ def test_an_unreachable_metastore_costs_nothing(table, proxied, proxy, rows):
     } == before
 
 
+@pytest.mark.full("starts a process for every step; test_faults forks writers of appends, too")
 def test_a_writer_killed_at_any_step_leaves_a_readable_table_and_no_lost_row(
     catalog, metastore, table, rows
 ):

@@ -92,12 +92,38 @@ def _after(operation, rows, number):
     return sorted([*rows, number]) if operation is append else rows[1:]
 
 
+def _faults(names, *, every):
+    """What becomes of the request of each position: what only looks has no effect that could be lost.
+
+    Without `every` the writing requests take turns, and the last one, which commits, meets each kind.
+    """
+    turn, found = 0, []
+    for position, name in enumerate(names):
+        if name == "PutObject" and (every or "PutObject" not in names[position + 1 :]):
+            found.append((position, FAULTS))
+        elif name == "PutObject":
+            found.append((position, [FAULTS[turn % len(FAULTS)]]))
+            turn += 1
+        else:
+            found.append((position, [FAULTS[position % len(FAULTS)]]))
+    return found
+
+
+ALL = pytest.mark.full("every fault at every writing request")
+
+
+@pytest.mark.gate("carries out some thirty commits")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("operation", "attempts"), [(append, 1), (append, 4), (delete, 1)], ids=str
+    ("operation", "attempts", "every"),
+    [
+        (append, 1, False),
+        *(pytest.param(*case, True, marks=ALL) for case in ((append, 1), (append, 4), (delete, 1))),
+    ],
+    ids=str,
 )
 def test_whatever_becomes_of_a_request_of_a_commit_the_truth_is_told(
-    s3, proxy, operation, attempts, capsys
+    s3, proxy, operation, attempts, every, capsys
 ):
     """With one attempt each fault is final; with more it is mended, wherever it can be."""
     lake = Lake(
@@ -126,9 +152,8 @@ def test_whatever_becomes_of_a_request_of_a_commit_the_truth_is_told(
         operation(table, lake, number)
         names = [each.name for each in proxy.requests]
     lake.known = lake.rows()
-    for position, name in enumerate(names):
-        # what only looks is failed in one way each: it has no effect that could be lost
-        for fault in FAULTS if name == "PutObject" else [FAULTS[position % len(FAULTS)]]:
+    for position, faults in _faults(names, every=every):
+        for fault in faults:
             number += 1
             table = prepare()
             seen = []
@@ -149,7 +174,9 @@ def test_whatever_becomes_of_a_request_of_a_commit_the_truth_is_told(
                 "unknown": found in (before, after) and late in (before, after),
             }[outcome]
             if not fine:
-                problems.append(f"{position} {name} {fault}: {outcome}, {before} {found} {late}")
+                problems.append(
+                    f"{position} {names[position]} {fault}: {outcome}, {before} {found} {late}"
+                )
             outcomes[outcome] += 1
             lake.known = late
     with capsys.disabled():

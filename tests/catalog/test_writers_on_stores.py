@@ -13,14 +13,23 @@ from icecomb.format.errors import IcecombError
 from tests.peers.s3_proxy import FAULTS as ALL
 from tests.peers.s3_proxy import S3Proxy
 from tests.peers.store_proxies import AzureProxy, GoogleProxy
+from tests.rings import sampled
 
 FAULTS = [each for each in ALL if each != "replace"]
 SCHEMA = pa.schema([("id", pa.int64())])
-PROXIES = {"google_store": GoogleProxy, "azurite": AzureProxy, "other_s3": S3Proxy}
 
 
+PROXIES = {
+    "s3": S3Proxy,
+    "google_store": GoogleProxy,
+    "azurite": AzureProxy,
+    "other_s3": S3Proxy,
+}
+
+
+@pytest.mark.gate("ten writers at once")
 @pytest.mark.seeds(1)
-@pytest.mark.parametrize("name", PROXIES)
+@pytest.mark.parametrize("name", sampled(PROXIES, keep=1))
 def test_what_is_reported_is_there_once(request, monkeypatch, name, seed):
     monkeypatch.setattr("icecomb.format.storage.object_store.creation._FIRST_S", 0.01)
     server = request.getfixturevalue(name)
