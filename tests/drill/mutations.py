@@ -24,8 +24,8 @@ MUTATIONS = [
     Mutation(
         "dots in a location are kept",
         "format/storage/location.py",
-        "return start + posixpath.normpath(path)",
-        "return start + path",
+        "plain = [posixpath.normpath(path) for path in paths.filter(dotted).to_pylist()]",
+        "plain = paths.filter(dotted).to_pylist()",
         ("tests/format/storage/test_location.py",),
     ),
     # format/storage/hdfs
@@ -49,7 +49,7 @@ MUTATIONS = [
         "format/storage/object_store/creation.py",
         "return client.read(key, location) == data",
         "return True",
-        ("tests/format/storage/object_store/test_s3_uploads.py",),
+        ("tests/format/storage/object_store/test_creation.py",),
     ),
     # format/spec
     Mutation(
@@ -95,7 +95,7 @@ MUTATIONS = [
         "format/spec/partition.py",
         "PartitionField.from_json(f, PARTITION_FIELD_ID_START + i) for i, f in enumerate(raw)",
         "PartitionField.from_json(f, 1 + i) for i, f in enumerate(raw)",
-        ("tests/format/spec/test_partition.py",),
+        ("tests/format/spec/test_early_tables.py",),
     ),
     Mutation(
         "the metadata log is not kept",
@@ -577,42 +577,42 @@ MUTATIONS = [
         "catalog/hive/entry_change.py",
         "context |= {EXPECTED_KEY: expectation.parameter, EXPECTED_VALUE: expectation.value}",
         "context |= {}",
-        ("tests/catalog/test_entry_change.py",),
+        ("tests/catalog/hive/test_guarded_change.py",),
     ),
     Mutation(
         "a lock is not given back",
         "catalog/hive/entry_change.py",
         "            finally:\n                lock.release()",
         "            finally:\n                pass",
-        ("tests/catalog/test_hive_catalog.py",),
+        ("tests/catalog/hive/test_guarded_change.py",),
     ),
     Mutation(
         "the heartbeat of a lock is left out",
         "catalog/hive/lock.py",
         "if self.lock_id is not None:\n                    self._beat(self.lock_id)",
         "if self.lock_id is None:\n                    self._beat(self.lock_id)",
-        ("tests/catalog/test_hive_versions.py",),
+        ("tests/catalog/hive/test_guarded_change.py",),
     ),
     Mutation(
         "after a lost answer nobody looks again",
         "catalog/hive/settlement.py",
         "for seen in self._looks(len(self._pauses)):",
         "for seen in self._looks(0):",
-        ("tests/catalog/test_settlement.py",),
+        ("tests/catalog/hive/test_guarded_change.py",),
     ),
     Mutation(
         "what a server does not check is thought to be refused",
         "catalog/hive/settlement.py",
         "if self._checked and seen.sight is Sight.OVERTAKEN:",
         "if seen.sight is Sight.OVERTAKEN:",
-        ("tests/catalog/test_settlement.py",),
+        ("tests/catalog/hive/test_guarded_change.py",),
     ),
     Mutation(
         "the pointer is not compared under the lock",
         "catalog/hive/entry_pointer.py",
         "if entry.metadata_location != expected.location:",
         "if entry.metadata_location is None:",
-        ("tests/catalog/test_hive_catalog.py",),
+        ("tests/catalog/hive/test_guarded_change.py",),
     ),
     # catalog/hive/thrift
     Mutation(
@@ -620,7 +620,7 @@ MUTATIONS = [
         "catalog/hive/thrift/calls.py",
         "self.send(method, lambda one: one.call_with_bytes(method, arguments))",
         "self._twice(method, lambda one: one.call_with_bytes(method, arguments))",
-        ("tests/catalog/test_metastore_client.py",),
+        ("tests/catalog/hive/thrift/test_sent_once.py",),
     ),
     Mutation(
         "a metastore that was away is asked first again",

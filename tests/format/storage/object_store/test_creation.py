@@ -1,0 +1,78 @@
+"""Objects whose creation is not answered: what is there is looked at byte by byte."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from icecomb.format.errors import (
+    FileExistsAlreadyError,
+    FileMissingError,
+    FileStateUnknownError,
+)
+from icecomb.format.storage.object_store import creation
+from icecomb.format.storage.object_store.client import AnswerLostError, StoreBusyError
+
+
+class Store:
+    """Puts fail as told, one after the other; then the key is taken if there is an object."""
+
+    def __init__(self, there: bytes | None, *faults: type[Exception]) -> None:
+        self.there = there
+        self.faults = list(faults)
+        self.puts = 0
+
+    def put(self, key: str, location: str, data: bytes, *, replace: bool) -> None:
+        self.puts += 1
+        if self.faults:
+            raise self.faults.pop(0)(f"put {key}")
+        if self.there is not None and not replace:
+            raise FileExistsAlreadyError(location)
+        self.there = data
+
+    def status(self, key: str, location: str) -> Any:
+        if self.there is None:
+            raise FileMissingError(f"{key} {location}")
+        return SimpleNamespace(size=len(self.there))
+
+    def read(self, key: str, location: str) -> bytes:
+        if self.there is None:
+            raise FileMissingError(f"{key} {location}")
+        return self.there
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(creation, "_FIRST_S", 0.001)
+
+
+def put(store: Any, attempts: int = 3) -> None:
+    creation.put_once(store, "k", "s3://b/k", b"ours", attempts)
+
+
+def test_an_object_that_an_unanswered_request_made_is_ones_own():
+    store = Store(b"ours", AnswerLostError)
+    put(store)
+    assert store.puts == 2
+
+
+@pytest.mark.parametrize("theirs", [b"them", b"others", b""])
+def test_an_object_of_other_bytes_is_another_s_even_if_it_is_as_long(theirs):
+    with pytest.raises(FileExistsAlreadyError):
+        put(Store(theirs, AnswerLostError))
+
+
+def test_an_object_that_was_there_before_the_first_answer_is_another_s_whatever_its_bytes():
+    with pytest.raises(FileExistsAlreadyError):
+        put(Store(b"ours"))
+    with pytest.raises(FileExistsAlreadyError):
+        put(Store(b"ours", StoreBusyError))
+
+
+def test_an_object_that_is_not_there_after_the_last_request_may_still_come():
+    put(Store(None, AnswerLostError, AnswerLostError))
+    lost = Store(None, AnswerLostError, AnswerLostError, AnswerLostError)
+    with pytest.raises(FileStateUnknownError, match="not known whether s3://b/k was created"):
+        put(lost)
