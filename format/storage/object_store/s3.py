@@ -7,6 +7,7 @@ Source: Amazon S3 API reference, PutObject, CompleteMultipartUpload, ListObjects
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -383,7 +384,31 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient
     )
     # bodies are small and in memory: to ask first whether they are wanted is a round trip for each
     client.meta.events.unregister("before-call.s3", add_expect_header)
+    _look_for_region_once(client)
     return client
+
+
+def _look_for_region_once(client: Any) -> None:
+    """Keep botocore from asking for the region of a bucket while it asks for it.
+
+    It asks by HEAD for the region that a redirect does not name; where that is redirected
+    likewise, it asks again, until Python's stack is full.
+    """
+    from botocore.exceptions import ClientError
+
+    head_bucket, asking = client.head_bucket, threading.local()
+
+    def once(**wanted: Any) -> Any:
+        if getattr(asking, "now", False):
+            unnamed: Any = {"Error": {"Code": "301"}, "ResponseMetadata": {"HTTPHeaders": {}}}
+            raise ClientError(unnamed, "HeadBucket")
+        asking.now = True
+        try:
+            return head_bucket(**wanted)
+        finally:
+            asking.now = False
+
+    client.head_bucket = once
 
 
 def _asked(verb: str, location: str, ask: Callable[[], T], attempts: int) -> T:

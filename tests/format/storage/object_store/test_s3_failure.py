@@ -94,6 +94,12 @@ def test_a_bucket_that_is_elsewhere_is_said_where_the_store_does_not_say_where(r
     assert "s3.region" in error.hint
 
 
+def test_the_region_of_a_bucket_is_looked_for_once(refusing, proxy):
+    """Botocore asks by HEAD, whose answer is a redirect again."""
+    refusing("list", "301 PermanentRedirect")
+    assert [asked.name for asked in proxy.requests] == ["ListObjectsV2", "HeadObject"]  # of no key
+
+
 @pytest.mark.parametrize("status", [400, 403])
 def test_an_answer_without_a_code_names_what_it_may_be(refusing, status):
     """HEAD has no body that could say more."""
