@@ -194,7 +194,7 @@ MUTATIONS = [
         "format/manifests/columns.py",
         "hits = first + np.flatnonzero(_numbers(keys)[first:last] == column_id)",
         "hits = np.flatnonzero(_numbers(keys)[first:last] == column_id)",
-        ("tests/format/manifests/test_columns.py",),
+        ("tests/format/manifests/test_statistics_of_slices.py",),
     ),
     # format/expressions
     Mutation(
@@ -216,7 +216,7 @@ MUTATIONS = [
         "format/expressions/projection.py",
         "literals = projected.literals | {v + 1 for v in projected.literals if v < 0}",
         "literals = projected.literals",
-        ("tests/format/expressions/test_projection.py",),
+        ("tests/format/expressions/test_times_before_1970.py",),
     ),
     Mutation(
         "a file with some nulls is taken for one of nulls only",
