@@ -10,6 +10,8 @@ import pytest
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.file_io import FileIO
 
+pytestmark = pytest.mark.full("kills a data node; the gate cuts its connections")
+
 PIECE = 1 << 20
 
 

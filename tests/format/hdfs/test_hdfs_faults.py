@@ -21,8 +21,9 @@ from tests.rings import sampled
 @pytest.fixture
 def io(proxied, request):
     """Patient, unless somebody will never answer."""
-    hangs = "hang" in request.node.name or "never_answers" in request.node.name
-    return FileIO({**proxied, "dfs.webhdfs.socket.read-timeout": "2s" if hangs else "60s"})
+    name = request.node.name
+    patience = "300ms" if "never_answers" in name else "2s" if "hang" in name else "60s"
+    return FileIO({**proxied, "dfs.webhdfs.socket.read-timeout": patience})
 
 
 @pytest.fixture

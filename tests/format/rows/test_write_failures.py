@@ -58,6 +58,14 @@ def files_below(folder):
     return sorted(str(p) for p in folder.rglob("*") if p.is_file())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _only_new_garbage():
+    """What earlier tests left need not be looked through again each time."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture
 def full_disk():
     """No file may grow beyond 100,000 bytes: the system refuses the write, as on a full disk."""

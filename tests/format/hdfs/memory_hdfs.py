@@ -1,0 +1,189 @@
+"""A name node and its data node in memory: as much of WebHDFS as files need, and one state to look at."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import posixpath
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+_PREFIX = "/webhdfs/v1"
+
+
+@dataclass
+class Stored:
+    """A file; its id stays when it gets another name."""
+
+    file_id: int
+    data: bytes
+
+
+class RefusedError(Exception):
+    """An exception of Hadoop's, as WebHDFS says it."""
+
+    def __init__(self, status: int, name: str, message: str) -> None:
+        super().__init__(name)
+        self.status = status
+        self.body = {"RemoteException": {"exception": name, "message": message}}
+
+
+class MemoryHdfs:
+    """Answers at `.address`.
+
+    `.files` is what there is, by path. `.before` maps an operation, as `RENAME`, to what happens right
+    before it is done the next time. `.cuts_after` is how many bytes of the next file arrive before the
+    connection ends (they are kept, as a data node does), `.loses` how many are lost without a word.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, Stored] = {}
+        self.before: dict[str, Callable[[], None]] = {}
+        self.cuts_after: int | None = None
+        self.loses = 0
+        self._ids = itertools.count(16_386)
+        self._lock = threading.Lock()
+        memory = self
+
+        class Handler(_Handler):
+            server_side = memory
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.address = f"127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        """Answers no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def put(self, path: str, data: bytes) -> None:
+        """Make a file."""
+        self.files[path] = Stored(next(self._ids), data)
+
+    def answer(self, operation: str, path: str, asked: dict[str, str], handler: _Handler) -> None:
+        """Do one operation."""
+        if "namenoderpcaddress" in asked:
+            self._transfer(operation, path, asked, handler)
+            return
+        with self._lock:
+            self.before.pop(operation, lambda: None)()
+            if operation in {"CREATE", "OPEN"}:
+                self._check(operation, path)
+                handler.redirect(f"http://{self.address}{handler.path}&namenoderpcaddress=nn")
+            else:
+                handler.reply(200, getattr(self, f"_{operation.lower()}")(path, asked))
+
+    def _transfer(
+        self, operation: str, path: str, asked: dict[str, str], handler: _Handler
+    ) -> None:
+        self._check(operation, path)
+        if operation == "OPEN":
+            start, length = int(asked.get("offset", 0)), int(asked.get("length", 1 << 40))
+            handler.reply(200, self._found(path).data[start : start + length])
+            return
+        cut, self.cuts_after = self.cuts_after, None
+        data, whole = handler.body(cut)
+        self.put(path, data[: len(data) - self.loses])
+        self.loses = 0
+        if whole:
+            handler.reply(201)
+
+    def _check(self, operation: str, path: str) -> None:
+        if operation == "OPEN":
+            self._found(path)
+        elif path in self.files:
+            raise RefusedError(403, "FileAlreadyExistsException", f"{path} already exists")
+
+    def _found(self, path: str) -> Stored:
+        if path not in self.files:
+            raise RefusedError(404, "FileNotFoundException", f"File does not exist: {path}")
+        return self.files[path]
+
+    def _status(self, path: str, name: str) -> dict[str, Any]:
+        file = self._found(path)
+        known = {"pathSuffix": name, "fileId": file.file_id, "length": len(file.data)}
+        return {"type": "FILE", "modificationTime": 0, "owner": "alice", **known}
+
+    def _getfilestatus(self, path: str, _: Any) -> Any:
+        return {"FileStatus": self._status(path, "")}
+
+    def _liststatus(self, path: str, _: Any) -> Any:
+        inside = [each for each in self.files if posixpath.dirname(each) == path]
+        found = [self._status(each, posixpath.basename(each)) for each in sorted(inside)]
+        return {"FileStatuses": {"FileStatus": found}}
+
+    def _rename(self, path: str, asked: dict[str, str]) -> None:
+        target = asked["destination"]
+        found = self._found(path)
+        if asked["renameoptions"] == "NONE" and target in self.files:
+            raise RefusedError(403, "FileAlreadyExistsException", f"{target} already exists")
+        del self.files[path]
+        self.files[target] = found
+
+    def _delete(self, path: str, _: Any) -> Any:
+        return {"boolean": self.files.pop(path, None) is not None}
+
+    def _mkdirs(self, _path: str, _: Any) -> Any:
+        return {"boolean": True}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_side: MemoryHdfs
+    timeout = 60
+
+    def _answer(self) -> None:
+        place = urlsplit(self.path)
+        asked = dict(parse_qsl(place.query))
+        path = unquote(place.path.removeprefix(_PREFIX))
+        with suppress(OSError):
+            try:
+                self.server_side.answer(asked["op"], path, asked, self)
+            except RefusedError as refused:
+                self.reply(refused.status, refused.body)
+
+    do_GET = do_PUT = do_DELETE = _answer  # noqa: N815
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def body(self, most: int | None) -> tuple[bytes, bool]:
+        """What arrives of a file, and whether that is all; of a cut one so much at most."""
+        data = bytearray()
+        while line := self.rfile.readline():
+            size = int(line, 16)
+            data += self.rfile.read(size)
+            if most is not None and len(data) >= most:
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return bytes(data[:most]), False
+            self.rfile.readline()
+            if not size:
+                return bytes(data), True
+        return bytes(data), False
+
+    def redirect(self, location: str) -> None:
+        """Send to the data node."""
+        self.send_response(307)
+        self.send_header("Location", location)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def reply(self, status: int, found: Any = b"") -> None:
+        """Say how it went, with bytes or an object."""
+        body = found if isinstance(found, bytes) else b"" if found is None else _json(found)
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _json(found: Any) -> bytes:
+    return json.dumps(found).encode()

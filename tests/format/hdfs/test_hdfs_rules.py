@@ -1,0 +1,164 @@
+"""What becomes of a file whose upload is cut or whose rename is not answered, without a cluster.
+
+The same on a real HDFS: `test_hdfs_faults`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileMissingError
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.hdfs import whole_file
+from tests.format.hdfs.memory_hdfs import MemoryHdfs
+from tests.peers.webhdfs_proxy import WebHdfsProxy
+
+PLACE = "hdfs://lake/t"
+LARGE = bytes(range(250)) * 40_000
+"""More than is held back to be sent again."""
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = MemoryHdfs()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def memory(server):
+    server.files.clear()
+    return server
+
+
+@pytest.fixture
+def proxy(memory):
+    proxy = WebHdfsProxy(memory.address)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def io(proxy, monkeypatch):
+    monkeypatch.setattr(whole_file.time, "sleep", lambda _: None)
+    settings = {"fs.defaultFS": "hdfs://lake", "dfs.namenode.http-address": proxy.address}
+    made = FileIO({**settings, "hdfs.user": "alice", "dfs.webhdfs.socket.read-timeout": "60s"})
+    yield made
+    made.close()
+
+
+def names(memory):
+    """Visible files, and how many hidden ones."""
+    visible = sorted(path for path in memory.files if "/." not in path)
+    return visible, len(memory.files) - len(visible)
+
+
+@pytest.mark.parametrize("faults", [["lose"], ["lose", "lose"], ["refuse", "lose"]])
+def test_a_rename_whose_answers_were_lost_is_known_by_the_id_of_the_file(io, proxy, memory, faults):
+    proxy.faults["RENAME"] = faults
+    io.create(f"{PLACE}/x", b"ours")
+    assert memory.files["/t/x"].data == b"ours"
+    assert names(memory) == (["/t/x"], 0)
+
+
+def test_a_name_that_another_took_while_the_answer_was_waited_for_is_theirs(io, proxy, memory):
+    """The first rename never arrived; before the second, somebody else has made the file."""
+    memory.before["RENAME"] = lambda: memory.put("/t/x", b"theirs")
+    proxy.faults["RENAME"] = ["refuse"]
+    with pytest.raises(FileExistsAlreadyError):
+        io.create(f"{PLACE}/x", b"ours")
+    assert memory.files["/t/x"].data == b"theirs"
+    assert names(memory) == (["/t/x"], 0)
+
+
+def test_a_file_like_ours_under_the_name_is_not_taken_for_ours(io, proxy, memory):
+    """It has the same bytes, and another id."""
+    memory.before["RENAME"] = lambda: memory.put("/t/x", b"same")
+    proxy.faults["RENAME"] = ["refuse"]
+    with pytest.raises(FileExistsAlreadyError):
+        io.create(f"{PLACE}/x", b"same")
+
+
+def test_a_rename_of_a_file_is_settled_alike(io, proxy, memory):
+    memory.put("/t/a", b"data")
+    proxy.faults["RENAME"] = ["lose"]
+    io.rename(f"{PLACE}/a", f"{PLACE}/b")
+    assert names(memory) == (["/t/b"], 0)
+    memory.put("/t/c", b"other")
+    proxy.faults["RENAME"] = ["lose"]
+    with pytest.raises(FileExistsAlreadyError):
+        io.rename(f"{PLACE}/c", f"{PLACE}/b")
+    assert memory.files["/t/b"].data == b"data"
+    assert memory.files["/t/c"].data == b"other"
+
+
+def test_what_became_of_a_rename_is_asked_until_it_is_answered(io, proxy, memory):
+    proxy.faults["RENAME"] = ["lose", "lose"]
+    # the first is about the length of what was uploaded
+    proxy.faults["GETFILESTATUS"] = ["", "html", "html"]
+    io.create(f"{PLACE}/x", b"ours")
+    assert names(memory) == (["/t/x"], 0)
+
+
+FAULTS = ("cut", "lose", "refuse")
+
+
+def break_next_upload(memory, proxy, fault):
+    if fault == "cut":
+        memory.cuts_after = 25_000
+    else:
+        proxy.faults["CREATE@data"] = [fault]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_small_file_that_is_cut_is_sent_again_under_another_name(io, proxy, memory, fault):
+    break_next_upload(memory, proxy, fault)
+    io.create(f"{PLACE}/x", b"x" * 50_000)
+    assert memory.files["/t/x"].data == b"x" * 50_000
+    assert proxy.calls["CREATE@data"] == 2
+    assert names(memory) == (["/t/x"], 0)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_stream_that_is_cut_is_an_error_and_never_a_file(io, proxy, memory, fault):
+    break_next_upload(memory, proxy, fault)
+    with (  # noqa: PT012
+        pytest.raises(FileIOError, match=f"Cannot write {PLACE}/x at data node"),
+        io.create_stream(f"{PLACE}/x") as out,
+    ):
+        for start in range(0, len(LARGE), 500_000):
+            out.write(LARGE[start : start + 500_000])
+    assert names(memory)[0] == []
+    assert proxy.calls["RENAME"] == 0
+
+
+def test_a_file_of_which_less_arrived_than_was_sent_gets_no_name(io, proxy, memory):
+    memory.loses = 7
+    with (
+        pytest.raises(FileIOError, match=r"10000000 bytes were sent, 9999993 arrived"),
+        io.create_stream(f"{PLACE}/x") as out,
+    ):
+        out.write(LARGE)
+    assert names(memory) == ([], 0)
+    assert proxy.calls["RENAME"] == 0
+    memory.loses = 7
+    io.create(f"{PLACE}/small", b"1" * 1000)
+    assert memory.files["/t/small"].data == b"1" * 1000
+    assert names(memory) == (["/t/small"], 0)
+
+
+def test_a_block_that_fails_leaves_no_file(io, memory):
+    with pytest.raises(ZeroDivisionError), io.create_stream(f"{PLACE}/x") as out:  # noqa: PT012
+        out.write(LARGE)
+        _ = 1 // 0
+    assert names(memory) == ([], 0)
+
+
+@pytest.mark.parametrize("fault", ["truncate", "refuse", "lose", "html"])
+def test_a_read_that_breaks_off_is_repeated_at_another_data_node(io, proxy, memory, fault):
+    memory.put("/t/x", LARGE)
+    proxy.faults["OPEN@data"] = [fault]
+    assert io.read(f"{PLACE}/x") == LARGE
+    assert proxy.calls["OPEN@data"] == 2
+    with pytest.raises(FileMissingError):
+        io.read(f"{PLACE}/y")
