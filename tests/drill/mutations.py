@@ -223,14 +223,14 @@ MUTATIONS = [
         "format/expressions/metrics_evaluator.py",
         "if operation is Operation.NOT_NULL:\n        return pc.invert(all_null)",
         "if operation is Operation.NOT_NULL:\n        return _zero(_null_count(metrics, reference))",
-        ("tests/format/expressions/test_metrics_evaluator.py",),
+        ("tests/format/expressions/test_nulls_and_nans_of_files.py",),
     ),
     Mutation(
         "a file of NaN and null is taken for one of nulls only",
         "format/expressions/metrics_evaluator.py",
         "return pc.equal(values, nulls).fill_null(FALSE)",
         "return pc.equal(values, pc.add(nulls, metrics.nan_count(term.field_id).fill_null(0))).fill_null(FALSE)",
-        ("tests/format/expressions/test_metrics_evaluator.py",),
+        ("tests/format/expressions/test_nulls_and_nans_of_files.py",),
     ),
     Mutation(
         "a manifest with a null is taken to have nothing else",
@@ -292,7 +292,7 @@ MUTATIONS = [
         "format/rows/parquet/statistics.py",
         'if self._logical["scale"] != target.scale:',
         'if self._logical["scale"] is None:',
-        ("tests/format/rows/test_data_metrics.py",),
+        ("tests/format/rows/parquet/test_decimal_bounds.py",),
     ),
     # format/rows/orc
     Mutation(
@@ -308,7 +308,7 @@ MUTATIONS = [
         "format/rows/avro/reader.py",
         "position += rows",
         "position = rows",
-        ("tests/format/rows/avro/test_reader.py",),
+        ("tests/format/rows/avro/test_places_of_rows.py",),
     ),
     # format/rows/deletes
     Mutation(
