@@ -11,7 +11,10 @@ import pytest
 from pyspark.errors import PySparkException
 
 from icecomb.catalog import migrate
+from tests.rings import sampled
 from tests.test_docs import blocks
+
+ON_HIVE = pytest.mark.full("the page of procedures has them in the gate")
 
 DB = "procedure_tests"
 NUMBERS = itertools.count(1)
@@ -23,7 +26,7 @@ def namespace(spark):
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{DB}")
 
 
-@pytest.fixture(params=["4.3", "3.5"])
+@pytest.fixture(params=sampled(["4.3", "3.5"], keep=1))
 def run(request, sql_on):
     """Answers a statement: where Spark itself has CALL, and where our extension brings it."""
     return sql_on(request.param)
@@ -192,6 +195,7 @@ def test_a_call_of_another_catalog_is_left_to_others(run):
     assert "icecomb" not in str(refused.value)
 
 
+@ON_HIVE
 def test_files_of_a_hive_table_come_in_by_its_partitions(run, hive):
     target = f"lake.{DB}.t{next(NUMBERS)}"
     run(f"CREATE TABLE {target} (id bigint, k string) PARTITIONED BY (k)")
@@ -218,6 +222,7 @@ def test_files_of_a_hive_table_come_in_by_its_partitions(run, hive):
             run(call.format(source=source, more=more))
 
 
+@ON_HIVE
 def test_a_snapshot_of_a_hive_table_leaves_it_as_it_is(run, catalog, hive):
     new = f"{DB}.s{next(NUMBERS)}"
     call = (
@@ -246,6 +251,7 @@ def test_a_snapshot_of_a_hive_table_leaves_it_as_it_is(run, catalog, hive):
     assert run(f"SELECT id, k FROM spark_catalog.{hive} ORDER BY id") == HIVE_ROWS
 
 
+@ON_HIVE
 def test_a_hive_table_is_migrated_and_can_go_back(run, catalog, hive):
     with pytest.raises(REFUSED, match="leave backup_table_name out"):
         run(f"CALL lake.system.migrate(table => '{hive}', backup_table_name => 'x')")

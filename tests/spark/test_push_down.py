@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.rings import sampled
+
 NAMESPACE = "lake.push_down"
 SALES = f"{NAMESPACE}.sales"
 
@@ -45,18 +47,24 @@ def setting(spark, key, value):
 
 @pytest.mark.parametrize(
     ("query", "rows"),
-    [
-        ("SELECT count(*), min(id), max(ts) > TIMESTAMP '2026-01-03' FROM {t}", [[12, 0, True]]),
-        ("SELECT count(country), max(country) FROM {t} WHERE country <> 'c0'", [[4, "c1"]]),
-        ("SELECT count(*) FROM {t} WHERE ts < TIMESTAMP '2026-01-02 00:00:00'", [[4]]),
-        ("SELECT count(*) FROM {t} WHERE lake.system.days(ts) = DATE '2026-01-02'", [[4]]),
-        (
-            "SELECT country, count(*) FROM {t} GROUP BY country ORDER BY 1",
-            [[None, 4], ["c0", 4], ["c1", 4]],
-        ),
-        ("SELECT DISTINCT country FROM {t} ORDER BY 1", [[None], ["c0"], ["c1"]]),
-        ("SELECT count(*), max(id) FROM {t} WHERE country = 'nowhere'", [[0, None]]),
-    ],
+    sampled(
+        [
+            (
+                "SELECT count(*), min(id), max(ts) > TIMESTAMP '2026-01-03' FROM {t}",
+                [[12, 0, True]],
+            ),
+            ("SELECT count(country), max(country) FROM {t} WHERE country <> 'c0'", [[4, "c1"]]),
+            ("SELECT count(*) FROM {t} WHERE ts < TIMESTAMP '2026-01-02 00:00:00'", [[4]]),
+            ("SELECT count(*) FROM {t} WHERE lake.system.days(ts) = DATE '2026-01-02'", [[4]]),
+            (
+                "SELECT country, count(*) FROM {t} GROUP BY country ORDER BY 1",
+                [[None, 4], ["c0", 4], ["c1", 4]],
+            ),
+            ("SELECT DISTINCT country FROM {t} ORDER BY 1", [[None], ["c0"], ["c1"]]),
+            ("SELECT count(*), max(id) FROM {t} WHERE country = 'nowhere'", [[0, None]]),
+        ],
+        keep=4,
+    ),
 )
 def test_aggregates_need_no_file(spark, query, rows):
     query = query.format(t=SALES)

@@ -290,6 +290,18 @@ SPARKS = ("4.3", "4.1", "3.5")
 
 
 @pytest.mark.seeds(1)
+def test_changes_by_the_newest_spark_leave_the_rows_of_the_model(spark, sql_on, catalog, seed):
+    """What the next test does nine times, with Iceberg Java and PyIceberg to read it."""
+    run = sql_on("4.3")
+    run(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
+    name = f"{NAMESPACE}.t{next(NUMBERS)}"
+    changes = played(Changes(Random(f"{seed} alone"), run, catalog, name, None), 8)
+    found = sorted(run(f"SELECT id, k, v FROM lake.{name}"), key=repr)
+    assert found == sorted(map(list, changes.rows), key=repr), changes.log
+    run(f"DROP TABLE lake.{name}")
+
+
+@pytest.mark.seeds(1)
 @pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize("minor", SPARKS)
 def test_changes_leave_the_rows_of_the_model(

@@ -7,6 +7,8 @@ import itertools
 import pytest
 from pyspark.errors import PySparkException
 
+from tests.spark.second_reader import READERS, reader
+
 NAMESPACE = "row_change_tests"
 NUMBERS = itertools.count(1)
 
@@ -38,6 +40,12 @@ def orders(spark, name):
     return name
 
 
+@pytest.fixture(params=READERS)
+def other(request):
+    """Answers a query as another implementation does."""
+    return reader(request)
+
+
 def load(catalog, name):
     return catalog.load_table(name.removeprefix("lake."))
 
@@ -64,25 +72,25 @@ def summary(catalog, name):
 # DELETE
 
 
-def test_whole_files_are_deleted_without_reading_any(spark, catalog, iceberg_java, orders):
+def test_whole_files_are_deleted_without_reading_any(spark, catalog, other, orders):
     spark.sql(f"DELETE FROM {orders} WHERE k = 'odd'")
     assert ids(spark, orders) == [0, 2, 4, 6, 8]
     made = summary(catalog, orders)
     assert (made["operation"], made["deleted-data-files"]) == ("delete", "2")
     assert "added-data-files" not in made
     assert made["engine-name"] == "spark"
-    assert iceberg_java.sql(f"SELECT sum(id) FROM {java(orders)}") == [[20]]
+    assert other(f"SELECT sum(id) FROM {java(orders)}") == [[20]]
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-def test_single_rows_are_deleted_as_the_table_says(spark, catalog, iceberg_java, orders, mode):
+def test_single_rows_are_deleted_as_the_table_says(spark, catalog, other, orders, mode):
     spark.sql(f"ALTER TABLE {orders} SET TBLPROPERTIES ('write.delete.mode'='{mode}')")
     spark.sql(f"DELETE FROM {orders} WHERE id IN (1, 2) OR x > 4")
     assert ids(spark, orders) == [0, 3, 4, 5, 6, 7, 8]
     made = summary(catalog, orders)
     assert ("added-delete-files" in made) == (mode == "merge-on-read")
     assert ("added-data-files" in made) == (mode == "copy-on-write")
-    assert iceberg_java.sql(f"SELECT sum(id), count(*) FROM {java(orders)}") == [[33, 7]]
+    assert other(f"SELECT sum(id), count(*) FROM {java(orders)}") == [[33, 7]]
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM {}", "TRUNCATE TABLE {}"])
@@ -101,7 +109,7 @@ def test_nothing_is_committed_where_nothing_matches(spark, catalog, orders):
 
 
 def test_a_condition_of_any_form_deletes_by_writing_only_the_touched_files(
-    spark, catalog, iceberg_java, orders
+    spark, catalog, other, orders
 ):
     spark.sql(f"DELETE FROM {orders} WHERE id % 5 = 4 AND substr(k, 1, 1) = 'e'")
     assert ids(spark, orders) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
@@ -109,7 +117,7 @@ def test_a_condition_of_any_form_deletes_by_writing_only_the_touched_files(
     assert (made["deleted-data-files"], made["added-data-files"]) == ("1", "1")
     spark.sql(f"DELETE FROM {orders} WHERE id IN (SELECT id + 1 FROM {orders} WHERE k = 'odd')")
     assert ids(spark, orders) == [0, 1, 3, 5, 7, 9]
-    assert iceberg_java.sql(f"SELECT sum(id) FROM {java(orders)}") == [[25]]
+    assert other(f"SELECT sum(id) FROM {java(orders)}") == [[25]]
 
 
 CONDITIONS = [
@@ -151,7 +159,7 @@ def test_a_delete_takes_exactly_the_rows_that_a_select_finds(spark, catalog, nam
 
 
 def test_insert_overwrite_replaces_all_rows_a_partition_or_those_that_get_new_ones(
-    spark, catalog, iceberg_java, orders
+    spark, catalog, other, orders
 ):
     spark.sql(f"INSERT OVERWRITE {orders} PARTITION (k = 'odd') VALUES (11, 1.5)")
     assert ids(spark, orders) == [0, 2, 4, 6, 8, 11]
@@ -163,7 +171,7 @@ def test_insert_overwrite_replaces_all_rows_a_partition_or_those_that_get_new_on
         assert ids(spark, orders) == [11, 20, 30]
     finally:
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
-    assert iceberg_java.sql(f"SELECT count(*), sum(id) FROM {java(orders)}") == [[3, 61]]
+    assert other(f"SELECT count(*), sum(id) FROM {java(orders)}") == [[3, 61]]
     spark.sql(f"INSERT OVERWRITE {orders} SELECT id + 1, k, x FROM {orders} WHERE id > 11")
     assert ids(spark, orders) == [21, 31]
     assert summary(catalog, orders)["operation"] == "overwrite"
@@ -184,14 +192,12 @@ def test_replace_where_replaces_whole_files_only(spark, catalog, orders):
 # UPDATE and MERGE
 
 
-def test_update_changes_rows_and_moves_them_between_partitions(
-    spark, catalog, iceberg_java, orders
-):
+def test_update_changes_rows_and_moves_them_between_partitions(spark, catalog, other, orders):
     spark.sql(f"UPDATE {orders} SET x = x + 100, k = 'moved' WHERE id BETWEEN 1 AND 2")
     expected = [[i, "moved" if i in (1, 2) else ("odd" if i % 2 else "even"),
                  i / 2 + (100 if i in (1, 2) else 0)] for i in range(10)]  # fmt: skip
     assert found(spark, orders) == expected
-    assert iceberg_java.sql(f"SELECT * FROM {java(orders)} ORDER BY id") == expected
+    assert other(f"SELECT * FROM {java(orders)} ORDER BY id") == expected
     made = summary(catalog, orders)
     assert made["operation"] == "overwrite"
     assert made["deleted-data-files"] == "2"
@@ -201,14 +207,14 @@ def test_update_changes_rows_and_moves_them_between_partitions(
 
 
 def test_update_and_delete_read_position_deletes_and_do_not_bring_rows_back(
-    spark, catalog, iceberg_java, orders
+    spark, catalog, other, orders
 ):
     spark.sql(f"ALTER TABLE {orders} SET TBLPROPERTIES ('write.delete.mode'='merge-on-read')")
     spark.sql(f"DELETE FROM {orders} WHERE id IN (1, 6)")
     spark.sql(f"UPDATE {orders} SET x = -1 WHERE id % 3 = 0")
     expected = [[0, -1], [2, 1], [3, -1], [4, 2], [5, 2.5], [7, 3.5], [8, 4], [9, -1]]
     assert found(spark, orders, "id, x") == expected
-    assert iceberg_java.sql(f"SELECT id, x FROM {java(orders)} ORDER BY id") == expected
+    assert other(f"SELECT id, x FROM {java(orders)} ORDER BY id") == expected
 
 
 def test_update_with_a_subquery_and_in_a_struct(spark, name):
@@ -218,7 +224,7 @@ def test_update_with_a_subquery_and_in_a_struct(spark, name):
     assert found(spark, name, "id, p.x, p.y") == [[0, 0, 0], [1, 1, 0], [2, 2, 0], [3, 3, 5]]
 
 
-def test_merge_updates_deletes_and_inserts_in_one_commit(spark, catalog, iceberg_java, orders):
+def test_merge_updates_deletes_and_inserts_in_one_commit(spark, catalog, other, orders):
     before = load(catalog, orders)
     spark.sql(
         f"""MERGE INTO {orders} t USING (
@@ -231,7 +237,7 @@ def test_merge_updates_deletes_and_inserts_in_one_commit(spark, catalog, iceberg
     expected = [[0, 0], [1, -5], [3, 1.5], [4, 2], [5, 2.5], [6, 3], [7, 3.5], [8, 4], [9, 4.5],
                 [50, 0]]  # fmt: skip
     assert found(spark, orders, "id, x") == expected
-    assert iceberg_java.sql(f"SELECT id, x FROM {java(orders)} ORDER BY id") == expected
+    assert other(f"SELECT id, x FROM {java(orders)} ORDER BY id") == expected
     after = load(catalog, orders)
     assert len(after.snapshots()) == len(before.snapshots()) + 1
     assert summary(catalog, orders)["deleted-data-files"] == "2"

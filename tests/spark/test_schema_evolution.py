@@ -34,6 +34,15 @@ def name(peers):
         peers["lake"](f"DROP TABLE IF EXISTS lake.{each}")
 
 
+@pytest.fixture
+def ours(spark):
+    """A name on the newest Spark, beside which nobody else has one."""
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}_ours")
+    table = f"{NAMESPACE}_ours.t{next(NUMBERS)}"
+    yield table
+    spark.sql(f"DROP TABLE IF EXISTS lake.{table}")
+
+
 def make(sql, table, mode="copy-on-write", more=""):
     sql(
         f"CREATE TABLE {table} (id BIGINT, s STRUCT<a: INT>, v INT, k STRING) USING iceberg "
@@ -80,6 +89,46 @@ def test_a_merge_adds_and_widens_columns_and_counts_rows_as_with_icebergs_runtim
     assert peers["ice"](f"SELECT * FROM ice.{name} ORDER BY id") == found["ice"][1]
 
 
+@pytest.mark.parametrize(
+    ("source", "mode", "columns", "rows"),
+    [
+        (
+            "new columns",
+            "merge-on-read",
+            {"id": "long", "v": "int", "new": "string"},
+            [(2, (7,), 8, "k", "n"), (4, None, 40, "l", None), (9, None, 9, "m", "o")],
+        ),
+        (
+            "wider types",
+            "copy-on-write",
+            {"id": "long", "v": "long", "s.a": "long"},
+            [(2, (5_000_000_000,), 8, "k"), (4, None, 40, "l")],
+        ),
+    ],
+)
+def test_a_merge_adds_and_widens_columns_and_changes_rows_in_one_statement(
+    spark, ours, catalog, source, mode, columns, rows
+):
+    make(spark.sql, f"lake.{ours}", mode)
+    spark.sql(
+        f"MERGE WITH SCHEMA EVOLUTION INTO lake.{ours} t USING ({SOURCES[source]} UNION ALL "
+        f"{SOURCES[source].replace('2L AS id', '1L AS id').split(' UNION ALL')[0]}) s "
+        f"ON t.id = s.id {CLAUSES['all']}"
+    )
+    assert spark.table(f"lake.{ours}").orderBy("id").collect() == rows
+    schema = catalog.load_table(ours).schema()
+    assert {name: str(schema.find_field(name).field_type) for name in columns} == columns
+
+
+def test_on_the_newest_spark_a_merge_without_the_words_changes_no_column(spark, ours, catalog):
+    make(spark.sql, f"lake.{ours}")
+    spark.sql(
+        f"MERGE INTO lake.{ours} t USING (SELECT 2L AS id, 8 AS v, 1 AS new) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = s.v"
+    )
+    assert len(catalog.load_table(ours).metadata.schemas) == 1
+
+
 def test_a_merge_without_the_words_changes_no_column(peers, name, catalog):
     make(peers["lake"], f"lake.{name}")
     peers["lake"](
@@ -114,15 +163,15 @@ def test_columns_are_not_changed_by_the_name_of_a_branch(peers, name):
     assert sql(f"SELECT v FROM lake.{name} WHERE id = 2") == [[2]]
 
 
-def test_an_insert_adds_and_widens_columns(spark, name, catalog):
-    make(spark.sql, f"lake.{name}")
+def test_an_insert_adds_and_widens_columns(spark, ours, catalog):
+    make(spark.sql, f"lake.{ours}")
     rows = "SELECT named_struct('a', 5, 'b', 'x') AS s, 7L AS id, 5L AS v, 'n' AS new, 'k' AS k"
     with pytest.raises(AnalysisException):
-        spark.sql(f"INSERT INTO lake.{name} BY NAME {rows}")
-    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO lake.{name} BY NAME {rows}")
-    found = spark.table(f"lake.{name}").where("id = 7").collect()
+        spark.sql(f"INSERT INTO lake.{ours} BY NAME {rows}")
+    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO lake.{ours} BY NAME {rows}")
+    found = spark.table(f"lake.{ours}").where("id = 7").collect()
     assert found == [(7, (5, "x"), 5, "k", "n")]
-    schema = catalog.load_table(name).schema()
+    schema = catalog.load_table(ours).schema()
     assert [f.name for f in schema.fields] == ["id", "s", "v", "k", "new"]
     assert [f.field_id for f in schema.fields[:4]] == [1, 2, 3, 4]
     assert {schema.find_field(each).field_id for each in ("new", "s.b")} == {6, 7}

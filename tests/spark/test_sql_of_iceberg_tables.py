@@ -10,6 +10,8 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
+from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from tests.peers.spark_worker import plain
 from tests.spark.sql_file import FOLDER, check_in, statements
 
@@ -148,6 +150,47 @@ def made(request, iceberg_java, catalog, tmp_path_factory):
     for table in catalog.list_tables(name):
         catalog.drop_table(table)
     catalog.drop_namespace(name)
+
+
+OURS = {
+    "of_iceberg/reading": ("orc", EVOLVED),
+    "of_iceberg/deletes": ("avro", BY_PLACE + BY_VALUES),
+}
+"""What the gate has no Spark of Iceberg Java to make, in the formats that most other tests do without."""
+
+
+@pytest.fixture(scope="module")
+def made_by_us(spark, catalog):
+    """The same tables made by our Spark, each in one format; their namespace."""
+    name = "of_ours"
+    spark.sql(f"CREATE NAMESPACE lake.{name}")
+    for file_format, statements_of in OURS.values():
+        places = {"ns": f"lake.{name}", "format": file_format}
+        for statement in filter(str.strip, statements_of.split(";\n")):
+            spark.sql(statement.format(**places))
+    table = catalog.load_table((name, "by_values"))
+    for number, (columns, where) in enumerate(KEYS):
+        rows = spark.table(f"lake.{name}.by_values").where(where).select(columns).toArrow()
+        writer = EqualityDeleteWriter(table.io, table.metadata, f"keys{number}", columns)
+        for batch in rows.to_batches():
+            writer.write(batch)
+        change = RowDelta(table.io)
+        for made in writer.close():
+            change.add_deletes(made)
+        table.commit(change)
+    spark.sql(LATER.format(ns=f"lake.{name}"))
+    yield name
+    for identifier in catalog.list_tables(name):
+        catalog.drop_table(identifier)
+    catalog.drop_namespace(name)
+
+
+@pytest.mark.parametrize("file", OURS)
+def test_our_spark_reads_those_so_that_it_made_itself(spark, made_by_us, file):
+    def run(text):
+        return [[plain(value) for value in row] for row in spark.sql(text).collect()]
+
+    check_in(run, file, "lake", made_by_us, OURS[file][0])
 
 
 def test_every_file_says_what_it_expects():

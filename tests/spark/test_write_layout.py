@@ -45,14 +45,17 @@ def peers(peers):
 def layout(peers, catalog, name, statement):
     """Exchanges and sorts right below the write, without the numbers of columns."""
     text = STATEMENTS[statement].format(t=f"{catalog}.{NAMESPACE}.{name}")
-    [[plan]] = peers[catalog](f"EXPLAIN {text}")
+    return shown(peers[catalog], text)
+
+
+def shown(sql, text):
+    [[plan]] = sql(f"EXPLAIN {text}")
     lines = iter(plan.splitlines())
     assert any(WRITE.search(line) for line in lines), plan
     found = []
     for line in lines:
         if re.search(r"\b(Exchange|Sort) ?\[?", line) and "SortMergeJoin" not in line:
-            shown = re.sub(r"#\d+L?|, \[plan_id=\d+\]|^[\s:+\-*()\d]*", "", line)
-            found.append(shown)
+            found.append(re.sub(r"#\d+L?|, \[plan_id=\d+\]|^[\s:+\-*()\d]*", "", line))
         elif not PASSED.search(line):
             break
     return found
@@ -120,3 +123,57 @@ def test_a_setting_of_sparks_makes_parts_larger_as_with_icebergs_runtime(peers):
         finally:
             peers[catalog](f"RESET {setting}")
     assert found["lake"] == found["ice"]
+
+
+HERE = ["_spec_id", "_partition", "_icecomb_file", "_pos"]
+LAYOUTS = {
+    ("both", "copy-on-write"): {
+        "insert": ["Sort k, v", "Exchange range k, v"],
+        "delete": ["Sort k, v", "Exchange hash k"],
+        "merge": ["Sort k, v", "Exchange hash k"],
+    },
+    ("both", "merge-on-read"): {
+        "delete": ["Exchange hash _spec_id, _partition"],
+        "merge": [f"Sort {', '.join([*HERE, 'k', 'v'])}", "Exchange hash _spec_id, _partition, k"],
+    },
+    ("ordered", "copy-on-write"): {
+        "delete": ["Sort v DESC NULLS LAST", "Exchange hash _icecomb_file"],
+        "merge": ["Sort v DESC NULLS LAST", "Exchange range v DESC NULLS LAST"],
+    },
+    ("ordered", "merge-on-read"): {
+        "delete": ["Exchange hash _spec_id, _icecomb_file"],
+        "update": [
+            "Sort _spec_id, _icecomb_file, _pos, v DESC NULLS LAST",
+            "Exchange hash _spec_id, _icecomb_file",
+        ],
+    },
+}
+"""What Iceberg's runtime makes of these, too, as the tests above see where they have it."""
+
+
+def test_rows_are_shared_out_and_sorted_by_the_newest_spark(spark):
+    def sql(text):
+        return [list(row) for row in spark.sql(text).collect()]
+
+    namespace = f"lake.{NAMESPACE}_newest"
+    sql(f"CREATE NAMESPACE {namespace}")
+    for name in ("both", "ordered"):
+        partitioning, order = TABLES[name]
+        table = f"{namespace}.{name}"
+        sql(f"CREATE TABLE {table} (id BIGINT, k STRING, v INT) USING iceberg {partitioning}")
+        sql(f"ALTER TABLE {table} WRITE {order}")
+        sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('write.distribution-mode')")
+        for mode in ("copy-on-write", "merge-on-read"):
+            modes = (f"'write.{each}.mode'='{mode}'" for each in ("delete", "update", "merge"))
+            sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(modes)})")
+            for statement, expected in LAYOUTS[name, mode].items():
+                found = shown(sql, STATEMENTS[statement].format(t=table))
+                assert [in_short(line) for line in found] == expected, (name, mode, statement)
+        sql(f"DROP TABLE {table}")
+    sql(f"DROP NAMESPACE {namespace}")
+
+
+def in_short(line):
+    """Columns alone; into how many parts of which size is the session's to say."""
+    short = re.sub(r"partitioning\(| \[", " ", line.replace(" ASC NULLS FIRST", ""))
+    return re.sub(r"(, 2)?\), REBALANCE.*|\], false, 0$", "", short)
