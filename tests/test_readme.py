@@ -21,6 +21,7 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.jvm
+@pytest.mark.slow("starts a metastore and a Spark of its own, as its reader does")
 def test_its_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
     from icecomb.catalog import metastore
 
