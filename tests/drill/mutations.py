@@ -371,14 +371,14 @@ MUTATIONS = [
         "format/scan/delete_index.py",
         "self._equality.setdefault(key, _BySequence()).add(sequence_number - 1, file)",
         "self._equality.setdefault(key, _BySequence()).add(sequence_number, file)",
-        ("tests/format/scan/test_table_scan.py",),
+        ("tests/format/scan/test_deletes_by_age.py",),
     ),
     Mutation(
         "a position delete spares rows of its own commit",
         "format/scan/delete_index.py",
         "found.add_range(sequence_number, file, low, high)",
         "found.add_range(sequence_number - 1, file, low, high)",
-        ("tests/format/scan/test_table_scan.py",),
+        ("tests/format/scan/test_deletes_by_age.py",),
     ),
     Mutation(
         "an incremental scan shows what was only rewritten",
@@ -686,7 +686,7 @@ MUTATIONS = [
         "catalog/paimon/binary_row.py",
         "bit = at + 8",
         "bit = at",
-        ("tests/catalog/paimon/test_paimon_java.py",),
+        ("tests/catalog/paimon/test_binary_row.py",),
     ),
     # catalog/health
     Mutation(
