@@ -7,7 +7,6 @@ the table as it is then. The same pairs as statements of Spark: `tests/spark/tes
 from __future__ import annotations
 
 import functools
-import os
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -356,9 +355,7 @@ class Lake:
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)  # no machine goes down here
-        yield Lake(tmp_path_factory.mktemp("conflicts"))
+    return Lake(tmp_path_factory.mktemp("conflicts"))
 
 
 def rows_of(table, branch):

@@ -1,4 +1,7 @@
-"""Google's and Azure's stores behind a network that loses, delays and tears: each file is there once, whole."""
+"""Google's and Azure's stores behind a network that loses, delays and tears: each file is there once, whole.
+
+The gate has the stores in memory, full the servers, too.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from icecomb.format.errors import (
     IcecombError,
 )
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.object_store.azure_settings import EMULATOR_ACCOUNT
 from icecomb.format.storage.object_store.client import PART
+from tests.format.storage.object_store.memory_stores import Memory, MemoryAzure, MemoryGoogle
 from tests.peers.s3_proxy import FAULTS, S3Proxy
 from tests.peers.store_proxies import AzureProxy, GoogleProxy
-
-pytestmark = pytest.mark.full("the servers of other vendors")
 
 LARGE = random.Random(7).randbytes(2 * PART + 12_345)
 CREATES = {"Insert", "PutBlob"}
@@ -36,20 +39,47 @@ class Faulty(NamedTuple):
     proxy: S3Proxy
 
 
-@pytest.fixture(params=["google_store", "azurite"])
-def store(request, monkeypatch):
-    server = request.getfixturevalue(request.param)
-    kind = {"google_store": GoogleProxy, "azurite": AzureProxy}[request.param]
-    monkeypatch.setattr("icecomb.format.storage.object_store.creation._FIRST_S", 0.001)
+def in_memory(kind, direct, place):
+    """Two addresses of one store in memory: the first with faults."""
+    memory = Memory()
+    proxy, other = kind(memory), kind(memory)
+    return proxy, other, proxy.settings(direct), other.settings(direct), place
+
+
+def served(kind, server):
     proxy = kind(server.endpoint)
+    return proxy, None, proxy.settings(server.settings), server.settings, server.place()
+
+
+with_server = pytest.mark.full("a server of another vendor")
+
+
+@pytest.fixture(
+    params=[
+        "google",
+        "azure",
+        pytest.param("google_store", marks=with_server),
+        pytest.param("azurite", marks=with_server),
+    ]
+)
+def store(request, monkeypatch):
+    monkeypatch.setattr("icecomb.format.storage.object_store.creation._FIRST_S", 0.001)
+    if request.param == "google":
+        made = in_memory(MemoryGoogle, {"gcs.no-auth": "true"}, "gs://bucket")
+    elif request.param == "azure":
+        place = f"abfss://box@{EMULATOR_ACCOUNT}.dfs.core.windows.net"
+        made = in_memory(MemoryAzure, {}, place)
+    else:
+        kind = {"google_store": GoogleProxy, "azurite": AzureProxy}[request.param]
+        made = served(kind, request.getfixturevalue(request.param))
+    proxy, other, faulty, healthy, place = made
     io, direct = (
-        FileIO({**each, "io.object-store.max-attempts": "4"})
-        for each in (proxy.settings(server.settings), server.settings)
+        FileIO({**each, "io.object-store.max-attempts": "4"}) for each in (faulty, healthy)
     )
-    yield Faulty(io, direct, server.place(), proxy)
-    proxy.close()
-    io.close()
-    direct.close()
+    yield Faulty(io, direct, place, proxy)
+    for each in (proxy, other, io, direct):
+        if each is not None:
+            each.close()
 
 
 def once(names, fault, after=0):
@@ -92,6 +122,7 @@ def test_what_others_created_is_a_conflict_also_after_a_lost_answer(store, fault
     assert store.direct.read(f"{store.place}/x") == b"others"
 
 
+@pytest.mark.gate("writes 64 MiB a case")
 @pytest.mark.parametrize("fault", [each for each in FAULTS if each != "replace"])
 def test_a_large_file_is_whole_whichever_request_fails(store, fault):
     for after in range(4):
