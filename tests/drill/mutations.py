@@ -34,14 +34,14 @@ MUTATIONS = [
         "format/storage/hdfs/web_hdfs.py",
         'wanted = {"destination": target, "renameoptions": "NONE"}',
         'wanted = {"destination": target, "renameoptions": "OVERWRITE"}',
-        ("tests/conformance/test_file_systems.py::TestWebHdfs",),
+        ("tests/format/storage/hdfs/test_publishing.py",),
     ),
     Mutation(
         "a file that did not arrive whole in HDFS is published",
         "format/storage/hdfs/file_system.py",
         "_check_length(stored, upload.written, location)",
         "pass",
-        ("tests/format/hdfs/test_hdfs_faults.py",),
+        ("tests/format/storage/hdfs/test_publishing.py",),
     ),
     # format/storage/object_store
     Mutation(
@@ -393,52 +393,49 @@ MUTATIONS = [
         "format/operation/conflict.py",
         "_ADDING_DATA: Final = frozenset((Operation.APPEND, Operation.OVERWRITE))",
         "_ADDING_DATA: Final = frozenset((Operation.APPEND,))",
-        (
-            "tests/format/operation/test_conflict.py",
-            "tests/format/test_overwrite.py",
-        ),
+        ("tests/format/operation/test_conflict.py",),
     ),
     Mutation(
         "files that a compaction removed are no conflict",
         "format/operation/conflict.py",
         "frozenset((Operation.OVERWRITE, Operation.REPLACE, Operation.DELETE))",
         "frozenset((Operation.OVERWRITE, Operation.DELETE))",
-        ("tests/format/test_overwrite.py",),
+        ("tests/format/operation/test_conflict.py",),
     ),
     Mutation(
         "new deletes of a file that is replaced are no conflict",
         "format/operation/overwrite.py",
         "history.no_new_deletes_for(self.removed_data_files.values())",
         "pass",
-        ("tests/format/test_overwrite.py",),
+        ("tests/format/operation/test_conflict.py",),
     ),
     Mutation(
         "rows that were added to a partition which is replaced are no conflict",
         "format/operation/overwrite.py",
         "history.no_new_data(partitions=where)",
         "pass",
-        ("tests/format/test_overwrite.py",),
+        ("tests/format/operation/test_conflict.py",),
     ),
     Mutation(
         "a conflict in any partition is one in those that are replaced",
         "format/operation/conflict.py",
         "chosen &= np.fromiter((key in wanted for key in keys), bool, len(columns))",
         "chosen &= np.fromiter((True for key in keys), bool, len(columns))",
-        ("tests/format/test_overwrite.py",),
+        ("tests/format/operation/test_conflict.py",),
     ),
     Mutation(
         "that the files of new position deletes were rewritten is no conflict",
         "format/operation/row_delta.py",
         "history.files_exist(self._referenced, ignore_deletes=not self._validate_deleted_files)",
         "pass",
-        ("tests/format/test_overwrite.py",),
+        ("tests/format/operation/test_conflict.py",),
     ),
     Mutation(
         "a rewrite that is as new as its commit overlooks equality deletes",
         "format/operation/overwrite.py",
         "replaced, ignore_equality_deletes=self.data_sequence_number is not None",
         "replaced, ignore_equality_deletes=True",
-        ("tests/format/test_overwrite.py",),
+        ("tests/format/operation/test_conflict.py",),
     ),
     Mutation(
         "a merge of manifests forgets what this snapshot deleted",
@@ -642,6 +639,7 @@ MUTATIONS = [
         "catalog/hadoop/pointer.py",
         "if found == new.metadata.to_json().encode():",
         "if found:",
+        ("tests/catalog/test_hadoop_catalog.py",),
     ),
     # catalog/maintenance
     Mutation(
@@ -702,7 +700,7 @@ MUTATIONS = [
         "catalog/metastore/embedded.py",
         "return client.server_name() == server.name",
         "return bool(client.server_name())",
-        ("tests/catalog/test_metastore_owner.py",),
+        ("tests/catalog/metastore/test_whose_server.py",),
     ),
     # catalog/cli
     Mutation(
