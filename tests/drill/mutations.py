@@ -442,7 +442,7 @@ MUTATIONS = [
         "format/operation/manifest_merge.py",
         "rows = np.flatnonzero(own | (statuses != ManifestEntryStatus.DELETED.value))",
         "rows = np.flatnonzero(statuses != ManifestEntryStatus.DELETED.value)",
-        ("tests/format/test_append.py", "tests/format/test_overwrite.py"),
+        ("tests/format/operation/test_made_snapshots.py",),
     ),
     Mutation(
         "a commit that is tried again keeps its first parent",
@@ -457,7 +457,7 @@ MUTATIONS = [
         "format/operation/snapshot_producer.py",
         "timestamp_ms=max(int(time.time() * 1000), base.last_updated_ms),",
         "timestamp_ms=int(time.time() * 1000),",
-        ("tests/format/test_append.py",),
+        ("tests/format/operation/test_made_snapshots.py",),
     ),
     Mutation(
         "an expiration deletes files that another branch needs",
@@ -516,7 +516,7 @@ MUTATIONS = [
         "format/inspect/partitions_table.py",
         '("last_updated_at", "ascending", "at_start")',
         '("last_updated_at", "ascending", "at_end")',
-        ("tests/format/test_inspect.py",),
+        ("tests/format/inspect/test_partitions_of_specs.py",),
     ),
     Mutation(
         "delete files count as data in the census",
