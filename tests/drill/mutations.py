@@ -78,10 +78,7 @@ MUTATIONS = [
         "format/spec/decimal_value.py",
         "bits = (number if number >= 0 else ~number).bit_length()",
         "bits = number.bit_length()",
-        (
-            "tests/format/spec/test_single_value.py",
-            "tests/format/spec/test_transform.py",
-        ),
+        ("tests/format/spec/test_decimal_value.py",),
     ),
     Mutation(
         "a partition value is escaped once too often",
@@ -744,24 +741,18 @@ MUTATIONS = [
     ),
     # spark/planner/changes
     Mutation(
-        "rows that a commit added are shown again when it deletes some of them",
-        "spark/planner/changes/files.py",
-        "paths = (now.keys() | before.keys()) - new",
-        "paths = now.keys() | before.keys()",
-        (
-            "tests/spark/planner/test_deleted_rows.py",
-            "tests/spark/test_changes.py",
-        ),
+        "the commit at the start of a range is always in it",
+        "spark/planner/changes/changelogs.py",
+        "first = ids.index(start) + (not wanted.start_inclusive)",
+        "first = ids.index(start)",
+        ("tests/spark/planner/changes/test_ranges.py",),
     ),
     Mutation(
         "deleted rows come as inserted ones",
         "spark/planner/changes/files.py",
         '(one, "DELETE", np.setdiff1d(is_now, was, assume_unique=True)),',
         '(one, "INSERT", np.setdiff1d(is_now, was, assume_unique=True)),',
-        (
-            "tests/spark/planner/test_deleted_rows.py",
-            "tests/spark/test_changes.py",
-        ),
+        ("tests/spark/planner/changes/test_ranges.py",),
     ),
     # spark/planner/procedures
     Mutation(

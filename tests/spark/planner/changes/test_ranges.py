@@ -1,0 +1,80 @@
+"""Which commits CHANGES FROM means, and how rows of them come."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog.hadoop.catalog import HadoopCatalog
+from icecomb.format.errors import ValidationError
+from icecomb.spark.planner.changes.changelogs import _commits
+from icecomb.spark.planner.changes.files import Changelog
+from icecomb.spark.planner.protocol import ChangelogRange
+
+BY_DELETE_FILES = {"write.delete.mode": "merge-on-read"}
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Four commits: three appends, and the deletion of a row of the second."""
+    catalog = HadoopCatalog("lake", {"warehouse": str(tmp_path)})
+    catalog.create_namespace("db")
+    schema = pa.schema([("id", pa.int64())])
+    made = catalog.create_table("db.t", schema, properties=BY_DELETE_FILES)
+    for number in range(3):
+        made.append(pa.table({"id": [10 * number, 10 * number + 1]}))
+    made.delete("id = 11")
+    return made
+
+
+def state(table) -> Any:
+    return SimpleNamespace(
+        metadata=table.metadata,
+        io=table.io,
+        name="db.t",
+        snapshot_id=table.metadata.current_snapshot_id,
+        metadata_table="changes",
+    )
+
+
+def versions(table, start, end, *, first=True, last=True):
+    """The places of the commits of a range of versions, from 0."""
+    ids = [snapshot.snapshot_id for snapshot in table.snapshots()]
+    wanted = ChangelogRange(str(ids[start]), str(ids[end]), None, None, first, last)
+    return [ids.index(each.snapshot_id) for each in _commits(state(table), wanted)[1]]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "places"),
+    [
+        (True, True, [1, 2, 3]),
+        (False, True, [2, 3]),
+        (True, False, [1, 2]),
+        (False, False, [2]),
+    ],
+)
+def test_the_ends_of_a_range_of_versions_are_in_it_as_the_query_says(table, first, last, places):
+    assert versions(table, 1, 3, first=first, last=last) == places
+
+
+def test_a_range_of_one_version_is_that_commit_or_none(table):
+    assert versions(table, 2, 2) == [2]
+    assert versions(table, 2, 2, first=False, last=False) == []
+
+
+def test_a_range_that_runs_backwards_is_refused(table):
+    with pytest.raises(ValidationError, match="is no ancestor of"):
+        versions(table, 3, 1)
+
+
+def test_appended_rows_come_as_inserted_ones_and_deleted_rows_as_deleted_ones(table):
+    log = Changelog(state(table), {})
+    found = []
+    for task in log.tasks:
+        change = log.changes[id(task.file)]
+        rows = None if change.rows is None else change.rows.tolist()
+        found.append((change.ordinal, change.kind, rows))
+    assert found == [(0, "INSERT", None), (1, "INSERT", None), (2, "INSERT", None), (3, "DELETE", [1])]  # fmt: skip
