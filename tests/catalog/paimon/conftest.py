@@ -10,8 +10,12 @@ from pyarrow import feather
 
 from icecomb.catalog.paimon.source import PaimonSource
 from icecomb.format.storage.file_io import FileIO
+from tests.catalog.paimon.recorded import ARCHIVE, Replay, is_live, recorder
 from tests.environments import PYPAIMON_VENV, ROOT, made
 from tests.peers.paimon_java import PaimonJava
+
+UNRECORDED = ("outside",)
+"""Tables with files elsewhere."""
 
 
 class PyPaimon:
@@ -77,6 +81,16 @@ class PyPaimon:
     def _put(self, rows):
         feather.write_feather(rows, self._exchange, compression="uncompressed")
 
+    def _told(self, request):
+        """A request, where its rows say what they are."""
+        if "file" not in request:
+            return request
+        said = {**request, "file": None}
+        if request["do"] in {"create", "write"}:
+            rows = feather.read_table(self._exchange, memory_map=False)
+            said["file"] = f"{rows.schema.remove_metadata()} {rows.to_pylist()}"
+        return said
+
     def _ask(self, **request):
         self._process.stdin.write(json.dumps(request) + "\n")
         line = self._process.stdout.readline()
@@ -88,15 +102,89 @@ class PyPaimon:
         return answer["ok"]
 
 
+class RecordingPyPaimon(PyPaimon):
+    """The same, and what it does is recorded where that is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._recorder = recorder("PyPaimon", folder / "warehouse")
+
+    def close(self):
+        super().close()
+        if self._recorder:
+            self._recorder.close()
+
+    def _ask(self, **request):
+        if self._recorder is None:
+            return super()._ask(**request)
+        file = Path(self._exchange) if request["do"] == "read" else None
+        return self._recorder.ask(
+            self._told(request), lambda: super(RecordingPyPaimon, self)._ask(**request), file
+        )
+
+
+class ReplayedPyPaimon(PyPaimon):
+    """What it did once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._exchange = str(folder / "rows.arrow")
+        self._replay = Replay(ARCHIVE, "PyPaimon", folder / "warehouse")
+
+    def close(self):
+        pass
+
+    def _ask(self, **request):
+        file = Path(self._exchange) if request["do"] == "read" else None
+        return self._replay.ask(self._told(request), file)
+
+
+class RecordingPaimonJava(PaimonJava):
+    """The same as its parent, and what it does is recorded where that is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._recorder = recorder("Paimon Java", folder / "warehouse")
+
+    def close(self) -> None:
+        super().close()
+        if self._recorder:
+            self._recorder.close()
+
+    def ask(self, **request):
+        if self._recorder is None or "table" not in request or request["table"] in UNRECORDED:
+            return super().ask(**request)
+        return self._recorder.ask(
+            request, lambda: super(RecordingPaimonJava, self).ask(**request), None
+        )
+
+
+class ReplayedPaimonJava(PaimonJava):
+    """What it did once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._replay = Replay(ARCHIVE, "Paimon Java", folder / "warehouse")
+
+    def close(self) -> None:
+        pass
+
+    def ask(self, **request):
+        return self._replay.ask(request, None)
+
+
 @pytest.fixture(scope="session")
-def pypaimon(tmp_path_factory):
-    peer = PyPaimon(tmp_path_factory.mktemp("pypaimon"))
+def pypaimon(request, tmp_path_factory):
+    live = is_live(request.config.getoption("--ring"))
+    peer = (RecordingPyPaimon if live else ReplayedPyPaimon)(tmp_path_factory.mktemp("pypaimon"))
     yield peer
     peer.close()
 
 
 @pytest.fixture(scope="session")
-def paimon_java(tmp_path_factory):
-    peer = PaimonJava(tmp_path_factory.mktemp("paimon-java"))
+def paimon_java(request, tmp_path_factory):
+    live = is_live(request.config.getoption("--ring"))
+    kind = RecordingPaimonJava if live else ReplayedPaimonJava
+    peer = kind(tmp_path_factory.mktemp("paimon-java"))
     yield peer
     peer.close()

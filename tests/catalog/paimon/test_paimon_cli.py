@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from icecomb.catalog.hive.thrift.entity import (
 )
 
 HANDLER = "org.apache.paimon.hive.PaimonStorageHandler"
+CHANGES = ("--rename", "note", "remark", "--add", "spot.y", "INT", "--move", "remark", "first")
 INPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonInputFormat"
 
 
@@ -87,12 +89,11 @@ def orders(pypaimon, metastore):
     return source
 
 
-def test_the_life_of_a_paimon_table(orders, run, iceberg_java, pyiceberg):
+def test_the_life_of_a_paimon_table(orders, run, pyiceberg):
     assert run("paimon", "drift", "paimons.orders") == []
-    changes = ["--rename", "note", "remark", "--add", "spot.y", "INT", "--move", "remark", "first"]
-    dry = run("paimon", "evolve", "paimons.orders", *changes)
+    dry = run("paimon", "evolve", "paimons.orders", *CHANGES)
     assert orders.schemas.ids() == [0]
-    done = run("paimon", "evolve", "paimons.orders", *changes, "--yes")
+    done = run("paimon", "evolve", "paimons.orders", *CHANGES, "--yes")
     assert [(row["change"], row["path"], row["before"], row["after"]) for row in done] == [
         ("renamed", "remark", "note", "remark"),
         ("moved", "remark", "after day", "first"),
@@ -123,17 +124,27 @@ def test_the_life_of_a_paimon_table(orders, run, iceberg_java, pyiceberg):
     for taken in ("paimons.iced", "paimons.orders"):
         again = ["paimon", "import", "paimons.orders", "--to", taken, "--yes"]
         assert f"{taken} exists already" in run(*again, code=1)
-    expected = [["a", 1, "1970-01-01", 1, None], [None, 2, "1970-01-02", None, None]]
-    assert (
-        iceberg_java.sql("SELECT remark, id, day, spot.x, spot.y FROM ice.paimons.iced ORDER BY id")
-        == expected
-    )
-    assert iceberg_java.sql("SELECT id FROM ice.paimons.iced WHERE day = DATE '1970-01-02'") == [
-        [2]
-    ]
     theirs = pyiceberg.load_table("paimons.iced").scan().to_arrow().sort_by("id")
     assert theirs.column_names == ["remark", "id", "day", "spot"]
-    assert theirs["remark"].to_pylist() == ["a", None]
+    first, second = dt.date(1970, 1, 1), dt.date(1970, 1, 2)
+    assert [list(row.values()) for row in theirs.to_pylist()] == [
+        ["a", 1, first, {"x": 1, "y": None}],
+        [None, 2, second, None],
+    ]
+    chosen = pyiceberg.load_table("paimons.iced").scan(row_filter="day = '1970-01-02'")
+    assert chosen.to_arrow()["id"].to_pylist() == [2]
+
+
+@pytest.mark.full("needs Iceberg Java in Spark")
+def test_iceberg_java_reads_what_the_command_brought_over(orders, run, iceberg_java):
+    if orders.schemas.ids() == [0]:
+        run("paimon", "evolve", orders.location, *CHANGES, "--yes")
+    run("paimon", "import", orders.location, "--to", "paimons.twice", "--yes")
+    sql = "SELECT remark, id, day, spot.x, spot.y FROM ice.paimons.twice ORDER BY id"
+    expected = [["a", 1, "1970-01-01", 1, None], [None, 2, "1970-01-02", None, None]]
+    assert iceberg_java.sql(sql) == expected
+    sql = "SELECT id FROM ice.paimons.twice WHERE day = DATE '1970-01-02'"
+    assert iceberg_java.sql(sql) == [[2]]
 
 
 def test_paimon_tables_are_found_by_what_the_metastore_says_of_them(orders, run, catalog):

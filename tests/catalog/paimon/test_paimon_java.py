@@ -23,7 +23,6 @@ from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.catalog.progress import Silent
 from tests.peers.paimon_java import plain
 
-pytestmark = pytest.mark.full("needs Paimon's Java library")
 UTC = dt.timezone.utc
 COLUMNS = {
     "id": "BIGINT NOT NULL",
@@ -137,6 +136,7 @@ def test_values_of_all_types_are_those_that_paimon_reads(paimon_java, lake, kind
         assert table.scan(row_filter=condition).to_arrow()["id"].to_pylist() == ids, condition
 
 
+@pytest.mark.full("needs Iceberg Java in Spark")
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
 def test_iceberg_java_reads_what_was_brought_over(paimon_java, catalog, iceberg_java, kind):
     columns = {n: t for n, t in COLUMNS.items() if n not in {*NOT_IN[kind], "instant", "bag"}}

@@ -32,12 +32,18 @@ def lake(metastore, s3):
         yield catalog
 
 
-@pytest.fixture
-def clicks(lake, pypaimon):
-    """A table of PyPaimon, partitioned by names that need escapes, on S3 as Hadoop names it."""
-    name = f"t{uuid.uuid4().hex}"
+@pytest.fixture(scope="module")
+def made(pypaimon):
+    """A table of PyPaimon, partitioned by names that need escapes."""
     schema = pa.schema([("id", pa.int64()), ("k", pa.string())])
-    made = pypaimon.make(name, pa.Table.from_pylist(ROWS, schema=schema), partition=["k"])
+    rows = pa.Table.from_pylist(ROWS, schema=schema)
+    return pypaimon.make("clicks_on_s3", rows, partition=["k"])
+
+
+@pytest.fixture
+def clicks(lake, made):
+    """The table on S3 as Hadoop names it."""
+    name = f"t{uuid.uuid4().hex}"
     location = f"{lake.properties['warehouse'].replace('s3://', 's3a://')}/paimon/{name}"
     for path in Path(made.location).rglob("*"):
         if path.is_file():

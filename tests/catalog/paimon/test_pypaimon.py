@@ -24,7 +24,6 @@ from icecomb.catalog.paimon.table_import import ImportBlockedError, plan_import,
 from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.format.errors import CorruptFileError, TableAlreadyExistsError
 
-pytestmark = pytest.mark.full("needs PyPaimon")
 EVENING = dt.datetime.fromisoformat("1969-12-31T23:59:59.000999")
 SCHEMA = pa.schema(
     [

@@ -100,6 +100,7 @@ def test_rows_with_numbers_of_their_own_come_over(paimon_java, lake):
     assert rows_of(run_import(plan_import(source), lake, "db.tracked")) == IN_ROWS
 
 
+@pytest.mark.full("needs Paimon's Java library: its files are at a place of this run")
 def test_files_outside_of_the_table_come_over_from_where_they_are(paimon_java, lake, tmp_path):
     options = {
         "data-file.external-paths": (tmp_path / "outside").as_uri(),
