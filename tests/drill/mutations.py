@@ -390,7 +390,7 @@ MUTATIONS = [
         "format/operation/conflict.py",
         "_ADDING_DATA: Final = frozenset((Operation.APPEND, Operation.OVERWRITE))",
         "_ADDING_DATA: Final = frozenset((Operation.APPEND,))",
-        ("tests/format/operation/test_conflict.py",),
+        ("tests/format/operation/test_added_by_others.py",),
     ),
     Mutation(
         "files that a compaction removed are no conflict",
