@@ -22,7 +22,18 @@ def numbers(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
 
 
-@pytest.fixture(params=["in a folder", pytest.param("in a metastore", marks=pytest.mark.jvm)])
+@pytest.fixture(
+    params=[
+        "in a folder",
+        pytest.param(
+            "in a metastore",
+            marks=[
+                pytest.mark.jvm,
+                pytest.mark.full("the same commands on a table of a metastore"),
+            ],
+        ),
+    ]
+)
 def table(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Table, str]:
@@ -93,6 +104,17 @@ def test_a_tag_is_made_moved_and_deleted(run: Any, refs: Any, ids: list[int]) ->
         {**facts, "done": True},
     )
     assert refs() == {}
+
+
+def test_a_tag_of_a_table_of_a_metastore_is_made_by_its_name(
+    catalog: Any, namespace: str, metastore: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made = catalog.create_table(f"{namespace}.t", numbers().schema)
+    made.append(numbers(1))
+    assert cli.main(["--uri", metastore.uri, "tag", "create", f"{namespace}.t", "t"]) == 0
+    assert capfd.readouterr().err == ""
+    known = StaticTable.from_metadata(made.refresh().metadata_location).refs()
+    assert known["t"].snapshot_id == made.current_snapshot().snapshot_id
 
 
 def test_a_branch_takes_the_limits_of_iceberg_s_ddl_and_keeps_those_not_given(

@@ -31,7 +31,10 @@ def environment(tmp_path: Path) -> dict[str, str]:
     """Variables with `icecomb` on the path, and the catalog `files` with `db.t` and `db.other`."""
     command = tmp_path / "bin" / "icecomb"
     command.parent.mkdir()
-    main = "import sys; from icecomb.catalog.cli import main; sys.exit(main())"
+    patient = "completion._PATIENCE_SECONDS = 60"  # however busy the machine is
+    main = (
+        f"import sys; from icecomb.catalog.cli import completion, main; {patient}; sys.exit(main())"
+    )
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{main}" "$@"\n')
     command.chmod(0o755)
     lake = load_catalog("files", type="hadoop", warehouse=str(tmp_path / "lake"))
@@ -93,6 +96,37 @@ COMMANDS: list[tuple[list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("words", "expected"), COMMANDS, ids=[" ".join(w) for w, _ in COMMANDS])
+def test_commands_options_choices_and_tables_are_completed(
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    expected: list[str],
+) -> None:
+    for name in environment.keys() - os.environ.keys():
+        monkeypatch.setenv(name, environment[name])
+    monkeypatch.setattr(completion, "_PATIENCE_SECONDS", 60)
+    bash = completion._Bash(icecomb, {}, "icecomb", "_ICECOMB_COMPLETE")
+    found = [item.value for item in bash.get_completions(words[1:-1], words[-1])]
+    assert sorted(found) == sorted(expected)
+
+
+BY_BASH = {"icecomb mainta", "icecomb --output ", "icecomb --catalog files describe d"}
+"""A command, a choice and a table: the gate asks the shell for these."""
+
+
+@pytest.mark.gate("starts a shell and Python twice")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(
+            words,
+            expected,
+            id=" ".join(words),
+            marks=[] if " ".join(words) in BY_BASH else pytest.mark.full("all words by a shell"),
+        )
+        for words, expected in COMMANDS
+    ],
+)
 def test_bash_completes_commands_options_choices_and_tables(
     environment: dict[str, str], words: list[str], expected: list[str]
 ) -> None:
@@ -112,6 +146,7 @@ def test_bash_completes_commands_options_choices_and_tables(
     assert sorted(found.stdout.split()) == sorted(expected)
 
 
+@pytest.mark.gate("starts a shell, and Python several times")
 def test_fish_completes_the_same(environment: dict[str, str]) -> None:
     program = installed("fish")
     script = "icecomb completion fish | source; complete -C $argv[1]"
@@ -176,6 +211,7 @@ def terminal(
     found.close()
 
 
+@pytest.mark.gate("starts a shell, and Python several times")
 def test_the_tab_key_completes_in_a_terminal(terminal: tuple[str, Terminal]) -> None:
     _, keys = terminal
     for typed, shown in (
@@ -204,6 +240,7 @@ def test_every_script_asks_icecomb_itself(shell: str, capfd: pytest.CaptureFixtu
         subprocess.run([program, "-n"], input=script, text=True, check=True)
 
 
+@pytest.mark.gate("starts Python three times")
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_answers_are_those_of_the_protocol_of_each_shell(
     shell: str, environment: dict[str, str]

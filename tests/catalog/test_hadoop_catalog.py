@@ -367,10 +367,12 @@ def test_a_version_that_fills_a_gap_unnoticed_is_no_proven_commit(table, metadat
     assert (metadata / "version-hint.text").read_text() == "7"
 
 
-def test_retries_used_up_say_so_and_leave_no_file(tmp_path, catalog):
+def test_retries_used_up_say_so_and_leave_no_file(tmp_path):
+    impatient = {"lock.heartbeat-timeout-ms": "10"}
+    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path), **impatient)
     table = catalog.create_table("t", ROWS.schema, properties={"commit.retry.num-retries": "0"})
     # another spelling of the place: this thread does not wait for itself
-    other = open_table(f"file://{tmp_path}/t")
+    other = open_table(f"file://{tmp_path}/t", **impatient)
     append = table.new_fast_append()
     apply = append.apply
 
@@ -486,9 +488,18 @@ def test_when_the_storage_cannot_be_asked_the_state_is_unknown(table, metadata, 
     assert table.refresh().properties["a"] == "1"
 
 
-def test_a_writer_killed_at_any_step_leaves_a_readable_table_and_no_lost_row(table, metadata):
+@pytest.mark.parametrize(
+    "every",
+    [
+        pytest.param(5, marks=pytest.mark.gate("starts Python five times")),
+        pytest.param(1, marks=pytest.mark.full("starts Python for each step")),
+    ],
+)
+def test_a_writer_killed_at_any_step_leaves_a_readable_table_and_no_lost_row(
+    table, metadata, every
+):
     committed = 0
-    for fatal in range(40):
+    for fatal in range(every - 1, 40, every):
         done = subprocess.run(
             [sys.executable, "-c", KILLED, table.location(), str(fatal)],
             cwd="/", capture_output=True, text=True, check=False,

@@ -33,7 +33,16 @@ def rows(day: int, *ids: int) -> pa.Table:
 
 
 @pytest.fixture(
-    params=["in a folder", pytest.param("in a metastore", marks=pytest.mark.jvm)],
+    params=[
+        "in a folder",
+        pytest.param(
+            "in a metastore",
+            marks=[
+                pytest.mark.jvm,
+                pytest.mark.full("the same commands on a table of a metastore"),
+            ],
+        ),
+    ],
 )
 def place(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -19,6 +19,7 @@ import pytest
 
 from icecomb.catalog import cli, load_catalog
 from icecomb.catalog.cli.output import FORMS, CsvOutput, JsonOutput, TextOutput
+from tests.rings import sampled
 
 HOSTILE = [
     "a\nb",
@@ -238,7 +239,8 @@ def test_a_list_that_fails_prints_nothing_for_programs(
     assert capfd.readouterr().out == ""
 
 
-@pytest.mark.parametrize("form", ["json", "csv"])
+@pytest.mark.gate("starts a process")
+@pytest.mark.parametrize("form", sampled(["csv", "json"], keep=1))
 def test_a_command_that_finds_a_damaged_manifest_half_way_prints_no_half_list(
     form: str, icecomb: Any, tmp_path: Path
 ) -> None:

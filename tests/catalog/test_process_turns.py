@@ -87,6 +87,7 @@ def folders(table):
     return table.location(), f"{table.location()}/metadata"
 
 
+@pytest.mark.gate("two processes make twelve commits each beside this one")
 def test_nobody_loses_a_race_where_all_take_turns(table):
     """Nothing is tried twice here, so a race that is lost would be an error."""
     table.append(ROWS)
@@ -208,6 +209,7 @@ def test_turns_leave_no_file(table, tmp_path):
     assert kinds == {".json", ".avro", ".text"}
 
 
+@pytest.mark.gate("starts a process that forks")
 def test_a_forked_process_waits_for_no_thread_that_it_does_not_have(tmp_path):
     lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
     table = lake.create_table("t", ROWS.schema)

@@ -21,7 +21,8 @@ ROUNDS = 3
 
 
 @pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
-@pytest.mark.seeds(10)
+@pytest.mark.gate("several writers, three rounds each")
+@pytest.mark.seeds(10, gate=3)
 def test_no_row_is_lost_doubled_or_brought_back_by_late_writers(tmp_path, seed, isolation):
     random = Random(f"{seed} {isolation}")
     lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))

@@ -20,6 +20,8 @@ from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
 from tests.peers.s3_proxy import FAULTS, S3Proxy
 
+pytestmark = pytest.mark.gate("carries out some thirty commits")
+
 SCHEMA = pa.schema([("id", pa.int64())])
 LENGTH = 12
 """Commits of a table, so that none gets long."""
@@ -112,7 +114,6 @@ def _faults(names, *, every):
 ALL = pytest.mark.full("every fault at every writing request")
 
 
-@pytest.mark.gate("carries out some thirty commits")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("operation", "attempts", "every"),

@@ -14,6 +14,8 @@ from icecomb.format.storage.file_io import FileIO
 from tests.peers.s3 import KEY, SECRET
 from tests.peers.s3_proxy import S3Proxy
 
+pytestmark = pytest.mark.gate("examines a bucket of moto fifteen times")
+
 
 @pytest.fixture(scope="module")
 def bucket(s3):
