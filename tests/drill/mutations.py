@@ -556,7 +556,7 @@ MUTATIONS = [
         "catalog/commit_status.py",
         "return time.time() * 1000 - timestamp_ms > OLD_MS",
         "return time.time() * 1000 - timestamp_ms > 0",
-        ("tests/catalog/test_metadata_operations.py",),
+        ("tests/catalog/test_late_requests_of_commits.py",),
     ),
     Mutation(
         "the files of the cluster go before what the caller says",
