@@ -9,6 +9,20 @@ from catalog_suite import CatalogSuite, StoreSuite
 
 from icecomb.catalog import load_catalog
 
+MAKING = "test_of_two_processes_making_one_table_one_wins"
+PICKLED = {
+    "test_a_pickled_table_works_in_another_process",
+    "test_workers_read_the_tasks_of_a_pickled_scan",
+}
+OF_ANY_STORE = {name for name in dir(CatalogSuite) if name.startswith("test_")} - {
+    "test_rows_appended_are_there_for_everybody",
+    "test_a_stale_object_commits_on_what_others_did",
+    "test_a_refused_change_leaves_nothing_behind",
+    "test_of_two_processes_making_one_table_one_wins",
+    "test_purging_deletes_the_tables_files",
+}
+"""What depends little on how a store makes, lists and deletes files."""
+
 
 class TestHiveCatalog(CatalogSuite):
     """On the real metastore that the tests share."""
@@ -22,12 +36,14 @@ class _HiveVersion(CatalogSuite):
         return hive_catalogs[self.version]
 
 
+@pytest.mark.full("needs Hive 3.1.3")
 class TestHive3Catalog(_HiveVersion):
     """On a real metastore 3.1.3, over Derby: it ignores expected values."""
 
     version = "3.1.3"
 
 
+@pytest.mark.full("needs Hive 4.0.1")
 class TestHive4Catalog(_HiveVersion):
     """On a real metastore 4.0.1, over Postgres: it knows requests only."""
 
@@ -37,13 +53,18 @@ class TestHive4Catalog(_HiveVersion):
 class TestHadoopCatalog(CatalogSuite):
     """On a folder."""
 
+    only_full = PICKLED | {MAKING}
+
     @pytest.fixture
     def catalog(self, tmp_path):
         return load_catalog("files", type="hadoop", warehouse=f"file://{tmp_path}/warehouse")
 
 
+@pytest.mark.gate("over HTTP")
 class TestHadoopCatalogOnS3(CatalogSuite):
     """In a bucket of an S3."""
+
+    only_full = OF_ANY_STORE
 
     @pytest.fixture
     def catalog(self, s3):
@@ -54,6 +75,8 @@ class TestHadoopCatalogOnS3(CatalogSuite):
 class TestHadoopCatalogOnHdfs(CatalogSuite):
     """On a folder of a real HDFS."""
 
+    only_full = OF_ANY_STORE | {MAKING}
+
     @pytest.fixture
     def catalog(self, hdfs):
         warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
@@ -61,6 +84,7 @@ class TestHadoopCatalogOnHdfs(CatalogSuite):
         return load_catalog("files", type="hadoop", warehouse=warehouse, **settings)
 
 
+@pytest.mark.full("needs fake-gcs-server")
 class TestHadoopCatalogOnGoogle(StoreSuite):
     """On a bucket of Google's store: the catalog is the one above."""
 
@@ -70,6 +94,7 @@ class TestHadoopCatalogOnGoogle(StoreSuite):
         return load_catalog("files", type="hadoop", warehouse=warehouse, **google_store.settings)
 
 
+@pytest.mark.full("needs Azurite")
 class TestHadoopCatalogOnAzure(StoreSuite):
     """On a container of Azure's store: the catalog is the one above."""
 

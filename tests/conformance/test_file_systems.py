@@ -12,6 +12,18 @@ from file_system_suite import FileSystemSuite
 from icecomb.format.storage.file_io import FileIO
 from tests.peers.webhdfs_proxy import WebHdfsProxy
 
+BY_HTTP = {
+    "test_a_name_stays_as_it_is",
+    "test_delete_passes_over_missing_files",
+    "test_delete_names_what_could_not_be_deleted_and_deletes_the_rest",
+    "test_a_folder_is_not_deleted_as_a_file_even_if_it_is_empty",
+    "test_listing_is_recursive_in_order_and_keeps_the_spelling",
+    "test_a_folder_shows_what_is_in_it_and_not_what_is_below",
+    "test_folders_are_made_listed_and_deleted_when_empty",
+    "test_of_many_creators_of_a_folder_exactly_one_succeeds",
+}
+"""What HDFS is asked by HTTP whatever brings the data."""
+
 
 class TestLocalFileSystem(FileSystemSuite):
     """Files of this machine."""
@@ -21,16 +33,8 @@ class TestLocalFileSystem(FileSystemSuite):
         return f"file://{tmp_path}/place"
 
 
-class TestS3(FileSystemSuite):
-    """An S3, which has no folders."""
-
-    @pytest.fixture
-    def io(self, s3):
-        return FileIO(s3.settings)
-
-    @pytest.fixture
-    def place(self, s3):
-        return f"s3://{s3.bucket()}/in a/place"
+class ObjectStoreSuite(FileSystemSuite):
+    """What is another way where there are no folders."""
 
     def test_delete_names_what_could_not_be_deleted_and_deletes_the_rest(self, io, place):
         """A folder is nothing there: whoever deletes it deletes nothing."""
@@ -64,7 +68,21 @@ class TestS3(FileSystemSuite):
         assert io.is_folder(f"{place}/empty")
 
 
-class TestOtherS3(TestS3):
+@pytest.mark.gate("over HTTP")
+class TestS3(ObjectStoreSuite):
+    """An S3."""
+
+    @pytest.fixture
+    def io(self, s3):
+        return FileIO(s3.settings)
+
+    @pytest.fixture
+    def place(self, s3):
+        return f"s3://{s3.bucket()}/in a/place"
+
+
+@pytest.mark.full("needs versitygw")
+class TestOtherS3(ObjectStoreSuite):
     """Another S3, over a folder."""
 
     @pytest.fixture
@@ -76,7 +94,8 @@ class TestOtherS3(TestS3):
         return f"{other_s3.place()}/in a/place"
 
 
-class TestGoogle(TestS3):
+@pytest.mark.full("needs fake-gcs-server")
+class TestGoogle(ObjectStoreSuite):
     """Google's store."""
 
     @pytest.fixture
@@ -88,7 +107,8 @@ class TestGoogle(TestS3):
         return f"{google_store.place()}/in a/place"
 
 
-class TestAzure(TestS3):
+@pytest.mark.full("needs Azurite")
+class TestAzure(ObjectStoreSuite):
     """Azure's store."""
 
     @pytest.fixture
@@ -107,7 +127,7 @@ class TestAzure(TestS3):
         assert self.names(io, place) == ["full/x"]
 
 
-class TestStoreOfOnesOwn(TestS3):
+class TestStoreOfOnesOwn(ObjectStoreSuite):
     """The store that docs/object-stores.md builds in thirty lines."""
 
     @pytest.fixture
@@ -138,6 +158,8 @@ class TestWebHdfs(FileSystemSuite):
 
 class TestNativeHdfs(TestWebHdfs):
     """The same, data by Hadoop's own protocols; the engine knows its user from the environment."""
+
+    only_full = BY_HTTP
 
     @pytest.fixture
     def io(self, hdfs, monkeypatch):
