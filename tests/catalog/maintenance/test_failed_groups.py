@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.catalog.maintenance.group_run import GroupRun
 from icecomb.catalog.pointer import Unknown
 from icecomb.format.errors import CommitStateUnknownError, FileIOError
+from tests.rings import sampled
 
 LEFT = [1, 3, 5, 7, 8]
 PARTS = {"max-file-group-input-files": "2", "partial-progress.enabled": "true"}
@@ -25,6 +27,13 @@ ACTIONS: dict[str, Callable[[Table], Any]] = {
     "position deletes": lambda table: table.maintenance.rewrite_position_delete_files(options=ALL),
     "equality deletes": lambda table: table.maintenance.convert_equality_deletes(),
 }
+
+
+def shown(value: Any) -> str:
+    """Return what a case is called."""
+    return type(value).__name__ if isinstance(value, BaseException) else str(value)
+
+
 ENDS = [KeyboardInterrupt(), MemoryError(), OSError(5, "broken"), ValueError("a bug")]
 """None of these says whether the commit happened."""
 
@@ -54,9 +63,9 @@ def ending(monkeypatch: Any, publish: Callable[[Callable[[], Any]], Any]) -> Non
     monkeypatch.setattr(HadoopPointer, "_publish", published)
 
 
-@pytest.mark.parametrize("end", ENDS, ids=lambda end: type(end).__name__)
-@pytest.mark.parametrize("done", [True, False])
-@pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.parametrize(
+    ("name", "done", "end"), sampled(product(ACTIONS, (True, False), ENDS), keep=11), ids=shown
+)
 def test_a_commit_that_something_ends_keeps_what_it_may_have_committed(
     table: Table, monkeypatch: Any, name: str, done: Any, end: BaseException
 ) -> None:
@@ -77,8 +86,9 @@ def test_a_commit_that_something_ends_keeps_what_it_may_have_committed(
     whole(table)
 
 
-@pytest.mark.parametrize("done", [True, False])
-@pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.parametrize(
+    ("done", "name"), sampled(product((True, False), ACTIONS), keep=5), ids=shown
+)
 def test_a_commit_of_unknown_fate_keeps_its_files_for_a_late_request(
     table: Table, monkeypatch: Any, name: str, done: Any
 ) -> None:
@@ -125,8 +135,7 @@ def test_a_commit_that_is_refused_leaves_nothing(table: Table, monkeypatch: Any,
     assert set(folder.iterdir()) == metadata
 
 
-@pytest.mark.parametrize("end", ENDS, ids=lambda end: type(end).__name__)
-@pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.parametrize(("name", "end"), sampled(product(ACTIONS, ENDS), keep=6), ids=shown)
 def test_what_ends_it_between_writing_and_committing_leaves_the_table(
     table: Table, monkeypatch: Any, name: str, end: BaseException
 ) -> None:

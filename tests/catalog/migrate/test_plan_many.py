@@ -27,11 +27,13 @@ def numbers(*values: int) -> pa.Table:
 
 
 @pytest.fixture
-def shop(make_hive_table: Any, namespace: str) -> Iterator[Any]:
-    """A database of its own: names of tables in it after what they are."""
+def shop(make_hive_table: Any, namespace: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A database of its own: names of tables in it after what they are; of all databases there is one more."""
     ready = make_hive_table({"id": "bigint"}, rows=numbers(1, 2))
     blocked = make_hive_table({"id": "bigint", "u": "uniontype<int>"}, rows=numbers(1))
     catalog = ready.catalog
+    # what all other tests have made would be planned, too
+    monkeypatch.setattr(type(catalog.client), "databases", lambda _: ["made", namespace])
     made = {"sales_ready": ready, "sales_blocked": blocked}
     for name, table in made.items():
         catalog.client.create_table(

@@ -56,12 +56,29 @@ class Second:
         self.judge()
 
 
+EVERY = pytest.mark.full("every fault of every call and file")
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("late_first", [True, False])
+@pytest.mark.parametrize(
+    ("late_first", "all_of_them"),
+    [
+        pytest.param(True, False, id="by turns"),
+        pytest.param(True, True, id="late first", marks=EVERY),
+        pytest.param(False, True, id="late last", marks=EVERY),
+    ],
+)
 def test_whatever_fails_the_second_table_is_whole_or_not_there(
-    metastore: Any, make_hive_table: Any, monkeypatch: pytest.MonkeyPatch, late_first: Any
+    metastore: Any,
+    make_hive_table: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    late_first: Any,
+    all_of_them: Any,
 ) -> None:
-    """What arrives late does so before it is made again, or after."""
+    """What arrives late does so before it is made again, or after.
+
+    By turns, each call and each file fails once; what arrives late does so in each way.
+    """
     monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4, 0.4, 0.4))
     world = World(metastore, make_hive_table, "checks")
     said = set()
@@ -77,10 +94,14 @@ def test_whatever_fails_the_second_table_is_whole_or_not_there(
         faults = [
             ("call", at, how) for at in range(len(calls)) for how in ("refused", "reply", AWAY)
         ]
-        faults += [("call", calls.index(CREATE), "late")]
         faults += [
             ("file", at, how) for at in range(len(files)) for how in ("lost", "done", "late")
         ]
+        # three of each place: another one from place to place, none is the same at all
+        faults = (
+            faults if all_of_them else [faults[at + at // 3 % 3] for at in range(0, len(faults), 3)]
+        )
+        faults += [("call", calls.index(CREATE), "late")]
         # of the others nothing arrives late
         late = [fault for fault in faults if fault[2] in {"late", AWAY}]
         for kind, at, how in faults if late_first else late:

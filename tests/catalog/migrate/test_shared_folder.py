@@ -61,7 +61,12 @@ class Pair:
         assert (self.files(), self.catalog.client.table(*name.split("."))) == before
 
 
-@pytest.fixture(params=[{}, {"k": "int"}], ids=["plain", "partitioned"])
+@pytest.fixture(
+    params=[
+        pytest.param({}, id="plain", marks=pytest.mark.full("a table without partitions, too")),
+        pytest.param({"k": "int"}, id="partitioned"),
+    ]
+)
 def pair(request: pytest.FixtureRequest, make_hive_table: Any) -> Iterator[Pair]:
     prefix = f"pair{next(_PREFIXES)}_"
     keys = request.param
@@ -243,7 +248,7 @@ def test_of_two_that_see_each_other_neither_writes_and_either_may_begin_again(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, twin = pair.first.state, pair.twin_entry
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=60)
 
     def at_once(*arguments: Any) -> Any:
         both.wait()
@@ -256,7 +261,7 @@ def test_of_two_that_see_each_other_neither_writes_and_either_may_begin_again(
             migrate.apply(pair.catalog, name)
         return caught.value.hint or ""
 
-    seen = threading.Barrier(2, timeout=20)
+    seen = threading.Barrier(2, timeout=60)
     record = applying.Journal.record
 
     def seen_by_both(journal: Any, *arguments: Any, **facts: Any) -> None:
