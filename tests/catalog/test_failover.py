@@ -13,8 +13,10 @@ from thrift_proxy import ThriftProxy
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.entry_change import EntryChange
 from icecomb.catalog.hive.pointer import HivePointer
+from icecomb.catalog.hive.thrift import server
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import MovedError, ReplyLostError, UnreachableError
+from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import ConfigurationError, MetastoreError
 
@@ -142,6 +144,28 @@ def test_a_commit_follows_a_metastore_that_goes_away_before_the_alter(
     assert len(found.snapshots()) == 2
     assert found.scan().to_arrow().num_rows == 6
     assert both.client.locks(*table.identifier) == []
+
+
+@pytest.mark.parametrize(("place", "moment"), MOMENTS)
+def test_without_locks_nothing_is_altered_on_one_that_is_found_not_to_check(
+    both, pair, namespace, rows, monkeypatch, place, moment
+):
+    table = both.create_table(f"{namespace}.t", rows.schema, properties=FREE)
+    mine = both.load_table(table.identifier)
+    pointer, original = table.metadata_location, getattr(place, moment)
+
+    def dying(self, *arguments):
+        answer = original(self, *arguments)
+        # as if the other one were a Hive 3.1.3
+        monkeypatch.setattr(server, "_probe", lambda *_: ValueCheck.IGNORED)
+        pair[0].close()
+        return answer
+
+    monkeypatch.setattr(place, moment, dying)
+    with pytest.raises(ConfigurationError, match="does not check"):
+        mine.append(rows)
+    assert pair[1].calls[ALTER] == 0
+    assert both.load_pointer(table.identifier) == pointer
 
 
 @pytest.mark.full("needs Hive 3")

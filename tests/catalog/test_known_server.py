@@ -1,10 +1,77 @@
-"""What a client knows of its metastores outlives a fork; who was finding it out does not."""
+"""What a client finds out about its metastores, and that it outlives a fork."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
+import pytest
+
+from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.thrift.known_server import KnownServers, ValueCheck
+from icecomb.catalog.hive.thrift.server import value_check
+
+UNSET = "New value for expected key icecomb.probe is not set"
+ELSE = (
+    "The table has been modified. The parameter value for key 'icecomb.probe' is 'before'. "
+    "The expected was value was 'something else'"
+)
+NO_SQL = "Unable to alter table. Cannot update parameter with JDO transaction."
+
+
+class Server:
+    """A client of a server that answers alters of a view in these ways; None: it does them."""
+
+    def __init__(self, *answers: str | None) -> None:
+        self.answers = list(answers)
+        self.views: list[str] = []
+        self.servers = KnownServers()
+
+    @contextmanager
+    def pinned(self) -> Iterator[str]:
+        yield "server"
+
+    def create_table(self, view: Any) -> None:
+        self.views.append(view.name)
+
+    def alter_table(self, *_: Any, **__: Any) -> None:
+        answer = self.answers.pop(0)
+        if answer is not None:
+            raise RefusedError(answer, kind="MetaException", answer=answer)
+
+    def drop_table(self, _: str, name: str) -> None:
+        self.views.remove(name)
+
+
+@pytest.mark.parametrize(
+    ("answers", "found"),
+    [
+        ([None], ValueCheck.IGNORED),
+        ([ELSE], ValueCheck.COMPARED),
+        ([UNSET, None], ValueCheck.ATOMIC),
+        ([UNSET, NO_SQL], ValueCheck.REFUSED),
+    ],
+    ids=lambda value: getattr(value, "value", None),
+)
+def test_what_a_server_checks_is_found_out_once_by_a_view_of_our_own(
+    answers: list[str | None], found: ValueCheck
+) -> None:
+    server: Any = Server(*answers)
+    assert value_check(server, "db") is found
+    assert (server.answers, server.views) == ([], [])
+    assert value_check(server, "db") is found
+
+
+@pytest.mark.parametrize("answers", [["not allowed"], [UNSET, "not allowed"]])
+def test_a_server_that_lets_nobody_try_counts_as_one_that_checks_nothing_for_now(
+    answers: list[str | None],
+) -> None:
+    server: Any = Server(*answers, UNSET, None)
+    assert value_check(server, "db") is ValueCheck.IGNORED
+    assert server.views == []
+    assert value_check(server, "db") is ValueCheck.ATOMIC
 
 
 def test_a_forked_process_knows_what_its_parent_found_out_and_waits_for_nobody() -> None:

@@ -96,6 +96,34 @@ def test_a_metastore_without_direct_sql_is_found_out_and_locks_alone_are_relied_
         assert trusting.load_table("db.t").scan().count() == 6
 
 
+def test_a_server_that_refuses_to_lock_is_named_with_the_way_without_locks(
+    proxied, proxy, namespace
+):
+    for call in ("lock", "show_locks"):
+        proxy.fail(call, "refused")
+    with pytest.raises(RefusedError, match="refused lock") as caught:
+        proxied.create_table(f"{namespace}.t", ROWS.schema)
+    assert "engine.hive.lock-enabled=false" in str(caught.value)
+    assert not proxied.table_exists(f"{namespace}.t")
+    proxy.fail("show_locks", "refused")
+    found = finding(proxied, "locks")
+    assert found.severity is Severity.PROBLEM
+    assert "engine.hive.lock-enabled=false" in found.remedy
+
+
+def test_where_the_check_is_refused_locks_alone_are_relied_on(metastore, namespace, table):
+    place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
+    with closing(load_catalog("jdo", **place)) as lake:
+        with lake.client.pinned() as server:
+            lake.client.servers[server].check = ValueCheck.REFUSED  # without direct SQL
+        lake.load_table(table.identifier).append(ROWS.append_column("s", [["a", "b", "c"]]))
+        found = pointer_finding(lake)
+        assert found.severity is Severity.WARNING
+        assert "try.direct.sql=false" in found.message
+        with pytest.raises(ConfigurationError, match=r"try\.direct\.sql=false"):
+            lake.create_table(f"{namespace}.free", ROWS.schema, properties=FREE)
+
+
 def test_a_check_in_two_steps_needs_locks_or_somebody_who_vouches_for_it(
     metastore, namespace, table
 ):
