@@ -636,7 +636,7 @@ MUTATIONS = [
         "catalog/hadoop/pointer.py",
         "if found == new.metadata.to_json().encode():",
         "if found:",
-        ("tests/catalog/test_hadoop_catalog.py",),
+        ("tests/catalog/hadoop/test_lost_publication.py",),
     ),
     # catalog/maintenance
     Mutation(
