@@ -160,9 +160,9 @@ def handlers(*known):
 process.handlers = handlers
 process.main()
 """
+DEATHS_OF_QUERIES = {"decide_filters", "aggregate_files"}
 DEATHS = {
-    "decide_filters",
-    "aggregate_files",
+    *DEATHS_OF_QUERIES,
     "open_stream",
     "stream_end",
     "latest_offset",
@@ -170,16 +170,34 @@ DEATHS = {
 }
 
 
-def test_what_only_reads_is_asked_again_when_the_planner_died_over_it(
-    spark, create, metastore, tmp_path
+@pytest.fixture
+def dying(spark, create, metastore, tmp_path):
+    """Makes a table, in a catalog whose planner dies once over each of some methods."""
+
+    def make(deaths):
+        fields = NestedField(1, "p", LongType()), NestedField(2, "x", DoubleType())
+        table = create(*fields, partition_spec=identity_spec(fields[:1]))
+        spark.sql(f"INSERT INTO {name(table)} VALUES (1, 1.5), (2, 2.5), (2, 3.5)")
+        code = DYING.replace("METHODS", repr(deaths))
+        return name(table, _catalog(spark, metastore, tmp_path, f"dying_{len(deaths)}", code))
+
+    return make
+
+
+def test_what_a_query_only_reads_is_asked_again_when_the_planner_died_over_it(
+    spark, dying, tmp_path
 ):
-    fields = NestedField(1, "p", LongType()), NestedField(2, "x", DoubleType())
-    table = create(*fields, partition_spec=identity_spec(fields[:1]))
-    spark.sql(f"INSERT INTO {name(table)} VALUES (1, 1.5), (2, 2.5), (2, 3.5)")
-    code = DYING.replace("METHODS", repr(DEATHS))
-    there = name(table, _catalog(spark, metastore, tmp_path, "dying", code))
-    asked = f"SELECT count(*), max(p) FROM {there} WHERE p = 2"
-    assert rows(spark, asked) == [(2, 2)]
+    there = dying(DEATHS_OF_QUERIES)
+    assert rows(spark, f"SELECT count(*), max(p) FROM {there} WHERE p = 2") == [(2, 2)]
+    assert {path.name for path in (tmp_path / "dead").iterdir()} == DEATHS_OF_QUERIES
+
+
+@pytest.mark.full("a planner dies four times under a stream, as two do under a query")
+def test_what_a_stream_only_reads_is_asked_again_when_the_planner_died_over_it(
+    spark, dying, tmp_path
+):
+    there = dying(DEATHS)
+    assert rows(spark, f"SELECT count(*), max(p) FROM {there} WHERE p = 2") == [(2, 2)]
     stream = spark.readStream.table(there).writeStream.format("memory").queryName("dying_rows")
     stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = stream.trigger(availableNow=True).start()

@@ -14,7 +14,7 @@ from icecomb.catalog import migrate
 from tests.rings import sampled
 from tests.test_docs import blocks
 
-ON_HIVE = pytest.mark.full("the page of procedures has them in the gate")
+ON_THE_PAGE = pytest.mark.full("the page of procedures calls each of them in the gate")
 
 DB = "procedure_tests"
 NUMBERS = itertools.count(1)
@@ -195,7 +195,7 @@ def test_a_call_of_another_catalog_is_left_to_others(run):
     assert "icecomb" not in str(refused.value)
 
 
-@ON_HIVE
+@ON_THE_PAGE
 def test_files_of_a_hive_table_come_in_by_its_partitions(run, hive):
     target = f"lake.{DB}.t{next(NUMBERS)}"
     run(f"CREATE TABLE {target} (id bigint, k string) PARTITIONED BY (k)")
@@ -222,7 +222,7 @@ def test_files_of_a_hive_table_come_in_by_its_partitions(run, hive):
             run(call.format(source=source, more=more))
 
 
-@ON_HIVE
+@ON_THE_PAGE
 def test_a_snapshot_of_a_hive_table_leaves_it_as_it_is(run, catalog, hive):
     new = f"{DB}.s{next(NUMBERS)}"
     call = (
@@ -251,7 +251,7 @@ def test_a_snapshot_of_a_hive_table_leaves_it_as_it_is(run, catalog, hive):
     assert run(f"SELECT id, k FROM spark_catalog.{hive} ORDER BY id") == HIVE_ROWS
 
 
-@ON_HIVE
+@ON_THE_PAGE
 def test_a_hive_table_is_migrated_and_can_go_back(run, catalog, hive):
     with pytest.raises(REFUSED, match="leave backup_table_name out"):
         run(f"CALL lake.system.migrate(table => '{hive}', backup_table_name => 'x')")
@@ -264,6 +264,7 @@ def test_a_hive_table_is_migrated_and_can_go_back(run, catalog, hive):
     assert catalog.load_table(hive).properties.get("gc.enabled") != "false"
 
 
+@ON_THE_PAGE
 def test_a_changelog_knows_rows_that_delete_files_removed(run, spark, catalog):
     name = f"{DB}.t{next(NUMBERS)}"
     run(
@@ -361,6 +362,7 @@ def test_the_statements_of_the_page_of_procedures(run, catalog):
     catalog.drop_namespace(namespace)
 
 
+@ON_THE_PAGE
 def test_maintenance_is_called_as_the_documentation_of_iceberg_does(run, catalog):
     name = f"{DB}.sample{next(NUMBERS)}"
     columns = "id bigint, name string, c1 int, c2 int, category string"

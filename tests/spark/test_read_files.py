@@ -139,8 +139,9 @@ def test_files_that_a_condition_does_not_name_are_not_opened(catalog, namespace,
     """All others are away."""
     place = (namespace, f"named_{minor.replace('.', '_')}")
     table = catalog.create_table(place, pa.schema([("id", pa.int64())]))
-    for number in range(14):
-        table.append(pa.table({"id": pa.array([number], pa.int64())}))
+    with table.transaction() as change:
+        for number in range(14):
+            change.append(pa.table({"id": pa.array([number], pa.int64())}))
     tasks = [task.file.file_path for task in table.scan().plan_files()]
     paths = {pq.read_table(strip(path))["id"].to_pylist()[0]: path for path in tasks}
     for number in (12, 13):

@@ -73,6 +73,7 @@ def rows_of(session):
     return lambda text: [list(row) for row in session.sql(text).collect()]
 
 
+@pytest.mark.full("the session catalog refuses them in the gate")
 def test_they_are_refused_with_the_way_out(spark):
     run = rows_of(spark)
     run(f"CREATE NAMESPACE lake.{NAMESPACE}")

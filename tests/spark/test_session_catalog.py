@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from icecomb.catalog import migrate
 from icecomb.spark.conf import SESSION_CATALOG_CLASS
 from tests.peers.spark_worker import plain
+from tests.rings import sampled
 from tests.spark.sql_file import check
 from tests.test_docs import blocks
 
@@ -79,6 +80,7 @@ def test_icebergs_own_session_catalog_answers_the_same(iceberg_java):
     check(iceberg_java.sql, FILE, "spark_catalog", "side_by_side_of_iceberg")
 
 
+@pytest.mark.full("what the page says is said side by side in the gate")
 def test_the_statements_of_the_page_run_from_the_first_to_the_last(session_of):
     session = session_of()
     [block] = blocks("session-catalog.md", "sql")
@@ -92,10 +94,13 @@ def test_the_statements_of_the_page_run_from_the_first_to_the_last(session_of):
 
 @pytest.mark.parametrize(
     ("db", "columns"),
-    [
-        ("was_hive", "(id INT, Name STRING) PARTITIONED BY (day STRING) STORED AS PARQUET"),
-        ("was_spark", "(id INT, Name STRING, day STRING) USING parquet PARTITIONED BY (day)"),
-    ],
+    sampled(
+        [
+            ("was_hive", "(id INT, Name STRING) PARTITIONED BY (day STRING) STORED AS PARQUET"),
+            ("was_spark", "(id INT, Name STRING, day STRING) USING parquet PARTITIONED BY (day)"),
+        ],
+        keep=1,
+    ),
 )
 def test_a_table_that_was_migrated_keeps_working_under_its_name_and_again_when_reverted(
     session_of, spark, catalog, db, columns
@@ -150,10 +155,16 @@ def test_a_table_that_was_migrated_keeps_working_under_its_name_and_again_when_r
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [
-        ({"python": "/nonexistent/python"}, r"planner does not run(.|\n)*hint: set spark\.sql\."),
-        ({"hive.metastore.use.SSL": "true"}, r"metastore(.|\n)*hint: "),
-    ],
+    sampled(
+        [
+            (
+                {"python": "/nonexistent/python"},
+                r"planner does not run(.|\n)*hint: set spark\.sql\.",
+            ),
+            ({"hive.metastore.use.SSL": "true"}, r"metastore(.|\n)*hint: "),
+        ],
+        keep=1,
+    ),
     ids=["no planner", "no way to the metastore"],
 )
 def test_hive_tables_are_served_where_iceberg_tables_cannot_be(
@@ -257,6 +268,7 @@ def test_another_metastore_than_sparks_own_is_refused(session_of):
         )
 
 
+@pytest.mark.full("frames take the way of statements")
 def test_data_frames_go_where_their_format_says(session_of, namespace, catalog):
     session = session_of(**{"table_default.write.target-file-size-bytes": "1000000"})
     frame = session.range(3)
