@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
+from tests.rings import sampled
+
 DB = "session_listings"
 NUMBERS = itertools.count(1)
 REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in another process
@@ -77,19 +79,25 @@ def test_executors_find_what_the_planner_finds(sql, table):
 
 @pytest.mark.parametrize(
     ("call", "problem"),
-    [
-        ("remove_orphan_files(table => '{0}', engine => 'flink')", "There is no engine 'flink'"),
-        ("expire_snapshots(table => '{0}', engine => 'spark')", "reads manifests"),
-        ("rewrite_manifests(table => '{0}', engine => 'spark')", "reads and writes manifests"),
-        (
-            "rewrite_position_delete_files(table => '{0}', options => map('engine', 'spark'))",
-            "does not run on Spark",
-        ),
-        (
-            "convert_equality_deletes(table => '{0}', options => map('engine', 'spark'))",
-            "does not run on Spark",
-        ),
-    ],
+    sampled(
+        [
+            (
+                "remove_orphan_files(table => '{0}', engine => 'flink')",
+                "There is no engine 'flink'",
+            ),
+            ("expire_snapshots(table => '{0}', engine => 'spark')", "reads manifests"),
+            ("rewrite_manifests(table => '{0}', engine => 'spark')", "reads and writes manifests"),
+            (
+                "rewrite_position_delete_files(table => '{0}', options => map('engine', 'spark'))",
+                "does not run on Spark",
+            ),
+            (
+                "convert_equality_deletes(table => '{0}', options => map('engine', 'spark'))",
+                "does not run on Spark",
+            ),
+        ],
+        keep=1,
+    ),
 )
 def test_what_executors_do_not_do_is_refused(spark, sql_on, catalog, call, problem):
     sql = sql_on("4.3")

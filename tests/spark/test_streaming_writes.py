@@ -21,6 +21,7 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import IntegerType, LongType, NestedField, StringType
 from tests.peers.dead_writers import break_locks
 from tests.peers.spark_process import SMALL
+from tests.spark.second_reader import READERS, reader
 
 NAMESPACE = "stream_sinks"
 NUMBERS = itertools.count(1)
@@ -101,6 +102,26 @@ def run(rows, into, checkpoint, mode="append", **options):
         query.stop()
 
 
+@pytest.fixture(params=READERS)
+def other(request):
+    """Answers a query as another implementation does."""
+    return reader(request)
+
+
+@pytest.fixture(params=READERS)
+def compact(request, catalog):
+    """Puts the files of a table together, in `full` also as another implementation does."""
+    if request.param != "Iceberg Java":
+        return lambda table: catalog.load_table(table).maintenance.rewrite_data_files(
+            options={"rewrite-all": "true"}
+        )
+    java = request.getfixturevalue("iceberg_java")
+    call = (
+        "CALL ice.system.rewrite_data_files(table => '{}', options => map('rewrite-all', 'true'))"
+    )
+    return lambda table: java.sql(call.format(table))
+
+
 def partition(spark, table, *fields):
     for field in fields:
         spark.sql(f"ALTER TABLE {name(table)} ADD PARTITION FIELD {field}")
@@ -126,7 +147,7 @@ def files(table):
 
 
 def test_batches_are_appended_by_name_by_format_and_to_a_branch(
-    spark, catalog, iceberg_java, table, source, tmp_path, only_lake
+    spark, catalog, other, table, source, tmp_path, only_lake
 ):
     source.add(1, 2)
     source.add(3)
@@ -151,7 +172,7 @@ def test_batches_are_appended_by_name_by_format_and_to_a_branch(
     scan = table.refresh().scan(selected_fields=("id",)).use_ref("side")
     assert sorted(scan.to_arrow()["id"].to_pylist()) == [1, 1, 2, 2, 3, 3, 4]
     assert ids(table) == [1, 1, 2, 2, 3, 3]
-    found = iceberg_java.sql(f"SELECT id, s FROM {name(table, 'ice')} ORDER BY id")
+    found = other(f"SELECT id, s FROM {name(table, 'ice')} ORDER BY id")
     assert found == [[i, f"s{i}"] for i in (1, 1, 2, 2, 3, 3)]
 
 
@@ -196,7 +217,7 @@ def test_update_mode_is_refused(spark, table, source):
 
 
 def test_a_batch_whose_driver_died_after_its_commit_is_skipped_and_its_files_go(
-    spark, iceberg_java, table, source
+    spark, compact, table, source
 ):
     source.add(1)
     source.add(2)
@@ -204,10 +225,7 @@ def test_a_batch_whose_driver_died_after_its_commit_is_skipped_and_its_files_go(
     source.forget_commits(1)
     # others may commit and compact in between
     table.refresh().append(pa.table({"id": pa.array([9], pa.int64()), "s": ["x"]}))
-    iceberg_java.sql(
-        f"CALL ice.system.rewrite_data_files(table => '{NAMESPACE}.{table.identifier[-1]}', "
-        "options => map('rewrite-all', 'true'))"
-    )
+    compact(".".join(table.identifier))
     there = files(table)
     run(source.rows(spark), name(table), source.checkpoint)
     assert ids(table) == [1, 2, 9]
@@ -310,6 +328,7 @@ def test_columns_are_found_by_name_and_what_does_not_fit_is_refused(spark, stric
         run(rows, name(table), source.checkpoint)
 
 
+@pytest.mark.full("both ways meet partitions, and a format, elsewhere")
 def test_partitioned_tables_are_written_by_format_too(spark, catalog, table, source, only_lake):
     partition(spark, table, "bucket(4, id)", "truncate(1, s)")
     source.add(*range(50))
@@ -374,6 +393,7 @@ rows.writeStream.option("checkpointLocation", checkpoint).toTable(table).awaitTe
 """
 
 
+@pytest.mark.full("two more Sparks, which are killed")
 @pytest.mark.seeds(1)
 @pytest.mark.parametrize("in_commit", [False, True])
 def test_each_batch_is_there_once_when_its_driver_is_killed(

@@ -157,6 +157,7 @@ writer.option("checkpointLocation", checkpoint).start().awaitTermination()
 """
 
 
+@pytest.mark.full("another Spark, which is killed")
 @pytest.mark.seeds(1)
 def test_a_query_whose_process_is_killed_goes_on_elsewhere_with_each_row_once(
     spark, metastore, table, tmp_path, seed
