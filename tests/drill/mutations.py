@@ -483,7 +483,7 @@ MUTATIONS = [
         "format/row_changes/merge.py",
         "self.found[self._with_keys[rows]] = True",
         "self.found[rows] = True",
-        ("tests/catalog/test_merge.py",),
+        ("tests/catalog/test_merge_of_null_keys.py",),
     ),
     # format/maintenance
     Mutation(
