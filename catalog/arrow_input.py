@@ -56,6 +56,27 @@ def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
     ) from problem
 
 
+class OneUse:
+    """Rows of which is known whether they can still be read from the start.
+
+    Args:
+        rows: A table, or a stream, which can be read once.
+    """
+
+    def __init__(self, rows: pa.Table | pa.RecordBatchReader) -> None:
+        import pyarrow as pa
+
+        self.schema: pa.Schema = rows.schema
+        self.rows = rows
+        self.is_used_up = False
+        if isinstance(rows, pa.RecordBatchReader):
+            self.rows = pa.RecordBatchReader.from_batches(rows.schema, self._batches(rows))
+
+    def _batches(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        self.is_used_up = True
+        yield from rows
+
+
 def _is_of(df: object, library: str) -> bool:
     """Whether a class is of a library, or made from one that is, without importing it."""
     return any(kind.__module__.partition(".")[0] == library for kind in type(df).__mro__)

@@ -25,6 +25,7 @@ from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     IcecombError,
+    OperationCancelledError,
     UnsupportedError,
 )
 from icecomb.format.spec.table_property import (
@@ -162,7 +163,7 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
         attempt += 1
         if attempt > 1:
             base = _newest(pointer, base)
-        new = _prepare(pointer, base, change)
+        base, new = _prepared(pointer, base, change)
         if new is base:
             # nothing to change is only true of what it is like now
             if _newest(pointer, base).location == base.location:
@@ -220,6 +221,24 @@ def _try(pointer: Pointer[V, M], base: V, new: V) -> CommitFailedError | None:
             _LOG.info("an attempt to commit failed: %s", failure.message)
             return failure
     return None
+
+
+def _prepared(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tuple[V, V]:
+    """The version that is followed, and the change on it, staged.
+
+    A version that others have left behind proves nothing by what fails on it: its files may have
+    been expired meanwhile. Then it is a race that was lost, and the newest one counts.
+    """
+    while True:
+        try:
+            return base, _prepare(pointer, base, change)
+        except OperationCancelledError:  # noqa: PERF203 - tried again
+            raise
+        except IcecombError:
+            newest = _newest(pointer, base)
+            if newest.location == base.location:
+                raise
+            base = newest
 
 
 def _prepare(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> V:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from icecomb.format.errors import CommitFailedError, FileMissingError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -14,6 +15,7 @@ from icecomb.format.spec.snapshot import MAIN_BRANCH
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icecomb.catalog.arrow_input import OneUse
     from icecomb.catalog.commit import Producer
     from icecomb.catalog.merge import Merge
     from icecomb.catalog.pointer import WriteGuard
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from icecomb.format.rows.added_file import GivenPartition
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
+
+T = TypeVar("T")
 
 _EVERYTHING = AlwaysTrue()
 
@@ -114,11 +118,16 @@ class RowOperations(ABC):
         """
         from icecomb.format.row_changes.table_delete import delete_rows
 
-        with self._writing(snapshot_properties, branch, case_sensitive=case_sensitive) as (
-            target,
-            commit,
-        ):
-            commit(delete_rows(target, as_expression(delete_filter)))
+        rows = as_expression(delete_filter)
+
+        def delete() -> None:
+            with self._writing(snapshot_properties, branch, case_sensitive=case_sensitive) as (
+                target,
+                commit,
+            ):
+                commit(delete_rows(target, rows))
+
+        self._on_readable_state(delete)
 
     def overwrite(
         self,
@@ -147,16 +156,19 @@ class RowOperations(ABC):
             CommitFailedError: others were first too often; nothing was committed.
             CommitStateUnknownError: it cannot be told whether the change was committed.
         """
-        from icecomb.catalog.arrow_input import arrow_data
+        from icecomb.catalog.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.table_delete import overwrite_rows
 
-        data, rows = arrow_data(df), as_expression(overwrite_filter)
+        data, rows = OneUse(arrow_data(df)), as_expression(overwrite_filter)
         wanted = data.schema if merge_schema else None
-        with self._writing(snapshot_properties, branch, wanted, case_sensitive=case_sensitive) as (
-            target,
-            commit,
-        ):
-            commit(overwrite_rows(target, data, rows))
+
+        def overwrite() -> None:
+            with self._writing(
+                snapshot_properties, branch, wanted, case_sensitive=case_sensitive
+            ) as (target, commit):
+                commit(overwrite_rows(target, data.rows, rows))
+
+        self._on_readable_state(overwrite, data)
 
     def dynamic_partition_overwrite(
         self,
@@ -228,24 +240,27 @@ class RowOperations(ABC):
             CommitFailedError: others were first too often; nothing was committed.
             CommitStateUnknownError: it cannot be told whether the change was committed.
         """
-        from icecomb.catalog.arrow_input import arrow_data
+        from icecomb.catalog.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.upsert import upsert_rows
 
-        data = arrow_data(df)
+        data = OneUse(arrow_data(df))
         wanted = data.schema if merge_schema else None
-        with self._writing(snapshot_properties, branch, wanted, case_sensitive=case_sensitive) as (
-            target,
-            commit,
-        ):
-            change, result = upsert_rows(
-                target,
-                data,
-                join_cols,
-                update=when_matched_update_all,
-                insert=when_not_matched_insert_all,
-            )
-            commit(change)
-        return result
+
+        def upsert() -> UpsertResult:
+            with self._writing(
+                snapshot_properties, branch, wanted, case_sensitive=case_sensitive
+            ) as (target, commit):
+                change, result = upsert_rows(
+                    target,
+                    data.rows,
+                    join_cols,
+                    update=when_matched_update_all,
+                    insert=when_not_matched_insert_all,
+                )
+                commit(change)
+            return result
+
+        return self._on_readable_state(upsert, data)
 
     def merge(
         self,
@@ -353,20 +368,53 @@ class RowOperations(ABC):
         branch: str,
         snapshot_properties: Mapping[str, str] | None,
     ) -> MergeResult:
-        from icecomb.catalog.arrow_input import arrow_data
+        from icecomb.catalog.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.merge import merge_rows
 
-        with self._writing(snapshot_properties, branch) as (target, commit):
-            change, result = merge_rows(
-                target,
-                arrow_data(source),
-                condition,
-                clauses,
-                target_alias=aliases[0],
-                source_alias=aliases[1],
-            )
-            commit(change)
-        return result
+        data = OneUse(arrow_data(source))
+
+        def merge() -> MergeResult:
+            with self._writing(snapshot_properties, branch) as (target, commit):
+                change, result = merge_rows(
+                    target,
+                    data.rows,
+                    condition,
+                    clauses,
+                    target_alias=aliases[0],
+                    source_alias=aliases[1],
+                )
+                commit(change)
+            return result
+
+        return self._on_readable_state(merge, data)
+
+    def _on_readable_state(self, operate: Callable[[], T], data: OneUse | None = None) -> T:
+        """Do what reads the table, again on a newer state where files of this one are gone.
+
+        Others may have expired what an idle table object knows.
+
+        Args:
+            operate: Reads the state that this object is at, and commits.
+            data: What it also reads, which may be a stream.
+        """
+        while True:
+            try:
+                return operate()
+            except FileMissingError as error:  # noqa: PERF203 - tried again
+                if not self._renew():
+                    raise
+                if data is not None and data.is_used_up:
+                    raise CommitFailedError(
+                        f"Others expired what this object knew of the table: {error.message}",
+                        hint="Repeat it with the rows: their stream was read already.",
+                    ) from error
+
+    def _renew(self) -> bool:
+        """Move on to the newest state; say whether there was one.
+
+        A transaction stays at the state it began with.
+        """
+        return False
 
     @contextmanager
     def _writing(

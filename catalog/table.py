@@ -269,6 +269,11 @@ class Table(RowOperations, MetadataOperations):
         with self.transaction() as transaction, transaction._widened(frame) as widened:  # noqa: SLF001
             yield widened
 
+    def _renew(self) -> bool:
+        before = self._version.location
+        self.refresh()
+        return self._version.location != before
+
     def _newest_loader(self) -> Callable[[], TableMetadata]:
         return lambda: self._pointer.load().metadata
 
