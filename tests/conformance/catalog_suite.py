@@ -239,6 +239,7 @@ class StoreSuite:
         assert sum("/snap-" in name for name in found) == 3
         assert not [name for name in found if name.endswith((".tmp", ".crc"))]
 
+    @pytest.mark.gate("starts processes")
     def test_two_processes_appending_lose_nothing(self, catalog, table):
         arguments = (json.dumps(catalog.properties), ".".join(table.identifier), 6)
         race(*(start(APPENDING, *arguments, row) for row in (1, 2)))
@@ -246,6 +247,7 @@ class StoreSuite:
         assert sorted(found) == [row * 1000 + n for row in (1, 2) for n in range(6)]
         assert len(table.snapshots()) == 12
 
+    @pytest.mark.gate("starts processes")
     def test_of_two_processes_making_one_table_one_wins(self, catalog, namespace):
         arguments = (json.dumps(catalog.properties), f"{namespace}.t", 6)
         answers = race(start(CREATING, *arguments), start(CREATING, *arguments))
@@ -431,11 +433,13 @@ class CatalogSuite(StoreSuite):
         assert files_of(table) == before
         assert table.refresh().current_snapshot() is None
 
+    @pytest.mark.gate("starts processes")
     def test_a_pickled_table_works_in_another_process(self, table):
         table.append(ROWS)
         elsewhere(methodcaller("append", ROWS), table)
         assert table.refresh().scan().count() == 2 * ROWS.num_rows
 
+    @pytest.mark.gate("starts processes")
     def test_workers_read_the_tasks_of_a_pickled_scan(self, table):
         for _ in range(2):
             table.append(ROWS)

@@ -34,6 +34,7 @@ from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import LongType
 
+pytestmark = pytest.mark.gate("86 tables; in fast are those of test_compaction")
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("x", pa.float64()), ("s", pa.string()), ("l", pa.list_(pa.int32()))]
 )

@@ -43,6 +43,7 @@ from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.write.data_writer import write_data
 
+pytestmark = pytest.mark.gate("81 tables; in fast are those of test_compaction")
 PARTITION_WIDE = {"write.delete.granularity": "partition"}
 POSITION, EQUALITY = DataFileContent.POSITION_DELETES, DataFileContent.EQUALITY_DELETES
 

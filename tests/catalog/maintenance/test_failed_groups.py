@@ -18,6 +18,7 @@ from icecomb.catalog.pointer import Unknown
 from icecomb.format.errors import CommitStateUnknownError, FileIOError
 from tests.rings import sampled
 
+pytestmark = pytest.mark.gate("four rewrites a test")
 LEFT = [1, 3, 5, 7, 8]
 PARTS = {"max-file-group-input-files": "2", "partial-progress.enabled": "true"}
 ACTIONS: dict[str, Callable[[Table], Any]] = {

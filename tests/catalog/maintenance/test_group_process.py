@@ -48,7 +48,11 @@ from icecomb.format.maintenance import row_origin
 from icecomb.format.storage import file_io
 from icecomb.format.storage.delegation_token import give_tokens
 from icecomb.format.storage.file_io import FileIO
+from tests.rings import sampled
 
+SILENT = "says nothing for 1 s"
+PROCESSES = pytest.mark.gate("starts processes")
+FULL = pytest.mark.full("both orders in memory and on the disk")
 PAIRS = {**ALL, "max-file-group-input-files": "2"}
 IN_PARTS = {**PAIRS, "partial-progress.enabled": "true"}
 SLOW = """
@@ -146,7 +150,8 @@ def wait_for(what: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("order", [None, "id DESC", "zorder(id, s)"])
+@PROCESSES
+@pytest.mark.parametrize("order", sampled(["id DESC", None, "zorder(id, s)"], keep=1))
 def test_two_processes_rewrite_groups_and_end(made: Table, started: list[int], order: Any) -> None:
     made.delete("id = 4")
     delete_by_value(made, 5)
@@ -168,6 +173,7 @@ def small(lake: Any) -> Table:
     return table
 
 
+@PROCESSES
 def test_the_files_of_one_partition_are_shared_out_between_processes(
     small: Table, started: list[int], meanwhile: Any
 ) -> None:
@@ -211,8 +217,16 @@ def test_files_of_an_older_spec_are_not_shared_out(small: Table, started: list[i
     assert sorted(in_order(small)) == [*range(1, 17)]
 
 
-@pytest.mark.parametrize("memory", [64 << 20, 0], ids=["in memory", "on the disk"])
-@pytest.mark.parametrize("order", [None, "id DESC"])
+@PROCESSES
+@pytest.mark.parametrize(
+    ("order", "memory"),
+    [
+        pytest.param(None, 64 << 20, id="in memory"),
+        pytest.param(None, 0, id="on the disk", marks=FULL),
+        pytest.param("id DESC", 64 << 20, id="sorted in memory", marks=FULL),
+        pytest.param("id DESC", 0, id="sorted on the disk"),
+    ],
+)
 def test_rows_that_others_delete_meanwhile_are_found_where_a_process_has_put_them(
     made: Table, meanwhile: Any, monkeypatch: Any, tmp_path: Path, order: Any, memory: int
 ) -> None:
@@ -251,6 +265,7 @@ def test_origins_on_the_disk_are_the_same_after_their_way_to_another_process(
     copy.close()
 
 
+@PROCESSES
 def test_errors_come_with_their_kind_their_hint_and_their_context(
     made: Table, started: list[int]
 ) -> None:
@@ -266,6 +281,7 @@ def test_errors_come_with_their_kind_their_hint_and_their_context(
     assert (done.rewritten_data_files_count, done.failed_data_files_count) == (2, 2)
 
 
+@PROCESSES
 def test_a_process_that_dies_fails_its_group_and_another_one_takes_its_place(
     made: Table, slow: Any, started: list[int]
 ) -> None:
@@ -278,6 +294,7 @@ def test_a_process_that_dies_fails_its_group_and_another_one_takes_its_place(
     assert all(map(has_ended, started))
 
 
+@PROCESSES
 def test_who_may_not_do_it_in_parts_is_told_that_a_process_died(made: Table, slow: Any) -> None:
     slow(DYING)
     before = made.metadata_location
@@ -287,6 +304,7 @@ def test_who_may_not_do_it_in_parts_is_told_that_a_process_died(made: Table, slo
     assert made.refresh().metadata_location == before
 
 
+@PROCESSES
 def test_cancelled_work_ends_and_leaves_nothing(made: Table, slow: Any, started: list[int]) -> None:
     begun, before, on_disk = slow(), made.metadata_location, data_on_disk(made)
     cancellation, raised = Cancellation(), list[BaseException]()
@@ -309,6 +327,7 @@ def test_cancelled_work_ends_and_leaves_nothing(made: Table, slow: Any, started:
     assert all(map(has_ended, started))
 
 
+@PROCESSES
 def test_an_interrupt_ends_it_and_leaves_nothing(made: Table, slow: Any) -> None:
     """As Ctrl-C, which a terminal sends to all processes of the program."""
     begun, on_disk = slow(), data_on_disk(made)
@@ -330,6 +349,7 @@ def test_an_interrupt_ends_it_and_leaves_nothing(made: Table, slow: Any) -> None
     assert all(has_ended(int(each.name)) for each in begun.iterdir())
 
 
+@PROCESSES
 def test_processes_end_and_remove_their_files_when_who_started_them_is_killed(
     made: Table, slow: Any
 ) -> None:
@@ -468,7 +488,7 @@ def executable(folder: Path, text: str) -> str:
         (sys, "executable", "", "interpreter in it"),
         (sys, "frozen", True, "interpreter in it"),
         (sys, "executable", "exit 3", "it ended|Broken pipe|reset"),
-        (sys, "executable", "exec sleep 99", "says nothing for 1 s"),
+        (sys, "executable", "exec sleep 99", SILENT),
         (sys, "getfilesystemencoding", lambda: "iso8859-1", "this is .*iso8859-1"),
         (group_process, "_STANDARD_ERRORS", 1 << 20, "are closed"),
     ],
@@ -484,7 +504,8 @@ def test_where_no_process_like_this_one_starts_threads_do_the_work_and_say_so(
     value: Any,
     reason: str,
 ) -> None:
-    monkeypatch.setattr(group_process, "_START_SECONDS", 1.0)
+    if reason == SILENT:
+        monkeypatch.setattr(group_process, "_START_SECONDS", 1.0)
     told = Told()
     if isinstance(value, str) and value.startswith("ex"):
         value = executable(tmp_path, value)
@@ -499,6 +520,7 @@ def test_where_no_process_like_this_one_starts_threads_do_the_work_and_say_so(
     assert re.search(reason, said)
 
 
+@PROCESSES
 def test_modules_of_the_working_directory_are_not_taken_for_python_s(
     made: Table, monkeypatch: Any, tmp_path: Path, started: list[int]
 ) -> None:
@@ -512,6 +534,7 @@ def test_modules_of_the_working_directory_are_not_taken_for_python_s(
     assert started
 
 
+@PROCESSES
 def test_a_death_is_noticed_although_a_fork_holds_the_connection(
     made: Table, slow: Any, monkeypatch: Any
 ) -> None:
@@ -540,6 +563,7 @@ def test_a_death_is_noticed_although_a_fork_holds_the_connection(
             os.waitpid(pid, 0)
 
 
+@PROCESSES
 def test_files_that_are_not_to_be_found_from_here_are_not_committed(
     made: Table, monkeypatch: Any
 ) -> None:
@@ -556,6 +580,7 @@ def test_files_that_are_not_to_be_found_from_here_are_not_committed(
     assert sorted(in_order(made)) == list(range(1, 9))
 
 
+@PROCESSES
 def test_an_answer_that_cannot_be_sent_is_an_error_and_leaves_nothing(
     made: Table, monkeypatch: Any, tmp_path: Path
 ) -> None:

@@ -128,6 +128,7 @@ def left(table: Table, name: str) -> Path:
     return path
 
 
+@pytest.mark.gate("waits for the next second")
 def test_orphans_are_shown_deleted_or_set_aside(table: Table, maintain: Any) -> None:
     first = left(table, "first.parquet")
     code, dry, said = maintain("remove-orphan-files")
