@@ -14,27 +14,26 @@ import pytest
 from icecomb.format.manifests.manifest import DataFile, ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.types import IcebergType, ListType, MapType, StructType
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from icecomb.catalog.catalog import Catalog
+    from icecomb.format.spec.schema import Schema
+    from tests.peers.iceberg_library import Filter, IcebergLibrary, Spec
 
 EPOCH = dt.date(1970, 1, 1)
 
 
-class Readers:
-    """Iceberg Java (the reference), icecomb in Python and in Spark, and PyIceberg."""
+class Tables:
+    """Tables of one namespace, as icecomb in Python and PyIceberg see them."""
 
     namespace = "interop"
 
-    def __init__(
-        self, catalog: Catalog, spark: SparkSession, iceberg_java: Any, pyiceberg: Any
-    ) -> None:
+    def __init__(self, catalog: Catalog, pyiceberg: Any) -> None:
         self.catalog = catalog
         self.pyiceberg = pyiceberg
-        self._spark = spark
-        self._java = iceberg_java
         self._made: list[str] = []
 
     def own(self, table: str) -> tuple[str, str]:
@@ -45,15 +44,6 @@ class Readers:
     def close(self) -> None:
         for table in self._made:
             self.catalog.drop_table((self.namespace, table))
-
-    def java_sql(self, text: str) -> list[list[Any]]:
-        """A statement for Iceberg Java; `{ns}` is the namespace there."""
-        return self._java.sql(text.replace("{ns}", f"ice.{self.namespace}"))
-
-    def spark_sql(self, text: str) -> list[list[Any]]:
-        """A statement for our Spark; `{ns}` is the namespace there."""
-        rows = self._spark.sql(text.replace("{ns}", f"lake.{self.namespace}")).collect()
-        return [[plain(value) for value in row] for row in rows]
 
     @staticmethod
     def arrow_rows(table: pa.Table) -> list[list[Any]]:
@@ -66,18 +56,56 @@ class Readers:
     def load_peer(self, table: str) -> Any:
         return self.pyiceberg.load_table((self.namespace, table))
 
-    def java(self, table: str, where: str | None = None, columns: str = "*") -> list[list[Any]]:
-        return ordered(self.java_sql(select(table, where, columns)))
-
-    def spark(self, table: str, where: str | None = None, columns: str = "*") -> list[list[Any]]:
-        return ordered(self.spark_sql(select(table, where, columns)))
-
     def python(self, table: str, where: str | None = None, columns: str = "*") -> list[list[Any]]:
         return scanned(self.load(table).scan(where, names(columns)))
 
     def peer(self, table: str, where: str | None = None, columns: str = "*") -> list[list[Any]]:
         scan = self.load_peer(table).scan(where or "true", names(columns))
         return arrow_rows(scan.to_arrow())
+
+    def plan(self, table: str, where: str | None = None) -> dict[str, list[str]]:
+        """The data files that we plan, and the delete files of each."""
+        return {
+            task.file.file_path: sorted(d.file_path for d in task.delete_files)
+            for task in self.load(table).scan(where).plan_files()
+        }
+
+    def files(self, table: str) -> list[DataFile]:
+        """The live data files with all that their manifests say of them."""
+        loaded = self.load(table)
+        return [
+            entry.data_file
+            for manifest in read_manifests(loaded.io, loaded.current_snapshot())
+            if manifest.content is ManifestContent.DATA
+            for entry in manifest.fetch_manifest_entry(loaded.io)
+            if entry.is_live
+        ]
+
+
+class Readers(Tables):
+    """Iceberg Java (the reference), icecomb in Python and in Spark, and PyIceberg."""
+
+    def __init__(
+        self, catalog: Catalog, spark: SparkSession, iceberg_java: Any, pyiceberg: Any
+    ) -> None:
+        super().__init__(catalog, pyiceberg)
+        self._spark = spark
+        self._java = iceberg_java
+
+    def java_sql(self, text: str) -> list[list[Any]]:
+        """A statement for Iceberg Java; `{ns}` is the namespace there."""
+        return self._java.sql(text.replace("{ns}", f"ice.{self.namespace}"))
+
+    def spark_sql(self, text: str) -> list[list[Any]]:
+        """A statement for our Spark; `{ns}` is the namespace there."""
+        rows = self._spark.sql(text.replace("{ns}", f"lake.{self.namespace}")).collect()
+        return [[plain(value) for value in row] for row in rows]
+
+    def java(self, table: str, where: str | None = None, columns: str = "*") -> list[list[Any]]:
+        return ordered(self.java_sql(select(table, where, columns)))
+
+    def spark(self, table: str, where: str | None = None, columns: str = "*") -> list[list[Any]]:
+        return ordered(self.spark_sql(select(table, where, columns)))
 
     def agree(
         self,
@@ -108,27 +136,79 @@ class Readers:
         """The data files that Iceberg Java plans, and the delete files of each."""
         return self._java.plan(f"ice.{self.namespace}.{table}", where)
 
-    def plan(self, table: str, where: str | None = None) -> dict[str, list[str]]:
-        """The data files that we plan, and the delete files of each."""
-        return {
-            task.file.file_path: sorted(d.file_path for d in task.delete_files)
-            for task in self.load(table).scan(where).plan_files()
-        }
 
-    def files(self, table: str) -> list[DataFile]:
-        """The live data files with all that their manifests say of them."""
-        loaded = self.load(table)
-        return [
-            entry.data_file
-            for manifest in read_manifests(loaded.io, loaded.current_snapshot())
-            if manifest.content is ManifestContent.DATA
-            for entry in manifest.fetch_manifest_entry(loaded.io)
-            if entry.is_live
-        ]
+class Library(Tables):
+    """Iceberg Java as a library (the reference), icecomb in Python and PyIceberg."""
+
+    namespace = "library"
+
+    def __init__(self, catalog: Catalog, iceberg_library: IcebergLibrary, pyiceberg: Any) -> None:
+        super().__init__(catalog, pyiceberg)
+        self.iceberg = iceberg_library
+
+    def name(self, table: str) -> str:
+        """What Iceberg Java calls a table."""
+        return f"{self.namespace}.{table}"
+
+    def create(self, table: str, schema: Schema, spec: Spec = (), properties: Any = None) -> str:
+        """A table that Iceberg Java makes; what it calls it."""
+        self.own(table)
+        self.iceberg.create(self.name(table), schema, spec, properties)
+        return self.name(table)
+
+    def java(
+        self, table: str, where: Filter = None, columns: str = "*", **options: Any
+    ) -> list[list[Any]]:
+        if columns != "*":
+            options["columns"] = names(columns)
+        return ordered(self.iceberg.scan(self.name(table), where, **options))
+
+    def agree(
+        self, table: str, where: str | None = None, columns: str = "*", but: Iterable[str] = ()
+    ) -> list[list[Any]]:
+        """The rows that all find, in the files with the deletes that Iceberg Java plans.
+
+        Args:
+            table: Its name.
+            where: A filter.
+            columns: Names with commas.
+            but: Readers that cannot answer.
+        """
+        expected = self.java(table, where, columns)
+        for reader in (self.python, self.peer):
+            if reader.__name__ not in but:
+                found = reader(table, where, columns)
+                assert found == expected, (
+                    f"{reader.__name__} reads {table} where {where} otherwise: "
+                    f"{difference(found, expected)}"
+                )
+        planned = self.iceberg.plan(self.name(table), where)
+        assert self.plan(table, where) == planned, f"of {table} where {where}"
+        return expected
 
 
 def select(table: str, where: str | None, columns: str = "*") -> str:
     return f"SELECT {columns} FROM {{ns}}.{table}" + (f" WHERE {where}" if where else "")
+
+
+def row_values(row: Any, schema: Schema) -> list[Any]:
+    """The values of a row of Python as `IcebergLibrary` takes them."""
+    return [given_value(row.get(field.name), field.field_type) for field in schema.fields]
+
+
+def given_value(value: Any, kind: IcebergType) -> Any:
+    if value is None:
+        return None
+    if isinstance(kind, StructType):
+        return [given_value(value.get(field.name), field.field_type) for field in kind.fields]
+    if isinstance(kind, ListType):
+        return [given_value(item, kind.element_type) for item in value]
+    if isinstance(kind, MapType):
+        return [
+            [given_value(key, kind.key_type), given_value(item, kind.value_type)]
+            for key, item in value
+        ]
+    return plain(value)
 
 
 def names(columns: str) -> tuple[str, ...]:
@@ -213,3 +293,12 @@ def readers(
     readers = Readers(catalog, spark, iceberg_java, pyiceberg)
     yield readers
     readers.close()
+
+
+@pytest.fixture(scope="module")
+def library(catalog: Catalog, iceberg_library: IcebergLibrary, pyiceberg: Any) -> Iterator[Library]:
+    """Iceberg Java, icecomb and PyIceberg on one namespace; tables of a module go when it ends."""
+    catalog.create_namespace_if_not_exists(Library.namespace)
+    library = Library(catalog, iceberg_library, pyiceberg)
+    yield library
+    library.close()

@@ -66,8 +66,10 @@ import org.apache.iceberg.deletes.PositionDeleteWriter;
 import org.apache.iceberg.encryption.EncryptedOutputFile;
 import org.apache.iceberg.expressions.Expression;
 import org.apache.iceberg.expressions.ExpressionParser;
+import org.apache.iceberg.expressions.ExpressionVisitors;
 import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.expressions.Term;
+import org.apache.iceberg.expressions.UnboundPredicate;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.hive.HiveCatalog;
 import org.apache.iceberg.io.CloseableIterable;
@@ -77,6 +79,8 @@ import org.apache.iceberg.shaded.com.fasterxml.jackson.core.JsonGenerator;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.core.JsonParser;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ArrayNode;
+import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.iceberg.transforms.Transforms;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
@@ -164,10 +168,12 @@ public final class IcebergLibrary {
       case "delta":
         return delta(table, request);
       case "delete":
-        DeleteFiles delete = table.newDelete().deleteFromRowFilter(filter(request));
+        DeleteFiles delete = table.newDelete();
+        delete.deleteFromRowFilter(filter(table.schema(), request));
         return committed(table, delete, request);
       case "overwrite":
-        OverwriteFiles overwrite = table.newOverwrite().overwriteByRowFilter(filter(request));
+        OverwriteFiles overwrite = table.newOverwrite();
+        overwrite.overwriteByRowFilter(filter(table.schema(), request));
         write(table, request).forEach(overwrite::addFile);
         return committed(table, overwrite, request);
       case "replace_partitions":
@@ -211,9 +217,9 @@ public final class IcebergLibrary {
 
   private Object create(String name, JsonNode request) {
     Schema schema = SchemaParser.fromJson(request.get("schema"));
-    catalog(name)
-        .createTable(
-            identifier(name), schema, partitions(schema, request), texts(request.get("properties")));
+    PartitionSpec spec = partitions(schema, request);
+    Map<String, String> properties = texts(request.get("properties"));
+    catalog(name).createTable(identifier(name), schema, spec, properties);
     return null;
   }
 
@@ -277,7 +283,7 @@ public final class IcebergLibrary {
   // ------------------------------------------------------------------------------------- reading
 
   private static Object scan(Table table, JsonNode request) throws IOException {
-    IcebergGenerics.ScanBuilder builder = IcebergGenerics.read(table).where(filter(request));
+    IcebergGenerics.ScanBuilder builder = IcebergGenerics.read(table);
     Schema schema = table.schema();
     if (present(request.get("snapshot"))) {
       long id = request.get("snapshot").asLong();
@@ -285,16 +291,21 @@ public final class IcebergLibrary {
       schema = table.schemas().get(table.snapshot(id).schemaId());
     } else if (present(request.get("ref"))) {
       builder = builder.useSnapshot(table.snapshot(request.get("ref").asText()).snapshotId());
-      builder = builder.project(schema);
     }
+    builder = builder.where(asInSql(filter(schema, request)));
     List<Types.NestedField> columns = schema.columns();
     if (present(request.get("columns"))) {
       List<Types.NestedField> chosen = new ArrayList<>();
+      List<String> names = new ArrayList<>();
       for (JsonNode each : request.get("columns")) {
         chosen.add(schema.findField(each.asText()));
+        names.add(each.asText());
       }
       columns = chosen;
-      builder = builder.project(new Schema(chosen));
+      // the columns of the filter are read, too
+      builder = builder.select(names);
+    } else {
+      builder = builder.project(schema);
     }
     List<Object> rows = new ArrayList<>();
     try (CloseableIterable<Record> found = builder.build()) {
@@ -310,7 +321,7 @@ public final class IcebergLibrary {
   }
 
   private static TableScan planned(Table table, JsonNode request) {
-    TableScan scan = table.newScan().filter(filter(request));
+    TableScan scan = table.newScan().filter(filter(table.schema(), request));
     if (present(request.get("snapshot"))) {
       scan = scan.useSnapshot(request.get("snapshot").asLong());
     }
@@ -389,7 +400,8 @@ public final class IcebergLibrary {
   // ------------------------------------------------------------------------------------- writing
 
   private static Object append(Table table, JsonNode request) throws IOException {
-    AppendFiles append = request.path("fast").asBoolean() ? table.newFastAppend() : table.newAppend();
+    boolean fast = request.path("fast").asBoolean();
+    AppendFiles append = fast ? table.newFastAppend() : table.newAppend();
     write(table, request).forEach(append::appendFile);
     return committed(table, append, request);
   }
@@ -464,7 +476,10 @@ public final class IcebergLibrary {
     }
     FileFormat format = format(table, request, "format");
     GenericFileWriterFactory factory =
-        new GenericFileWriterFactory.Builder(table).dataFileFormat(format).dataSchema(schema).build();
+        new GenericFileWriterFactory.Builder(table)
+            .dataFileFormat(format)
+            .dataSchema(schema)
+            .build();
     OutputFileFactory outputs = outputs(table, format);
     List<DataFile> files = new ArrayList<>();
     for (Map.Entry<StructLike, List<Record>> group : groups.entrySet()) {
@@ -490,8 +505,10 @@ public final class IcebergLibrary {
     columns.add(MetadataColumns.ROW_POSITION);
     boolean whole = request.path("granularity").asText("file").equals("partition");
     Map<Object, TreeMap<String, List<Long>>> groups = new LinkedHashMap<>();
-    try (CloseableIterable<Record> found =
-        IcebergGenerics.read(table).where(filter(request)).project(new Schema(columns)).build()) {
+    IcebergGenerics.ScanBuilder builder = IcebergGenerics.read(table);
+    builder = builder.where(asInSql(filter(table.schema(), request)));
+    builder = builder.project(new Schema(columns));
+    try (CloseableIterable<Record> found = builder.build()) {
       for (Record row : found) {
         String path = row.getField(MetadataColumns.FILE_PATH.name()).toString();
         DataFile file = files.get(path);
@@ -679,14 +696,99 @@ public final class IcebergLibrary {
   private static Map<String, String> texts(JsonNode node) {
     Map<String, String> found = new LinkedHashMap<>();
     if (present(node)) {
-      node.fields().forEachRemaining(each -> found.put(each.getKey(), each.getValue().asText()));
+      node.properties().forEach(each -> found.put(each.getKey(), each.getValue().asText()));
     }
     return found;
   }
 
-  private static Expression filter(JsonNode request) {
+  private static Expression filter(Schema schema, JsonNode request) {
     JsonNode filter = request.get("filter");
-    return present(filter) ? ExpressionParser.fromJson(filter) : Expressions.alwaysTrue();
+    if (!present(filter)) {
+      return Expressions.alwaysTrue();
+    }
+    return typed(filter, schema)
+        ? ExpressionParser.fromJson(filter.toString(), schema)
+        : ExpressionParser.fromJson(filter);
+  }
+
+  /** For this library null is less than any value, and unequal to it; in SQL it is neither. */
+  private static Expression asInSql(Expression filter) {
+    return ExpressionVisitors.visit(
+        Expressions.rewriteNot(filter),
+        new ExpressionVisitors.ExpressionVisitor<Expression>() {
+          @Override
+          public Expression alwaysTrue() {
+            return Expressions.alwaysTrue();
+          }
+
+          @Override
+          public Expression alwaysFalse() {
+            return Expressions.alwaysFalse();
+          }
+
+          @Override
+          public Expression and(Expression left, Expression right) {
+            return Expressions.and(left, right);
+          }
+
+          @Override
+          public Expression or(Expression left, Expression right) {
+            return Expressions.or(left, right);
+          }
+
+          @Override
+          public <T> Expression predicate(UnboundPredicate<T> predicate) {
+            switch (predicate.op()) {
+              case LT:
+              case LT_EQ:
+              case NOT_EQ:
+              case NOT_IN:
+              case NOT_STARTS_WITH:
+                return Expressions.and(Expressions.notNull(predicate.ref().name()), predicate);
+              default:
+                return predicate;
+            }
+          }
+        });
+  }
+
+  /** Gives literals the form that their columns need; whether one is compared with bytes. */
+  private static boolean typed(JsonNode node, Schema schema) {
+    boolean bytes = false;
+    for (JsonNode each : node) {
+      if (each.isObject()) {
+        bytes |= typed(each, schema);
+      }
+    }
+    String column = node.path("term").asText();
+    Types.NestedField field = column.isEmpty() ? null : schema.findField(column);
+    if (field == null) {
+      return bytes;
+    }
+    Type type = field.type();
+    if (node.has("value")) {
+      ((ObjectNode) node).set("value", literal(node.get("value"), type));
+    }
+    if (node.has("values")) {
+      ArrayNode values = JSON.createArrayNode();
+      node.get("values").forEach(each -> values.add(literal(each, type)));
+      ((ObjectNode) node).set("values", values);
+    }
+    return bytes || type.typeId() == Type.TypeID.BINARY || type.typeId() == Type.TypeID.FIXED;
+  }
+
+  private static JsonNode literal(JsonNode value, Type type) {
+    switch (type.typeId()) {
+      case FLOAT:
+      case DOUBLE:
+        return JSON.getNodeFactory().numberNode(number(value));
+      case DECIMAL:
+        int scale = ((Types.DecimalType) type).scale();
+        BigDecimal exact = new BigDecimal(value.asText()).setScale(scale);
+        return JSON.getNodeFactory().textNode(exact.toPlainString());
+      default:
+        return value;
+    }
   }
 
   private static Record record(JsonNode values, Types.StructType type) {
