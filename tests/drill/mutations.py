@@ -730,7 +730,7 @@ MUTATIONS = [
         "spark/planner/planned_files.py",
         "DeleteEntry(f.file_path, f.record_count, f.file_size_in_bytes)",
         "DeleteEntry(f.file_path, f.file_size_in_bytes, f.record_count)",
-        ("tests/spark/planner/test_delta.py",),
+        ("tests/spark/planner/test_own_deletes.py",),
     ),
     Mutation(
         "who does not know the token is answered",
@@ -791,7 +791,7 @@ MUTATIONS = [
         "spark/planner/streams/epoch.py",
         "if last is not None and last >= number:",
         "if last is not None and last > number:",
-        ("tests/spark/planner/test_streams.py",),
+        ("tests/spark/planner/streams/test_epoch_once.py",),
     ),
     # spark/bridge
     Mutation(
@@ -806,6 +806,6 @@ MUTATIONS = [
         "spark/bridge/java/org/icecomb/spark/convert/FloatingPoint.java",
         'operator.equals("not_eq") || operator.equals("gt") || operator.equals("gt_eq");',
         'operator.equals("not_eq");',
-        ("tests/spark/test_push_down.py",),
+        ("tests/spark/test_read_files.py",),
     ),
 ]
