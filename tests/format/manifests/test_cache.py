@@ -287,6 +287,7 @@ def test_a_forked_process_waits_for_no_thread_of_its_parent(tmp_path):
     assert written_lists(io) is lists
 
 
+@pytest.mark.gate("three processes read a folder 2,000 times")
 def test_several_processes_share_a_folder(tmp_path):
     manifests = [manifest(tmp_path, f"{n}.avro", count=50) for n in range(8)]
     one = read_manifest_columns(FileIO(), manifests[0], cache=None).nbytes

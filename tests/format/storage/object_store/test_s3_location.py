@@ -13,6 +13,8 @@ from icecomb.catalog import load_catalog
 from icecomb.format.errors import ValidationError
 from icecomb.format.storage.file_io import FileIO
 
+pytestmark = pytest.mark.gate("asks an S3, a process of its own")
+
 
 @pytest.fixture(scope="module")
 def bucket(s3):
