@@ -14,6 +14,7 @@ from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.spark.conf import SESSION_CATALOG_CLASS
+from tests.rings import sampled
 
 pytestmark = pytest.mark.jvm
 
@@ -214,22 +215,22 @@ def test_a_stream_of_changes_is_refused(spark, catalog, name, tmp_path):
 
 
 @pytest.mark.sparks("4.3")
+@pytest.mark.parametrize("mode", sampled(["copy-on-write", "merge-on-read"], keep=1))
 def test_the_changes_are_those_of_the_table_of_changes_also_on_another_spark(
-    sql_on, spark, catalog, name, minor
+    sql_on, spark, catalog, name, minor, mode
 ):
     """Of random statements, over rows that are there more than once."""
     random = Random(7)
-    for mode in ("merge-on-read", "copy-on-write"):
-        modes = ", ".join(f"'write.{kind}.mode'='{mode}'" for kind in ("delete", "update"))
-        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({modes})")
-        for step in range(4):
-            row = f"{random.randrange(5)}, '{random.choice('ab')}'"
-            spark.sql(f"INSERT INTO {name} VALUES ({row}), ({row}), (8, 'c')")
-            spark.sql(
-                f"UPDATE {name} SET id = {step} WHERE id = {random.randrange(5)}"
-                if step % 2
-                else f"DELETE FROM {name} WHERE id = {random.randrange(5)}"
-            )
+    modes = ", ".join(f"'write.{kind}.mode'='{mode}'" for kind in ("delete", "update"))
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({modes})")
+    for step in range(4):
+        row = f"{random.randrange(5)}, '{random.choice('ab')}'"
+        spark.sql(f"INSERT INTO {name} VALUES ({row}), ({row}), (8, 'c')")
+        spark.sql(
+            f"UPDATE {name} SET id = {step} WHERE id = {random.randrange(5)}"
+            if step % 2
+            else f"DELETE FROM {name} WHERE id = {random.randrange(5)}"
+        )
     table = name.removeprefix("lake.")
     snapshots = catalog.load_table(tuple(table.split("."))).snapshots()
     run, seen = sql_on(minor), set()

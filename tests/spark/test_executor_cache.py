@@ -9,6 +9,7 @@ import pytest
 
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
+from tests.rings import sampled
 
 NAME = "executor_cache_tests.t"
 PREFIX = "spark.sql.iceberg.executor-cache."
@@ -42,13 +43,16 @@ def _ids(spark, first):
 
 @pytest.mark.parametrize(
     ("setting", "value", "is_kept"),
-    [
-        ("timeout", "10min", True),
-        ("enabled", "false", False),
-        ("max-entry-size", "1", False),
-        ("max-total-size", "1", False),
-        ("timeout", "0s", False),
-    ],
+    sampled(
+        [
+            ("timeout", "10min", True),
+            ("enabled", "false", False),
+            ("timeout", "0s", False),
+            ("max-total-size", "1", False),
+            ("max-entry-size", "1", False),
+        ],
+        keep=3,
+    ),
 )
 def test_a_delete_file_is_read_once_whatever_others_apply_to_a_data_file(
     spark, table, setting, value, is_kept

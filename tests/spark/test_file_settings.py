@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
+
+from tests.rings import sampled
 
 NAMESPACE = "file_settings_tests"
 NUMBERS = itertools.count(1)
@@ -64,6 +67,16 @@ PARQUET = {
     "codec": {f"{P}compression-codec": "gzip"},
     "another codec": {f"{P}compression-codec": "snappy"},
     "no codec": {f"{P}compression-codec": "uncompressed"},
+}
+# what is then otherwise than in a file without properties; a list has a fact of each column chunk
+ABOUT = {
+    "rows of a page": {"pages": [10] * 7},
+    "dictionaries": {"dictionary": [False, False, True, False, False, False, False]},
+    "page version": {"kinds": {"DataPageV2"}},
+    "bloom filters": {"bloom": [1 << 20, None, None, 1 << 20, None, 1 << 20, None]},
+    "bloom filters that are often wrong": {"bloom": [None, 512, None, None, None, None, None]},
+    "statistics": {"statistics": [True, False, True, False, True, True, True]},
+    "codec": {"codec": {"GZIP"}},
 }
 OF_EVERY_SPARK = ("bloom filters", "short bloom filters", "page version", "rows of a page")
 
@@ -133,6 +146,40 @@ def facts(spark, path):
     }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def namespace(spark):
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
+
+
+@pytest.fixture(params=sampled(["4.3", "4.1"], keep=1))
+def lake(request, sql_on):
+    """Runs statements on the newest Spark, and on that of Iceberg's runtime."""
+    return sql_on(request.param)
+
+
+@pytest.fixture(scope="module")
+def plain_file(spark, sql_on):
+    """What a file of the newest Spark without properties is like."""
+    name = f"lake.{NAMESPACE}.plain"
+    try:
+        return facts(spark, written(sql_on("4.3"), name, {}))
+    finally:
+        spark.sql(f"DROP TABLE IF EXISTS {name} PURGE")
+
+
+@pytest.mark.parametrize("case", ABOUT)
+def test_a_property_changes_of_files_what_it_is_about(spark, sql_on, name, plain_file, case):
+    found = facts(spark, written(sql_on("4.3"), f"lake.{name}", PARQUET[case]))
+    assert found != plain_file
+    assert found == plain_file | ABOUT[case]
+
+
+def test_row_groups_are_as_large_as_a_property_says(spark, sql_on, name, plain_file):
+    found = facts(spark, written(sql_on("4.3"), f"lake.{name}", PARQUET["row groups"]))
+    assert found["rows"] == [10_000, 10_000, 10_000, 1_000]
+    assert plain_file["rows"] == [30_000]
+
+
 @pytest.fixture(scope="module")
 def usual(spark, peers):
     """A file without properties."""
@@ -163,9 +210,9 @@ def test_the_oldest_spark_writes_them_so_too(spark, other_spark, peers, name, us
     assert found != usual
 
 
-def test_a_column_has_no_dictionary_where_the_table_says_so(spark, peers, name):
+def test_a_column_has_no_dictionary_where_the_table_says_so(lake, name):
     off = {f"{P}dict-encoding-enabled.column.{column}": "false" for column in ("k", "m.key", "no")}
-    path = written(peers["lake"], f"lake.{name}", off)
+    path = written(lake, f"lake.{name}", off)
     found = pq.read_metadata(path).row_group(0)
     chunks = {found.column(i).path_in_schema: found.column(i) for i in range(found.num_columns)}
     encodings = {path: set(chunk.encodings) for path, chunk in chunks.items()}
@@ -174,19 +221,19 @@ def test_a_column_has_no_dictionary_where_the_table_says_so(spark, peers, name):
 
 
 def test_a_bloom_filter_is_as_short_as_its_values_allow_where_the_table_says_so(
-    spark, peers, name, usual
+    spark, lake, name, plain_file
 ):
     asked = {f"{P}bloom-filter-enabled.column.s": "true"}
     asked |= {f"{P}bloom-filter-adaptive-enabled": "true", f"{P}bloom-filter-fpp.column.s": "0.01"}
-    found = facts(spark, written(peers["lake"], f"lake.{name}", asked))["bloom"]
+    found = facts(spark, written(lake, f"lake.{name}", asked))["bloom"]
     # 30,000 values need 9.7 bits each, and there are lengths of powers of two; else it is 1 MiB
     assert [length for length in found if length is not None] == [65536]
-    assert usual["bloom"] == [None] * len(found)
+    assert plain_file["bloom"] == [None] * len(found)
 
 
-def test_columns_without_statistics_are_found_by_filters(spark, catalog, peers, name):
+def test_columns_without_statistics_are_found_by_filters(spark, catalog, lake, name):
     off = {f"{P}stats-enabled.column.{column}": "false" for column in ("id", "st.x")}
-    written(peers["lake"], f"lake.{name}", off)
+    written(lake, f"lake.{name}", off)
     table = spark.table(f"lake.{name}")
     assert table.where("st IS NULL").count() == 10_000
     assert table.where("st.x IS NULL").count() == 10_000
@@ -196,14 +243,15 @@ def test_columns_without_statistics_are_found_by_filters(spark, catalog, peers, 
 
 
 @pytest.mark.parametrize(
-    ("codec", "low", "high"), [("gzip", "1", "9"), ("zstd", "1", "19"), ("gzip", "0", "5")]
+    ("codec", "low", "high"),
+    sampled([("gzip", "1", "9"), ("zstd", "1", "19"), ("gzip", "0", "5")], keep=1),
 )
-def test_a_higher_level_makes_shorter_files(spark, peers, name, codec, low, high):
+def test_a_higher_level_makes_shorter_files(spark, lake, name, codec, low, high):
     """Hadoop has names for those of gzip; Iceberg Java hands on the number, and the task fails."""
     sizes = []
     for level in (low, high):
         properties = {f"{P}compression-codec": codec, f"{P}compression-level": level}
-        path = written(peers["lake"], f"lake.{name}_{level}", properties)
+        path = written(lake, f"lake.{name}_{level}", properties)
         sizes.append(path.stat().st_size)
         spark.sql(f"DROP TABLE lake.{name}_{level} PURGE")
     assert sizes[1] < sizes[0] * 0.99
@@ -222,6 +270,6 @@ def test_a_higher_level_makes_shorter_files(spark, peers, name, codec, low, high
         ),
     ],
 )
-def test_what_no_file_can_be_is_refused_before_a_task_begins(peers, name, properties, message):
-    with pytest.raises(AssertionError, match=message):
-        written(peers["lake"], f"lake.{name}", properties)
+def test_what_no_file_can_be_is_refused_before_a_task_begins(lake, name, properties, message):
+    with pytest.raises((AssertionError, PySparkException), match=message):
+        written(lake, f"lake.{name}", properties)

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import itertools
 
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+
+from icecomb.format.spec.transform import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    MonthTransform,
+    TruncateTransform,
+    YearTransform,
+)
 
 VALUES = {
     "tinyint": ("-7Y", "127Y", "CAST(NULL AS TINYINT)"),
@@ -75,6 +85,41 @@ def test_every_function_has_type_and_value_of_iceberg_java_s(spark, iceberg_java
         assert dict(zip(names, plain, strict=True)) == dict(zip(names, values, strict=True))
 
 
+def test_every_function_has_type_and_value_of_the_transform_of_its_name(spark):
+    calls = [
+        *((f"bucket({n}, ", BucketTransform(n), (*COUNTED, "date", *TIMES)) for n in (3, 16)),
+        *((f"truncate({n}, ", TruncateTransform(n), COUNTED) for n in (2, 10)),
+        ("years(", YearTransform(), (*TIMES, "date")),
+        ("months(", MonthTransform(), (*TIMES, "date")),
+        ("days(", DayTransform(), (*TIMES, "date")),
+        ("hours(", HourTransform(), TIMES),
+    ]
+    asked = [
+        (f"lake.system.{call}{value})", value, transform)
+        for call, transform, kinds in calls
+        for kind in kinds
+        for value in VALUES[kind]
+    ]
+    columns = (f"{text} AS c{i}" for i, asks in enumerate(asked) for text in asks[:2])
+    # of two columns, which have one name, the first is the function's
+    found = spark.sql(f"SELECT {', '.join(columns)}").toArrow()
+    for i, (text, _, transform) in enumerate(asked):
+        told, source = found.column(2 * i), found.column(2 * i + 1)
+        expected = transform.apply_array(widened(source))
+        assert (text, told.to_pylist()) == (text, expected.to_pylist())
+        truncated = isinstance(transform, TruncateTransform)
+        assert (text, told.type) == (text, source.type if truncated else expected.type)
+
+
+def widened(array):
+    """Integers as Iceberg has them."""
+    return (
+        array.cast("int32")
+        if pa.types.is_integer(array.type) and array.type.bit_width < 32
+        else array
+    )
+
+
 def test_functions_run_in_generated_code_with_the_values_of_rows(spark):
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.function_tests")
     spark.sql(
@@ -108,13 +153,26 @@ def test_the_version_is_icecomb_s_and_functions_are_listed(spark):
     assert {"lake.system.bucket", "lake.system.iceberg_version"} <= listed
 
 
-@pytest.mark.parametrize(
-    "call",
-    ["bucket('16', 1)", "bucket(16L, 1)", "bucket(16)", "years('x')", "hours(DATE'2020-01-01')", "bucket(4, 1.5D)",
-     "truncate(4, DATE'2020-01-01')", "iceberg_version(1)", "days(1)"],
-)  # fmt: skip
-def test_what_iceberg_refuses_is_refused(spark, iceberg_java, call):
+REFUSED = [
+    *(
+        "bucket('16', 1)",
+        "bucket(16L, 1)",
+        "bucket(16)",
+        "bucket(4, 1.5D)",
+        "years('x')",
+        "days(1)",
+    ),
+    *("hours(DATE'2020-01-01')", "truncate(4, DATE'2020-01-01')", "iceberg_version(1)"),
+]
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_what_no_function_takes_is_refused(spark, call):
     with pytest.raises(PySparkException):
         spark.sql(f"SELECT lake.system.{call}")
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_iceberg_refuses_the_same(iceberg_java, call):
     with pytest.raises(AssertionError):
         iceberg_java.sql(f"SELECT ice.system.{call}")

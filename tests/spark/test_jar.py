@@ -127,6 +127,22 @@ def test_the_bridge_has_no_folder_of_a_spark_it_does_not_serve():
 
 
 @pytest.mark.jvm
+def test_the_sources_are_compiled_once(own_cache, tmp_path, monkeypatch):
+    source = tmp_path / "bridge" / "java" / "Small.java"
+    source.parent.mkdir(parents=True)
+    source.write_text("class Small { org.apache.spark.sql.connector.catalog.Table table; }")
+    monkeypatch.setattr(jar, "_HERE", tmp_path)
+    first = jar.bridge_jar()
+    assert first.is_relative_to(own_cache)
+    stamp = first.stat().st_mtime_ns
+    assert jar.bridge_jar() == first
+    assert first.stat().st_mtime_ns == stamp
+    with zipfile.ZipFile(first) as classes:
+        assert "Small.class" in classes.namelist()
+
+
+@pytest.mark.jvm
+@pytest.mark.full("all of the bridge is compiled anew")
 def test_a_checkout_compiles_the_bridge_once_per_spark_and_source(own_cache):
     first = jar.bridge_jar()
     assert first.is_relative_to(own_cache)

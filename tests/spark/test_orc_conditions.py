@@ -10,6 +10,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from tests.rings import sampled
 from tests.spark.test_read_files import scanned
 
 FILES, IN_EACH = 8, 40
@@ -187,9 +188,14 @@ def written(writer, request, catalog, namespace):
     return write
 
 
+ASKED = 60
+
+
+# a task carries the plans of all parts of its union: few parts at once are asked much faster
 @pytest.mark.parametrize("minor", ["4.3", "3.5"])
+@pytest.mark.parametrize("asked", sampled([range(20), range(20, ASKED)], keep=1))
 @pytest.mark.seeds(2, gate=1)
-def test_no_row_that_matches_is_left_out(seed, spark, written, writer, sql_on, minor):
+def test_no_row_that_matches_is_left_out(seed, spark, written, writer, sql_on, asked, minor):
     choose = random.Random(seed)
     table = written([rows_of(choose, part, python=writer == "python") for part in range(FILES)])
     # What a file says: ORC reads what is less than a second before 1970 as a second later.
@@ -198,21 +204,20 @@ def test_no_row_that_matches_is_left_out(seed, spark, written, writer, sql_on, m
         row["tz"] = row["tz"] and row["tz"].astimezone(dt.timezone.utc)
     assert len(rows) == FILES * IN_EACH
     values = {name: [row[name] for row in rows] for name in SCHEMA.names}
-    asked = [combined(choose, values) for _ in range(60)]
+    conditions = [combined(choose, values) for _ in range(ASKED)]
     expected = sorted(
-        [number, row["id"]] for number, (_, says) in enumerate(asked) for row in rows if says(row)
+        [number, row["id"]] for number in asked for row in rows if conditions[number][1](row)
     )
-    # a task carries the plans of all parts of its union: few parts at once are asked much faster
     unions = [
         " UNION ALL ".join(
-            f"SELECT {number}, id FROM {table} WHERE {asked[number][0]}"
-            for number in range(first, first + 6)
+            f"SELECT {number}, id FROM {table} WHERE {conditions[number][0]}"
+            for number in asked[first : first + 5]
         )
-        for first in range(0, len(asked), 6)
+        for first in range(0, len(asked), 5)
     ]
     found = sorted(row for union in unions for row in sql_on(minor)(union))
     wrong = {number for number, _ in {*map(tuple, found)} ^ {*map(tuple, expected)}}
-    assert not wrong, [asked[number][0] for number in wrong]
+    assert not wrong, [conditions[number][0] for number in wrong]
     assert found == expected
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from pyarrow import orc
 
+from tests.rings import sampled
+
 NAME = "orc_without_index.t"
 SETTING = "orc.create.index"
 ROWS = "SELECT id, concat('x', id) AS s, id / 2 AS d FROM range(0, 5, 1, 1)"
@@ -46,7 +48,9 @@ def check(table, ask):
     assert table.refresh().scan().to_arrow().num_rows == 5
 
 
-@pytest.mark.parametrize("modes", ["", ", 'write.metadata.metrics.default'='none'"])
+@pytest.mark.parametrize(
+    "modes", sampled([", 'write.metadata.metrics.default'='none'", ""], keep=1)
+)
 def test_rows_of_files_that_are_added_are_found(session, catalog, ask, tmp_path, modes):
     session.sql(ROWS).write.orc(str(tmp_path / "files"))
     (file,) = (tmp_path / "files").glob("*.orc")
