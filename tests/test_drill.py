@@ -20,7 +20,7 @@ from tests.drill.working_copy import WorkingCopy
 FLOORS = ("format", "catalog", "spark/planner")
 WITHOUT = {"format": "errors and small helpers: every room uses them"}
 """Rooms where nothing is broken, and why."""
-PYTEST = [sys.executable, "-m", "pytest"]
+PYTEST = [sys.executable, "-m", "pytest", "-p", "pytest_timeout"]
 PROJECT = {
     "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--import-mode=importlib"\nmarkers = ["jvm"]\n',
     "__init__.py": "",
@@ -96,8 +96,10 @@ def test_a_mutation_is_in_its_room_and_in_those_before_it(room, inside):
 
 
 @pytest.fixture
-def project(tmp_path):
+def project(tmp_path, monkeypatch):
     """A checkout with two tests."""
+    # what else is installed would take longer than the tests
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     root = tmp_path / "project"
     for name, text in PROJECT.items():
         path = root / name
