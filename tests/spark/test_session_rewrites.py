@@ -18,6 +18,7 @@ from tests.catalog.random_table import RandomTable, ordered, plain
 
 DB = "session_rewrites"
 NUMBERS = itertools.count(1)
+MORE = pytest.mark.full("one rewrite by executors is in the gate, the others by Python")
 REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in another process
 BY_SPARK = "'engine', 'spark', 'min-input-files', '2'"
 
@@ -69,6 +70,7 @@ def test_a_session_puts_files_together_and_applies_their_deletes(sql, catalog, n
     assert table.current_snapshot().summary["operation"] == "replace"
 
 
+@MORE
 def test_a_session_sorts_rows_by_ranges(sql, catalog, name):
     sql(f"CREATE TABLE lake.{name} (id bigint, k int) PARTITIONED BY (k)")
     for n in range(3):
@@ -84,6 +86,7 @@ def test_a_session_sorts_rows_by_ranges(sql, catalog, name):
         assert ids == sorted(ids, reverse=True)
 
 
+@MORE
 def test_files_of_an_older_spec_go_to_the_partitions_of_the_new_one(sql, catalog, name):
     sql(f"CREATE TABLE lake.{name} (id bigint, k int)")
     for n in range(3):
@@ -100,6 +103,7 @@ def test_files_of_an_older_spec_go_to_the_partitions_of_the_new_one(sql, catalog
     assert sorted(task.file.partition for task in tasks) == [(0,), (1,), (2,)]
 
 
+@MORE
 def test_what_is_too_large_for_the_driver_goes_to_the_session(sql, catalog, name):
     sql(f"CREATE TABLE lake.{name} (id bigint)")
     for n in range(6):
@@ -114,6 +118,7 @@ def test_what_is_too_large_for_the_driver_goes_to_the_session(sql, catalog, name
     assert sql(f"SELECT * FROM lake.{name} ORDER BY id") == [[n] for n in range(7)]
 
 
+@MORE
 def test_a_branch_is_rewritten_by_itself(sql, catalog, name):
     sql(f"CREATE TABLE lake.{name} (id bigint)")
     sql(f"INSERT INTO lake.{name} VALUES (0)")
@@ -127,6 +132,7 @@ def test_a_branch_is_rewritten_by_itself(sql, catalog, name):
     assert sorted(sql(f"SELECT * FROM lake.{name}.branch_audit")) == [[0], [0], [1], [2]]
 
 
+@MORE
 def test_what_a_session_cannot_read_is_told_and_leaves_nothing_behind(sql, catalog, name):
     sql(f"CREATE TABLE lake.{name} (id bigint)")
     for n in range(3):
@@ -146,6 +152,7 @@ def test_what_a_session_cannot_read_is_told_and_leaves_nothing_behind(sql, catal
     assert rewritten(sql, name) == (3, 1, 0)
 
 
+@MORE
 @pytest.mark.parametrize(
     ("options", "more", "problem"),
     [
@@ -185,6 +192,7 @@ def in_order(table):
     }
 
 
+@MORE
 @pytest.mark.seeds(2)
 def test_whatever_the_rows_a_session_writes_them_as_this_machine_decodes_and_copies_them(
     sql, catalog, name, seed

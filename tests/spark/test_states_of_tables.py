@@ -12,6 +12,8 @@ from pyspark.sql.functions import col
 from icecomb.format.inspect.inspection import NAMES
 from tests.interop.test_inspect import FILTERS, STORIES
 from tests.peers.spark_worker import plain
+from tests.rings import sampled
+from tests.spark.second_reader import READERS, reader
 
 pytestmark = pytest.mark.jvm
 
@@ -20,9 +22,14 @@ NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def stories(catalog, iceberg_java):
+def namespace(catalog):
+    catalog.create_namespace(NAMESPACE)
+    return NAMESPACE
+
+
+@pytest.fixture(scope="module")
+def stories(catalog, iceberg_java, namespace):
     """Tables that both have written, loaded by our catalog."""
-    iceberg_java.sql(f"CREATE NAMESPACE ice.{NAMESPACE}")
     for name, steps in STORIES.items():
         for step in steps:
             if isinstance(step, str):
@@ -35,7 +42,7 @@ def stories(catalog, iceberg_java):
 
 
 @pytest.fixture
-def table(spark, stories, catalog):
+def table(spark, namespace, catalog):
     """A partitioned table with a branch and a tag; its column was renamed after that."""
     name = f"t{next(NUMBERS)}"
     spark.sql(
@@ -50,6 +57,14 @@ def table(spark, stories, catalog):
     spark.sql(f"ALTER TABLE lake.{NAMESPACE}.{name} RENAME COLUMN s TO z")
     yield f"{NAMESPACE}.{name}"
     catalog.drop_table((NAMESPACE, name))
+
+
+TOLD_ALIKE = {
+    *("snapshot_id", "parent_id", "operation", "file_path", "record_count", "content", "status"),
+    *("path", "length", "name", "type", "pos", "partition_spec_id", "spec_id"),
+    *("file_size_in_bytes", "file", "latest_snapshot_id", "is_current_ancestor"),
+}
+"""Columns of metadata tables whose values both Spark and Python give as numbers and texts."""
 
 
 def ordered(rows):
@@ -72,6 +87,38 @@ def test_metadata_tables_have_columns_and_rows_of_iceberg_java(spark, iceberg_ja
         assert ordered(ours.collect()) == ordered(rows), name
         counted = spark.sql(f"SELECT count(*) FROM lake.{table}").collect()
         assert counted == [(len(rows),)], name
+
+
+def test_metadata_tables_have_the_columns_and_rows_that_python_has(spark, catalog, table):
+    spark.sql(f"ALTER TABLE lake.{table} SET TBLPROPERTIES ('write.delete.mode'='merge-on-read')")
+    spark.sql(f"INSERT INTO lake.{table} VALUES (4, 'd'), (5, 'd')")
+    spark.sql(f"DELETE FROM lake.{table} WHERE id = 4")
+    for name in NAMES:
+        ours = spark.table(f"lake.{table}.{name}")
+        theirs = getattr(catalog.load_table(table).inspect, name)()
+        assert ours.columns == theirs.column_names, name
+        columns = [each for each in ours.columns if each in TOLD_ALIKE]
+        assert columns, name
+        found = ordered(ours.select(columns).collect())
+        assert found == ordered(zip(*(theirs[each].to_pylist() for each in columns), strict=True))
+        assert ours.count() == theirs.num_rows > 0, name
+
+
+def test_metadata_tables_are_filtered_and_read_as_of_a_snapshot(spark, catalog, table):
+    first, second = catalog.load_table(table).metadata.snapshot_log
+    files = f"SELECT record_count, partition.s FROM lake.{table}.files"
+    assert ordered(spark.sql(f"{files} WHERE partition.s = 'b'").collect()) == ['[1, "b"]']
+    kept = ['[1, "a"]', '[1, "b"]']
+    for version in (f"VERSION AS OF {first.snapshot_id}", "VERSION AS OF 'kept'"):
+        assert ordered(spark.sql(f"{files} {version}").collect()) == kept, version
+    now = [*kept, '[1, "c"]']
+    assert ordered(spark.sql(f"{files} VERSION AS OF {second.snapshot_id}").collect()) == now
+    assert ordered(spark.sql(f"{files} TIMESTAMP AS OF now()").collect()) == now
+    with pytest.raises(PySparkException, match="Cannot select a snapshot"):
+        spark.sql(f"SELECT * FROM lake.{table}.all_files VERSION AS OF 'kept'")
+    narrow = spark.table(f"lake.{table}.files").select("readable_metrics.id.lower_bound")
+    assert ordered(narrow.collect()) == ["[1]", "[2]", "[3]"]
+    assert "upper_bound" not in narrow._jdf.queryExecution().executedPlan().toString()
 
 
 def test_metadata_tables_are_described_as_iceberg_java_describes_them(spark, iceberg_java, stories):
@@ -170,6 +217,25 @@ def test_what_metadata_tables_cannot_do_is_refused(spark, table):
     assert spark.table(f"lake.{table}").count() == 3
 
 
+def test_states_named_below_a_table_are_read(spark, catalog, table):
+    first, second = catalog.load_table(table).metadata.snapshot_log
+    was, now = ['[1, "a"]', '[2, "b"]'], ['[1, "a"]', '[2, "b"]', '[3, "c"]']
+    for selector, rows in {
+        "branch_side": was,
+        "branch_main": now,
+        "tag_kept": was,
+        f"snapshot_id_{first.snapshot_id}": was,
+        f"at_timestamp_{first.timestamp_ms}": was,
+        f"at_timestamp_{second.timestamp_ms}": now,
+    }.items():
+        assert ordered(spark.table(f"lake.{table}.{selector}").collect()) == rows, selector
+    for refused in ("branch_none", "tag_none", "snapshot_id_77", "at_timestamp_77", "none"):
+        with pytest.raises(PySparkException):
+            spark.table(f"lake.{table}.{refused}")
+    with pytest.raises(PySparkException, match=r"no snapshot, branch or tag 'none'[^$]*main, side"):
+        spark.sql(f"SELECT * FROM lake.{table}.branch_none")
+
+
 def test_states_named_below_a_table_are_read_as_iceberg_java_reads_them(
     spark, iceberg_java, catalog, table
 ):
@@ -219,9 +285,56 @@ CHANGES = (
     "INSERT OVERWRITE {t} PARTITION (z = 'm') VALUES (7)",
     "TRUNCATE TABLE {t}",
 )
+LEFT = (
+    ["a1", "b2", "e5", "e6"],
+    ["b2", "e5", "e6"],
+    ["b2", "e5"],
+    ["b12", "e5"],
+    ["b12", "e50", "m9"],
+    ["b12", "e50", "m7"],
+    [],
+)
+"""The rows after each of them, where there are (1, a) and (2, b) at first."""
 
 
-def test_a_branch_is_changed_by_its_name_and_main_stays(spark, iceberg_java, catalog, table):
+def test_a_branch_is_changed_by_its_name_and_nothing_else(spark, catalog, table):
+    refs = catalog.load_table(table).refs()
+    main = ordered(spark.table(f"lake.{table}").collect())
+    for statement, left in zip(CHANGES, LEFT, strict=True):
+        spark.sql(statement.format(t=f"lake.{table}.branch_side"))
+        found = spark.table(f"lake.{table}.branch_side").collect()
+        assert sorted(f"{row.z}{row.id}" for row in found) == left, statement
+    assert catalog.load_table(table).refs()["kept"] == refs["kept"]
+    assert ordered(spark.table(f"lake.{table}").collect()) == main
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(CHANGES[1:5:3], id="DELETE and MERGE"),
+        pytest.param(
+            [*CHANGES[:1], *CHANGES[2:4], *CHANGES[5:]],
+            id="all others",
+            marks=pytest.mark.full("two kinds of changes are in the gate"),
+        ),
+    ],
+)
+def test_only_branches_are_changed_by_their_names(spark, catalog, table, changes):
+    refs = catalog.load_table(table).refs()
+    main = ordered(spark.table(f"lake.{table}").collect())
+    for statement in changes:
+        for selector in ("tag_kept", "branch_kept", f"snapshot_id_{refs['main'].snapshot_id}"):
+            with pytest.raises(PySparkException, match=r"cannot be|is a tag|resolve z|`z`"):
+                spark.sql(statement.format(t=f"lake.{table}.{selector}"))
+        with pytest.raises(PySparkException, match="no snapshot, branch or tag"):
+            spark.sql(statement.format(t=f"lake.{table}.branch_none"))
+    assert catalog.load_table(table).refs() == refs
+    assert ordered(spark.table(f"lake.{table}").collect()) == main
+
+
+def test_a_branch_is_changed_by_its_name_as_iceberg_java_changes_it(
+    spark, iceberg_java, catalog, table
+):
     loaded = catalog.load_table(table)
     with loaded.manage_snapshots() as manage:
         manage.create_branch(loaded.refs()["side"].snapshot_id, "theirs")
@@ -235,18 +348,6 @@ def test_a_branch_is_changed_by_its_name_and_main_stays(spark, iceberg_java, cat
         )
         assert ordered(ours) == ordered(iceberg_java.sql(f"SELECT * FROM ice.{table}.branch_side"))
         assert ordered(spark.table(f"lake.{table}").collect()) == main
-    for statement in CHANGES:
-        for selector in (
-            "tag_kept",
-            "branch_kept",
-            f"snapshot_id_{loaded.refs()['main'].snapshot_id}",
-        ):
-            with pytest.raises(PySparkException, match=r"cannot be|is a tag|resolve z|`z`"):
-                spark.sql(statement.format(t=f"lake.{table}.{selector}"))
-        with pytest.raises(PySparkException, match="no snapshot, branch or tag"):
-            spark.sql(statement.format(t=f"lake.{table}.branch_none"))
-    assert catalog.load_table(table).refs()["kept"] == loaded.refs()["kept"]
-    assert ordered(spark.table(f"lake.{table}").collect()) == main
 
 
 def test_rows_are_written_to_a_branch_by_an_option_which_may_make_it(spark, catalog, table):
@@ -281,6 +382,14 @@ def test_read_options_are_those_of_iceberg_java(spark, iceberg_java, catalog, ta
         query = f"SELECT * FROM {{c}}.{table} WITH ({options}) WHERE id > 0"
         ours, found = both(spark, iceberg_java, query)
         assert ours == found, options
+
+
+def test_read_options_choose_a_state_and_splits(spark, catalog, table):
+    loaded = catalog.load_table(table)
+    first, second = (entry.snapshot_id for entry in loaded.metadata.snapshot_log)
+    appended = f"SELECT * FROM lake.{table} WITH (`start-snapshot-id` = '{first}')"
+    assert ordered(spark.sql(appended).collect()) == ['[3, "c"]']
+    spark.sql(f"INSERT INTO lake.{table}.branch_side VALUES (4, 'd')")
 
     def read(**options):
         reader = spark.read
@@ -328,9 +437,15 @@ def test_rows_come_one_by_one_where_batches_are_turned_off(spark, table):
         spark.conf.unset("spark.sql.iceberg.vectorization.enabled")
 
 
-@pytest.mark.parametrize("name", ["iceberg", "icecomb"])
+@pytest.fixture(params=READERS)
+def other(request):
+    """Answers a query as another implementation does."""
+    return reader(request)
+
+
+@pytest.mark.parametrize("name", sampled(["iceberg", "icecomb"], keep=1))
 def test_tables_are_read_and_written_as_a_source_of_that_name(
-    spark, iceberg_java, catalog, table, name, tmp_path, only_lake
+    spark, other, catalog, table, name, tmp_path, only_lake
 ):
     def read(where, **options):
         return ordered(spark.read.format(name).options(**options).load(where).collect())
@@ -346,7 +461,7 @@ def test_tables_are_read_and_written_as_a_source_of_that_name(
     four = spark.sql("SELECT 4L AS id, 'd' AS z")
     four.write.format(name).mode("append").save(f"lake.{table}")
     four.write.format(name).mode("append").option("branch", "side").save(table)
-    theirs = iceberg_java.sql(f"SELECT * FROM ice.{table}")
+    theirs = other(f"SELECT * FROM ice.{table}")
     assert read(table) == ordered(theirs) == sorted([*rows, '[4, "d"]'])
     assert read(f"{table}.branch_side") == sorted([*kept, '[4, "d"]'])
     four.write.format(name).mode("overwrite").save(f"lake.{table}")
@@ -359,9 +474,7 @@ def test_tables_are_read_and_written_as_a_source_of_that_name(
     four.write.format(name).mode("append").saveAsTable(made)
     assert read(made) == ['[4, "d"]', '[4, "d"]']
     four.write.format(name).mode("overwrite").saveAsTable(made)
-    assert ordered(iceberg_java.sql(f"SELECT * FROM {made.replace('lake', 'ice', 1)}")) == [
-        '[4, "d"]'
-    ]
+    assert ordered(other(f"SELECT * FROM {made.replace('lake', 'ice', 1)}")) == ['[4, "d"]']
     catalog.drop_table(made.removeprefix("lake."))
     spark.sql("USE lake")
     try:
