@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,7 @@ _OF_EVERY_SPARK = ("sql_files", "sql_of_iceberg_tables", "session_catalog")
 _WITHOUT_ARGUMENTS = {"gate", "fast", "lint", "types"}
 _WITHOUT_JAVA = {"fast", "lint", "types"}
 _SLOWEST = 10
+_MEMORY_BYTES = 4 << 30
 
 
 def main(arguments: list[str]) -> int:
@@ -99,18 +101,23 @@ def _of_full(arguments: Sequence[str]) -> list[str]:
 
 def _ring(pytest: Sequence[str], ring: str, chosen: Sequence[str]) -> list[Step]:
     """Run a ring, or what is chosen of it, in two lanes; beside them types and layers."""
-    # a test that starts Java without the mark fails here
-    environment = {"JAVA_HOME": str(ROOT / "tests" / "no-java")} if ring == "fast" else {}
     steps = _lint()
-    with tempfile.TemporaryDirectory(prefix="icecomb-tests-") as folder:
-        claims = Path(folder, "claims")
+    with tempfile.TemporaryDirectory(
+        prefix="icecomb-", dir=_memory(ring), ignore_cleanup_errors=True
+    ) as folder:
+        claims, temporary = Path(folder, "claims"), Path(folder, "tmp")
         claims.mkdir()
+        temporary.mkdir()
+        environment = {"TMPDIR": str(temporary)}
+        if ring == "fast":  # a test that starts Java without the mark fails
+            environment["JAVA_HOME"] = str(ROOT / "tests" / "no-java")
         records = [Path(folder, f"{lane}.json") for lane in LANES]
         types = _types()
         lanes = []
         for lane, record in zip(LANES, records, strict=True):
             # with "=", so that pytest does not take the folders for those of tests
             place = [f"--lane={lane}", f"--claims={claims}", f"--record-seconds={record}"]
+            place.append(f"--basetemp={Path(folder, lane)}")
             command = [*pytest, "-q", "--ring", ring, *place, *chosen]
             lanes.append(Step(f"tests, {lane} lane", command, environment))
         steps += _shown([*types, *lanes])
@@ -121,6 +128,14 @@ def _ring(pytest: Sequence[str], ring: str, chosen: Sequence[str]) -> list[Step]
         parts.record(taken)
     _show_slowest(taken)
     return steps
+
+
+def _memory(ring: str) -> str | None:
+    """Return a folder in memory where there is room: a third of what many tests take is waiting for a disk."""
+    folder = Path("/dev/shm")  # noqa: S108 - what is made there has a name that nobody can guess
+    if ring == "full" or not folder.is_dir() or shutil.disk_usage(folder).free < _MEMORY_BYTES:
+        return None
+    return str(folder)
 
 
 def _show_slowest(taken: dict[str, tuple[float, str | None]]) -> None:

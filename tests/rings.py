@@ -66,14 +66,18 @@ def within(items: Iterable[pytest.Item], ring: str) -> list[pytest.Item]:
 
 def draw_fewer(items: Iterable[pytest.Item], ring: str) -> None:
     """Let tests of Hypothesis draw as many cases as their ring has time for."""
+    done: set[int] = set()
     for item in items:
         test = getattr(item, "obj", None)
-        chosen = getattr(test, _SETTINGS, None) or settings()
-        if getattr(test, "is_hypothesis_test", False):
-            fewer = max(_FEWEST, chosen.max_examples // _DRAWN[ring])
-            if fewer < chosen.max_examples:
-                function = getattr(test, "__func__", test)
-                setattr(function, _SETTINGS, settings(chosen, max_examples=fewer))
+        if not getattr(test, "is_hypothesis_test", False):
+            continue
+        # all parameters of a test are one function
+        function: Any = getattr(test, "__func__", test)
+        chosen = getattr(function, _SETTINGS, None) or settings()
+        fewer = max(_FEWEST, chosen.max_examples // _DRAWN[ring])
+        if id(function) not in done and fewer < chosen.max_examples:
+            setattr(function, _SETTINGS, settings(chosen, max_examples=fewer))
+        done.add(id(function))
 
 
 def add_options(parser: pytest.Parser) -> None:
