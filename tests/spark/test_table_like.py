@@ -10,11 +10,12 @@ import pytest
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import FixedType, ListType, LongType, NestedField, UUIDType
 from icecomb.spark.conf import SESSION_CATALOG_CLASS
+from tests.rings import sampled
 
 NAMESPACE = "table_like"
 
 
-@pytest.fixture(params=["ours", "3.5"])
+@pytest.fixture(params=sampled(["ours", "3.5"], keep=1))
 def run(request):
     """Runs statements; the session catalog is ours, too."""
     if request.param != "ours":

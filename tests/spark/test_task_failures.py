@@ -22,7 +22,10 @@ from tests.peers.spark_process import SHORT_LIVED, SparkProcess
 from tests.peers.standalone_spark import StandaloneSpark
 from tests.spark import fallible_statements as fallible
 
-pytestmark = [pytest.mark.jvm, pytest.mark.full("a cluster of executors, which fail, are late and are killed")]
+pytestmark = [
+    pytest.mark.jvm,
+    pytest.mark.full("a cluster of executors, which fail, are late and are killed"),
+]
 
 NAMESPACE = "task_failures"
 NUMBERS = itertools.count(1)

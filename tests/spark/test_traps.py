@@ -34,6 +34,7 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 from tests.format.rows.parquet_file import data_file_from_parquet
+from tests.rings import sampled
 
 ROWS = 10_000
 DELETE_FILE = pa.schema(
@@ -343,7 +344,7 @@ def test_a_file_read_in_several_parts_gives_every_row_once_with_its_position(spa
     assert rows(spark, "SELECT _pos, _spec_id FROM parts WHERE i = 7777") == [(7777, 0)]
 
 
-@pytest.mark.parametrize("page_index", [True, False])
+@pytest.mark.parametrize("page_index", sampled([True, False], keep=1))
 def test_deleted_rows_are_skipped_with_and_without_a_page_index(spark, create, page_index):
     table = create(
         NestedField(1, "i", LongType()),
@@ -395,7 +396,7 @@ def test_deleted_rows_are_skipped_with_and_without_a_page_index(spark, create, p
     assert rows(spark, f"SELECT count(*) FROM {name(table)}") == [(len(live) + 10,)]
 
 
-@pytest.mark.parametrize("page_index", [True, False])
+@pytest.mark.parametrize("page_index", sampled([True, False], keep=1))
 def test_a_file_with_no_row_left_gives_none(spark, create, page_index):
     table = create(NestedField(1, "i", LongType()))
     data = pa.table({"i": range(1000)}, schema=pa.schema([field("i", pa.int64(), 1)]))

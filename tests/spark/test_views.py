@@ -13,12 +13,13 @@ from pyspark.errors import PySparkException
 from icecomb.format.errors import NoSuchViewError
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import LongType, NestedField
+from tests.rings import sampled
 
 NUMBERS = itertools.count(1)
 REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in another process
 
 
-@pytest.fixture(scope="module", params=["4.3", "3.5", "4.1"])
+@pytest.fixture(scope="module", params=sampled(["4.3", "3.5", "4.1"], keep=1))
 def run(request, sql_on):
     """Answers a statement."""
     return sql_on(request.param)
