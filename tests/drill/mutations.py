@@ -659,7 +659,7 @@ MUTATIONS = [
         "catalog/migrate/applying.py",
         "journal.record(Step.SWAPPING)",
         "pass",
-        ("tests/catalog/migrate/test_crashes.py",),
+        ("tests/catalog/migrate/test_order_of_steps.py",),
     ),
     Mutation(
         "files that came while a table was read are left out",
@@ -673,7 +673,7 @@ MUTATIONS = [
         "catalog/migrate/partition_value.py",
         "if text != null_name:",
         "if text != DEFAULT_PARTITION:",
-        ("tests/catalog/migrate/test_partition_value.py",),
+        ("tests/catalog/migrate/test_order_of_steps.py",),
     ),
     # catalog/paimon
     Mutation(
