@@ -28,6 +28,7 @@ from icecomb.format.spec.types import (
     StructType,
     UUIDType,
 )
+from icecomb.format.spec.update import update_table_metadata
 from icecomb.spark.planner.table_change import check_same_table
 from icecomb.spark.schema import iceberg_schema
 
@@ -77,7 +78,7 @@ def with_columns_of_rows(
         options: Of the write.
 
     Raises:
-        SchemaError: A column has types that do not fit.
+        SchemaError: A column has types that do not fit, or `check_rows` refuses them.
         ConfigurationError: An option cannot be what it says.
         CommitFailedError: Others changed the same columns, or the table is another one.
     """
@@ -88,6 +89,10 @@ def with_columns_of_rows(
     given = _meant(request, table.metadata.schema())
     with table.update_schema(case_sensitive=request.case_sensitive) as update:
         update.union_by_name(Schema(given.fields))
+        # rows that are refused bring no columns along
+        changes = update.apply(table.metadata)
+        merged = update_table_metadata(table.metadata, changes.updates).schema()
+        check_rows(state, request, options, merged)
     return states.now(request.reference)
 
 
@@ -96,10 +101,18 @@ def _merges(options: Options) -> bool:
     return options.of(_MERGE, {}, name, _MERGE.key)
 
 
-def check_rows(state: TableState, request: BeginWrite, options: Options) -> None:
+def check_rows(
+    state: TableState, request: BeginWrite, options: Options, schema: Schema | None = None
+) -> None:
     """Refuse columns that come in another order, or may be null where the table's may not.
 
     A streaming query's may be both: whether there are nulls is seen in its rows.
+
+    Args:
+        state: The table.
+        request: The write.
+        options: Of the write.
+        schema: The columns that the table is going to have; by default those that it has.
 
     Raises:
         SchemaError: Names them.
@@ -109,7 +122,7 @@ def check_rows(state: TableState, request: BeginWrite, options: Options) -> None
     ordering = options.of(_ORDERING, {}, _ORDERING.key, _ORDERING.key)
     if request.query is not None or not come_as_given(request, state.metadata):
         return
-    schema = state.metadata.schema()
+    schema = state.metadata.schema() if schema is None else schema
     found: list[str] = []
     if nullability:
         found += _nullable(schema.as_struct(), _meant(request, schema), request, "")

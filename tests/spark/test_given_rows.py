@@ -103,7 +103,7 @@ def outcome(sql, table, settings, select):
 REFUSED = (
     *("another scale", "a wider number", "a text for a number", "an unknown column"),
     *("an unknown field", "another order", "another order inside", "no required column"),
-    *("fewer fields inside", "another type", "another kind"),
+    *("fewer fields inside", "another type", "another kind", "new columns first"),
 )
 # what is added to the columns, and the row
 TAKEN = {
