@@ -222,7 +222,9 @@ def test_csv_of_a_command_is_one_list(icecomb: Any, command: tuple[str, ...]) ->
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
-@pytest.mark.parametrize("rows", [0, 1, 2, 40_000])
+@pytest.mark.parametrize(
+    "rows", [0, 1, 2, pytest.param(40_000, marks=pytest.mark.gate("writes 80 MB"))]
+)
 def test_a_list_that_fails_prints_nothing_for_programs(
     form: str, rows: int, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ from icecomb.catalog import load_catalog
 from tests.catalog.random_table import INNER, VALUES, RandomTable, ordered
 
 
+@pytest.mark.gate("reads every snapshot of each table in five ways")
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False), steps=st.integers(2, 9))
