@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.java import compile_jar, find_java
 from icecomb.format.spec.schema import Schema
-from tests.peers.ivy import fetch, pyspark_jars
+from tests.peers.ivy import KEPT, fetch, pyspark_jars
 from tests.peers.spark_process import SHORT_LIVED
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _NEEDED = (
 """What the runtime leaves to Spark, of the jars of pyspark."""
 _JVM = (*SHORT_LIVED.split(), "-Xmx512m", "-XX:-UsePerfData", "-Duser.timezone=UTC")
 
+_ARCHIVE = KEPT / "iceberg-library.jsa"
 _FEW = 50
 """Who asked less has not loaded enough classes for an archive."""
 
@@ -74,12 +75,11 @@ class IcebergLibrary:
         self._asked = 0
         self._one = threading.Lock()
         compiled, carried = _jars()
-        archive = compiled.with_suffix(".jsa")
         # a start from an archive of the classes takes half of its time: whoever has none leaves one
-        self._archive = archive.with_suffix(f".{os.getpid()}.draft"), archive
-        told = f"-XX:SharedArchiveFile={archive}"
-        if not archive.exists():
-            told = f"-XX:ArchiveClassesAtExit={self._archive[0]}"
+        self._draft = _ARCHIVE.with_suffix(f".{os.getpid()}.draft")
+        told = f"-XX:SharedArchiveFile={_ARCHIVE}"
+        if not _ARCHIVE.exists() or _ARCHIVE.stat().st_mtime < compiled.stat().st_mtime:
+            told = f"-XX:ArchiveClassesAtExit={self._draft}"
         classes = os.pathsep.join((str(compiled), carried))
         with log.open("w") as stderr:
             self._process = subprocess.Popen(
@@ -175,12 +175,11 @@ class IcebergLibrary:
         """End the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        draft, archive = self._archive
         try:
             self._process.wait(120)
-            if self._asked >= _FEW and draft.exists():
-                draft.replace(archive)
-            draft.unlink(missing_ok=True)
+            if self._asked >= _FEW and self._draft.exists():
+                self._draft.replace(_ARCHIVE)
+            self._draft.unlink(missing_ok=True)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
