@@ -16,5 +16,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to `full` what a class of tests names in ``only_full``."""
     for item in items:
         left_out = getattr(getattr(item, "cls", None), "only_full", ())
-        if getattr(item, "originalname", "") in left_out:
+        if not {item.name, getattr(item, "originalname", "")}.isdisjoint(left_out):
             item.add_marker(pytest.mark.full("the gate has it of another class"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from catalog_suite import CatalogSuite, StoreSuite
+from catalog_suite import HOSTILE, CatalogSuite, StoreSuite
 
 from icecomb.catalog import load_catalog
 
@@ -23,9 +23,15 @@ OF_ANY_STORE = {name for name in dir(CatalogSuite) if name.startswith("test_")} 
 }
 """What depends little on how a store makes, lists and deletes files."""
 
+HOSTILE_NAMES = {
+    f"test_a_hostile_name_stays_in_its_namespace[{at}]" for at in range(len(HOSTILE)) if at % 3
+}
+
 
 class TestHiveCatalog(CatalogSuite):
     """On the real metastore that the tests share."""
+
+    only_full = HOSTILE_NAMES
 
 
 class _HiveVersion(CatalogSuite):

@@ -12,6 +12,7 @@ import pytest
 
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
 from icecomb.format.errors import ValidationError
+from tests.rings import sampled
 
 
 def numbers(*values: int) -> pa.Table:
@@ -71,7 +72,7 @@ def test_orphans_go_and_old_metadata_files_of_the_log_stay(table: Any) -> None:
     assert len(list((folder(table) / "metadata").glob("*.metadata.json"))) == 5
 
 
-@pytest.mark.parametrize("spelled", ["file:{}", "file://{}", "{}"])
+@pytest.mark.parametrize("spelled", sampled(["file:{}", "file://{}", "{}"], keep=1))
 def test_the_rows_of_a_hive_table_further_down_stay(
     table: Any, catalog: Any, namespace: str, spelled: str
 ) -> None:

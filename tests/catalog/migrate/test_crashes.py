@@ -205,7 +205,9 @@ def test_apply_killed_at_any_step_goes_on_and_goes_back(
     assert turned == {True, False}
 
 
-@pytest.mark.parametrize(("kind", "which"), every_sixth("partitioned", "plain", shared=True))
+@pytest.mark.parametrize(
+    ("kind", "which"), every_sixth("partitioned", "plain", keep=1, shared=True)
+)
 def test_revert_killed_at_any_step_goes_on(
     make_hive_table: Any, mortal: Mortal, kind: str, which: slice
 ) -> None:

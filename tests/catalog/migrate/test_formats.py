@@ -23,6 +23,7 @@ from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.rows.avro.reader import AvroReader
 from icecomb.format.rows.orc.reader import OrcReader
 from tests.catalog.migrate.conftest import AVRO, ORC, PARQUET
+from tests.rings import sampled
 
 COLUMNS = {
     "id": "bigint",
@@ -345,7 +346,15 @@ def test_deltas_of_acid_tables_block_whatever_the_entry_says(make_hive_table: An
 
 @pytest.mark.parametrize(
     ("hive", "arrow"),
-    [("bigint", pa.int16()), ("string", pa.binary()), ("binary", pa.string()), ("int", pa.int64())],
+    sampled(
+        [
+            ("bigint", pa.int16()),
+            ("string", pa.binary()),
+            ("binary", pa.string()),
+            ("int", pa.int64()),
+        ],
+        keep=2,
+    ),
     ids=str,
 )
 def test_types_of_orc_that_iceberg_java_cannot_read_block(
@@ -360,11 +369,16 @@ def test_types_of_orc_that_iceberg_java_cannot_read_block(
 ID = {"name": "id", "type": "long"}
 
 
+def fine(declared: Any, written: Any) -> Any:
+    """Return a case in which nothing differs: two of them are enough for the gate."""
+    return pytest.param(declared, written, None, marks=pytest.mark.full("fine, too"))
+
+
 @pytest.mark.parametrize(
     ("declared", "written", "code"),
     [
         ([ID], [ID], None),
-        ([ID, {"name": "more", "type": ["null", "string"], "default": None}], [ID], None),
+        fine([ID, {"name": "more", "type": ["null", "string"], "default": None}], [ID]),
         ([ID, {"name": "more", "type": "string", "default": "x"}], [ID], "avro-schema"),
         ([ID, {"name": "more", "type": "string", "aliases": ["m"]}], [ID], None),
         (
@@ -372,12 +386,12 @@ ID = {"name": "id", "type": "long"}
             [ID, {"name": "m", "type": "string"}],
             "avro-schema",
         ),
-        ([{"name": "Id", "type": "long"}], [{"name": "Id", "type": "long"}], None),
+        fine([{"name": "Id", "type": "long"}], [{"name": "Id", "type": "long"}]),
         ([{"name": "Id", "type": "long"}], [ID], "avro-schema"),
-        (None, [ID], None),
+        fine(None, [ID]),
         (None, [{"name": "ID", "type": "long"}], "avro-schema"),
         ([ID], [{"name": "id", "type": ["long", "string"]}], "unreadable-file"),
-        ([ID], [{"name": "id", "type": ["long", "null"]}], None),
+        fine([ID], [{"name": "id", "type": ["long", "null"]}]),
         ([ID], [{"name": "id", "type": "string"}], "type-differs"),
     ],
 )
@@ -403,7 +417,7 @@ def test_avro_files_are_compared_with_the_schema_that_hive_reads_by(
         assert not [key for key in properties if key.startswith("avro.")]
 
 
-@pytest.mark.parametrize("of_table", [None, "the same", "another"])
+@pytest.mark.parametrize("of_table", sampled(["another", "the same", None], keep=1))
 def test_a_partition_with_an_avro_schema_of_its_own_blocks(
     make_hive_table: Any, of_table: str | None
 ) -> None:

@@ -18,6 +18,7 @@ from thrift_proxy import AWAY
 
 from icecomb.catalog.hive import lock
 from tests.catalog.migrate.conftest import AVRO, ORC
+from tests.rings import sampled
 
 MADE = "faulty"
 VERBS = ("apply", "revert", "finalize")
@@ -101,7 +102,7 @@ def _outcomes(
         world.close()
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", sampled(VERBS, keep=1))
 def test_what_is_asked_for_does_not_depend_on_the_format_of_the_files(
     metastore: Any, make_hive_table: Any, verb: str
 ) -> None:

@@ -29,8 +29,8 @@ def line_of(finding: Any, who: str) -> str:
     ("by_catalog", "by_table", "readable"),
     [
         (None, None, True),
-        ("false", None, False),
-        ("true", None, True),
+        pytest.param("false", None, False, marks=pytest.mark.full("by the catalog alone")),
+        pytest.param("true", None, True, marks=pytest.mark.full("the default, said")),
         ("true", "false", False),
         ("false", "true", True),
     ],
