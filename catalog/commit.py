@@ -22,6 +22,7 @@ from icecomb.catalog.pointer import (
 )
 from icecomb.format.cancellation import check_wanted, pause
 from icecomb.format.errors import (
+    AlreadyCommittedError,
     CommitFailedError,
     CommitStateUnknownError,
     IcecombError,
@@ -121,13 +122,22 @@ def commit(
         # whoever else is first: the names in the change are those that the caller knows
         producer.name_columns_by(base.metadata.schema())
 
+    tried: list[MetadataVersion] = []
+
     def change(base: MetadataVersion) -> TableMetadata:
+        tried.append(base)
         return _changed(pointer, base, producer)
 
     try:
         followed, done = commit_version(pointer, base, change)
     except CommitStateUnknownError:
         raise
+    except AlreadyCommittedError:
+        # what an attempt wrote is needed: nothing is deleted
+        if len(tried) == 1:
+            raise
+        # an attempt whose outcome passed for a conflict was the one that was first
+        return tried[-1]
     except IcecombError:
         # Our own errors are raised on proof that nothing was committed; an interrupt is none.
         with suppress(IcecombError, OSError):

@@ -43,6 +43,10 @@ class ValidationError(IcecombError, ValueError):
     """An argument or a requested change contradicts the table or the specification."""
 
 
+class AlreadyCommittedError(ValidationError):
+    """The table has the snapshot of an operation that is to be committed."""
+
+
 class ConflictError(ValidationError):
     """Other commits contradict a change that began before them: proven that nothing was committed.
 

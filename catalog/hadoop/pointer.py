@@ -296,9 +296,10 @@ class HadoopPointer:
     ) -> Outcome:
         try:
             publish()
-        except FileExistsAlreadyError:
-            return Conflict("another writer was first", new.location)
         except IcecombError as error:
+            if isinstance(error, FileExistsAlreadyError) and self._io.at_once(new.location) == 1:
+                return Conflict("another writer was first", new.location)
+            # something on the way may have sent it twice: what is there already may be ours
             return self._after(error, new)
         # The file is there, and readers may see it: from here on no error may pass for a failure.
         if expected is None:
@@ -340,7 +341,8 @@ class HadoopPointer:
             found = read_metadata_json(self._io, new.location)
         except FileMissingError:
             newest = self._later(new)
-            if newest is None and not isinstance(error, FileStateUnknownError):
+            is_open = isinstance(error, FileStateUnknownError | FileExistsAlreadyError)
+            if newest is None and not is_open:
                 raise error from None
             # where old files are deleted, ours may have been there, and others went on from it
             return Unknown(error.message, newest, error)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.argument import checked_text
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import AlreadyCommittedError, ValidationError
 from icecomb.format.evolution.staging import is_staged
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -293,13 +293,13 @@ class SnapshotProducer(ABC):
         """Refuse to commit what is committed already.
 
         Raises:
-            ValidationError: It is.
+            AlreadyCommittedError: It is.
         """
         # an attempt of unknown outcome may have been committed after all
         if self._attempt and base.snapshot_by_id(self.snapshot_id) is not None:
             self.is_committed = True
         if self.is_committed:
-            raise ValidationError(
+            raise AlreadyCommittedError(
                 f"This operation is committed already, as snapshot {self.snapshot_id}",
                 hint="begin a new one to make the same change again",
             )

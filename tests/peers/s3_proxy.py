@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+MIDDLE_FAULTS = ("twice", "done_503", "text_503", "text_404", "no_headers")
+"""What something between a client and the store does, without a word of the store."""
 FAULTS = ("refuse", "lose", "late", "busy", "error", "done_error", "torn", "short")
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "expect"}
 _ANSWERS = {
@@ -56,7 +58,9 @@ class S3Proxy:
     `FAULTS`: `refuse` (cut before it is sent on), `lose` (done, the answer lost), `late` (cut, and
     done when `.release()` is called), `busy` (503 SlowDown, not done), `error` (500, not done),
     `done_error` (500, although done), `torn` (half of what is sent arrives), `short` (half of the
-    answer arrives); or `replace` (its `If-None-Match` is passed over, as old stores do); or a
+    answer arrives); or one of `MIDDLE_FAULTS`: `twice` (sent on twice, the second answer arrives), `done_503` (done,
+    answered by 503 in plain text), `text_503`, `text_404` (not done, answered in plain text), `no_headers` (done,
+    the answer has no length and no ETag); or `replace` (its `If-None-Match` is passed over, as old stores do); or a
     status and a code, as `403 AccessDenied` (not done). `.requests` are all so far.
 
     Of requests that must replace nothing only one at a time is sent on for a key: moto looks first
@@ -162,8 +166,17 @@ class S3Proxy:
             status, _, code = fault.partition(" ")
             handler.say(int(status), code, "as a test wants it")
             return
+        if fault in {"text_503", "text_404"}:
+            handler.say_plainly(int(fault[-3:]))
+            return
         status, headers, found = self.forward(request, *asked)
-        if fault == "lose":
+        if fault == "twice":
+            status, headers, found = self.forward(request, *asked)
+        if fault == "done_503":
+            handler.say_plainly(503)
+        elif fault == "no_headers":
+            handler.reply_unframed(status, found)
+        elif fault == "lose":
             handler.cut()
         elif fault == "done_error":
             handler.say(*_ANSWERS[fault])
@@ -259,7 +272,21 @@ class _Handler(BaseHTTPRequestHandler):
     def say(self, status: int, code: str, message: str) -> None:
         text = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
         found = b"" if self.command == "HEAD" else text
-        self.reply(status, [("Content-Type", "application/xml")], found)
+        headers = [("Content-Type", "application/xml"), ("x-amz-request-id", "of-a-test")]
+        self.reply(status, headers, found)
+
+    def say_plainly(self, status: int) -> None:
+        text = b"" if self.command == "HEAD" else b"upstream connect error or disconnect"
+        self.reply(status, [("Content-Type", "text/plain")], text)
+
+    def reply_unframed(self, status: int, found: bytes) -> None:
+        self.send_response_only(status)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(found)
+        self.wfile.flush()
+        self.cut()
 
     def reply(
         self, status: int, headers: list[tuple[str, str]], found: bytes, *, cut: bool = False

@@ -4,6 +4,9 @@ A conditional write that is repeated may meet its own first success, and then a 
 nothing. So after an answer was lost the object is looked at: ours, or another writer's. A request
 that arrives late does no harm once its key is taken; if nothing is there in the end, the error says
 that it may appear yet.
+
+A proxy may repeat a request without a word. Of an object that was put at once equal bytes prove
+nothing then: whoever needs to know compares what nobody else can have written.
 """
 
 from __future__ import annotations
@@ -68,12 +71,13 @@ def put_once(
         location,
         attempts,
         late=not replace,
+        has_mark=False,
     )
 
 
 def complete_once(made: Completion, location: str, attempts: int) -> None:
     """Make an object of what is in the store by now; see `put_once`."""
-    _repeated(made.complete, made.is_done, location, attempts, late=True)
+    _repeated(made.complete, made.is_done, location, attempts, late=True, has_mark=True)
 
 
 def answered(ask: Callable[[], T], attempts: int) -> T:
@@ -102,6 +106,7 @@ def _repeated(
     attempts: int,
     *,
     late: bool,
+    has_mark: bool,
 ) -> None:
     problem: IcecombError | None = None
     lost: AnswerLostError | None = None
@@ -110,11 +115,11 @@ def _repeated(
             if problem is not None:
                 wait_before(attempt)
             create()
-        except (FileExistsAlreadyError, FileMissingError):  # noqa: PERF203 - tried again
-            # of an upload whose completion was lost nothing is left to complete
-            if lost is None or not late:
+        except (FileExistsAlreadyError, FileMissingError) as error:  # noqa: PERF203 - tried again
+            # of an upload whose completion was lost, or repeated, nothing is left to complete
+            if not late or (lost is None and not has_mark):
                 raise
-            if _settled(is_ours, lost, location):
+            if _settled(is_ours, lost or error, location):
                 return
             raise
         except StoreBusyError as error:
@@ -138,14 +143,14 @@ def _repeated(
     raise _unknown(lost, location) from problem
 
 
-def _settled(is_ours: Callable[[], bool], lost: AnswerLostError, location: str) -> bool:
+def _settled(is_ours: Callable[[], bool], lost: IcecombError, location: str) -> bool:
     try:
         return is_ours()
     except IcecombError as error:
         raise _unknown(lost, location) from error
 
 
-def _unknown(lost: AnswerLostError, location: str) -> FileStateUnknownError:
+def _unknown(lost: IcecombError, location: str) -> FileStateUnknownError:
     return FileStateUnknownError(
         f"It is not known whether {location} was created: {lost.message}",
         hint="look whether it is there before you repeat what you did; it may appear late",

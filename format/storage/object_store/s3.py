@@ -30,9 +30,11 @@ from icecomb.format.storage.object_store.s3_facts import s3_facts
 from icecomb.format.storage.object_store.s3_failure import (
     elsewhere,
     failed,
+    is_of_store,
     is_passing,
     no_bucket,
     refused,
+    torn,
 )
 from icecomb.format.storage.object_store.s3_session import boto_session
 from icecomb.format.storage.object_store.s3_settings import S3Settings
@@ -107,9 +109,8 @@ class S3Client(ObjectClient):
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """See `ObjectClient.status`."""
-        found = self._ask(
-            "look at", location, lambda: self._boto.head_object(Bucket=self.bucket, Key=key)
-        )
+        of = {"Bucket": self.bucket, "Key": key}
+        found = self._ask("look at", location, lambda: _head(self._boto, of, location))
         return ObjectStatus(
             key,
             found["ContentLength"],
@@ -135,7 +136,10 @@ class S3Client(ObjectClient):
                 if error.response["ResponseMetadata"]["HTTPStatusCode"] == 416:
                     return b""
                 raise
+            headers = found["ResponseMetadata"]["HTTPHeaders"]
             with found["Body"] as body:
+                if not {"content-length", "transfer-encoding"} & set(headers):
+                    raise torn("read", location, "length")
                 return body.read()
 
         return self._ask("read", location, fetch)
@@ -144,7 +148,7 @@ class S3Client(ObjectClient):
         """See `ObjectClient.put`."""
         condition: dict[str, Any] = {} if replace else {"IfNoneMatch": "*"}
         with _failures("create", location):
-            self._boto.put_object(
+            done = self._boto.put_object(
                 Bucket=self.bucket,
                 Key=key,
                 Body=bytes(data),
@@ -152,6 +156,8 @@ class S3Client(ObjectClient):
                 **condition,
                 **self._written,
             )
+        if "ETag" not in done:
+            raise torn("create", location, "ETag")
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
         """See `ObjectClient.begin_upload`."""
@@ -178,7 +184,7 @@ class S3Client(ObjectClient):
         if not below:
             asked["Delimiter"] = "/"
         while True:
-            found = self._ask("list", location, lambda: self._boto.list_objects_v2(**asked))
+            found = self._ask("list", location, partial(self._list, asked, location))
             yield ObjectPage(
                 [
                     ObjectStatus(
@@ -197,12 +203,15 @@ class S3Client(ObjectClient):
 
     def has_any(self, prefix: str, location: str) -> bool:
         """See `ObjectClient.has_any`: one key is asked for."""
-        found = self._ask(
-            "list",
-            location,
-            lambda: self._boto.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=1),
-        )
+        asked = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": 1}
+        found = self._ask("list", location, partial(self._list, asked, location))
         return bool(found.get("Contents"))
+
+    def _list(self, asked: Mapping[str, Any], location: str) -> Any:
+        found = self._boto.list_objects_v2(**asked)
+        if "Name" not in found:
+            raise torn("list", location, "name of the bucket")
+        return found
 
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
         """See `ObjectClient.delete`."""
@@ -328,8 +337,9 @@ class _S3Upload(MarkedCompletion, PartUpload):
         self._forget_others()
 
     def found_mark(self) -> str | None:
-        found = self._ask("look at", lambda: self._boto.head_object(**self._of))
-        return found["Metadata"].get(_OURS)
+        found = self._ask("look at", lambda: _head(self._boto, self._of, self._location))
+        mark: str | None = found["Metadata"].get(_OURS)
+        return mark
 
     def abort(self) -> None:
         with suppress(IcecombError):
@@ -354,6 +364,29 @@ class _S3Upload(MarkedCompletion, PartUpload):
             for each in found.get("Uploads", []):
                 if each["Key"] == self._of["Key"] and each["UploadId"] != self._id["UploadId"]:
                     self._ask("abandon", partial(self._abort, each["UploadId"]))
+
+
+def _head(boto: BotoClient, of: Mapping[str, Any], location: str) -> Any:
+    """Ask for the status of an object.
+
+    Raises:
+        ClientError: It is refused, or the object is missing.
+        AnswerLostError: The answer is not whole.
+    """
+    from botocore.exceptions import ClientError
+
+    try:
+        found = boto.head_object(**of)
+    except ClientError as error:
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        if status == 404 and not is_of_store(error):
+            # the answer to HEAD has no body: whether it is the store's own, that to GET says
+            boto.get_object(**of, Range="bytes=0-0")["Body"].close()
+        raise
+    for name in ("ContentLength", "LastModified", "ETag"):
+        if name not in found:
+            raise torn("look at", location, name)
+    return found
 
 
 def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient:

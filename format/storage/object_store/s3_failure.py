@@ -1,4 +1,8 @@
-"""What S3 answers when it refuses, and what becomes of requests, as errors in plain words."""
+"""What S3 answers when it refuses, and what becomes of requests, as errors in plain words.
+
+Only S3 itself says in XML that a request was not carried out, or that a key is missing. Whatever
+stands between answers for itself: its 503 or 404 in plain text says nothing of what S3 has done.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,8 @@ _BUSY: Final = {
 }  # fmt: skip
 """Nothing was done, and may be later."""
 _LOST: Final = {"InternalError", "RequestTimeout", "ServiceUnavailable"}
+_REQUEST_IDS: Final = ("x-amz-request-id", "x-amzn-requestid", "x-amz-id-2")
+"""Headers by which an answer without a body is known for one of a store."""
 _SEE_KEYS: Final = "see which keys are used: icecomb doctor says whence they are"
 _ADVICE: Final = {
     "NoSuchBucket": "there is no such bucket there: check its name, s3.endpoint and s3.region",
@@ -71,22 +77,40 @@ def refused(verb: str, location: str, error: ClientError) -> IcecombError:
         error: Of botocore.
     """
     said = error.response.get("Error", {})
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    metadata = error.response.get("ResponseMetadata", {})
+    status = metadata.get("HTTPStatusCode", 0)
     code = said.get("Code") or str(status)
-    if code in _MISSING or (code in {"404", "Not Found"}):
+    # botocore makes a code of the status where the body is no XML
+    in_xml = not code.isdecimal()
+    if code in _MISSING or (status == 404 and not in_xml and is_of_store(error)):
         return is_missing(location)
     if code in _EXISTS or status == 412:
         return exists_already(location)
     text = said.get("Message") or "no reason given"
     message = f"Cannot {verb} {location}: {code}: {text.strip().splitlines()[0]}"
-    if code in _BUSY or status in {409, 429} or code == "503":
+    if code in _BUSY or (in_xml and status in {409, 429}):
         return StoreBusyError(
             message, hint="the store is asked too much: try again later", path=location
         )
-    if code in _LOST or status >= 500:
+    if code in _LOST or status >= 500 or (not in_xml and status in {404, 409, 429}):
         return AnswerLostError(message, hint="the store failed: try again later", path=location)
     advice = _ADVICE.get(_SAME.get(code, code), "look the code up in the store's documentation")
     return FileIOError(message, hint=advice, path=location)
+
+
+def is_of_store(error: ClientError) -> bool:
+    """Return whether an answer without a body comes from a store: it names its request."""
+    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return any(name in headers for name in _REQUEST_IDS)
+
+
+def torn(verb: str, location: str, what: str) -> AnswerLostError:
+    """Return the error for an answer that lacks what every answer of a store has."""
+    return AnswerLostError(
+        f"Cannot {verb} {location}: the answer has no {what}",
+        hint="something between this machine and the store cuts answers: try again",
+        path=location,
+    )
 
 
 def elsewhere(verb: str, location: str) -> FileIOError:
