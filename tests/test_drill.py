@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -45,7 +46,11 @@ def test_a_mutation_changes_one_place_of_code_that_still_compiles(mutation):
         ast.parse(changed)
     assert mutation.old != mutation.new
     for test in mutation.tests:
-        assert (ROOT / test.partition("::")[0]).exists()
+        file, *inside = test.split("::")
+        assert (ROOT / file).exists()
+        assert all(
+            re.search(rf"(def|class) {name}\b", (ROOT / file).read_text()) for name in inside
+        )
 
 
 def test_there_are_many_mutations_and_no_two_of_a_name():

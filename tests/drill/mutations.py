@@ -491,14 +491,18 @@ MUTATIONS = [
         "format/maintenance/group_replacement.py",
         "meanwhile.deletes[number] = tuple(positional)",
         "pass",
-        ("tests/catalog/maintenance/test_compaction.py",),
+        (
+            "tests/catalog/maintenance/test_compaction.py::test_rows_that_others_delete_meanwhile_stay_deleted",
+        ),
     ),
     Mutation(
         "deletes of the oldest rows there are count as dangling",
         "format/maintenance/dangling_deletes.py",
         "return first is None or number < first",
         "return first is None or number <= first",
-        ("tests/catalog/maintenance/test_compaction.py",),
+        (
+            "tests/catalog/maintenance/test_compaction.py::test_whatever_others_do_meanwhile_rows_stay_as_they_make_them",
+        ),
     ),
     Mutation(
         "equality deletes that become positions hit newer rows",
@@ -533,8 +537,8 @@ MUTATIONS = [
     Mutation(
         "the manifests of a commit of unknown outcome are deleted",
         "catalog/commit.py",
-        "    except CommitStateUnknownError:\n        raise\n    except IcecombError:\n        # Our own",
-        "    except IcecombError:\n        # Our own",
+        "    except CommitStateUnknownError:\n        raise\n",
+        "",
         ("tests/catalog/test_outcomes_of_commits.py",),
     ),
     Mutation(
@@ -666,7 +670,9 @@ MUTATIONS = [
         "catalog/migrate/applying.py",
         "self._check_unchanged(table, plan, partitions)",
         "pass",
-        ("tests/catalog/migrate/test_migrate.py",),
+        (
+            "tests/catalog/migrate/test_migrate.py::test_files_that_arrive_while_footers_are_read_are_taken_over_too",
+        ),
     ),
     Mutation(
         "only Hive's own name of null is null",
@@ -799,13 +805,17 @@ MUTATIONS = [
         "spark/bridge/java/org/icecomb/spark/read/PositionDeletes.java",
         "      if (deleted > next) {",
         "      if (deleted > next + 1) {",
-        ("tests/spark/test_merge_on_read.py",),
+        (
+            "tests/spark/test_merge_on_read.py::test_a_delete_with_a_subquery_writes_deletes_and_no_data",
+        ),
     ),
     Mutation(
         "a file without NaN in its bounds is passed over though it may have NaN",
         "spark/bridge/java/org/icecomb/spark/convert/FloatingPoint.java",
         'operator.equals("not_eq") || operator.equals("gt") || operator.equals("gt_eq");',
         'operator.equals("not_eq");',
-        ("tests/spark/test_read_files.py",),
+        (
+            "tests/spark/test_read_files.py::test_zeros_are_one_and_nan_is_the_greatest_in_every_file",
+        ),
     ),
 ]
