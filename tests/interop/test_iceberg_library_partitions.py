@@ -100,6 +100,12 @@ def test_partition_values_are_read_as_iceberg_java_reads_them(written, library):
     assert ours == java
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["2", pytest.param("1", marks=pytest.mark.full("filters on format v1, too"))],
+    indirect=True,
+    scope="module",
+)
 @pytest.mark.parametrize("column", CONDITIONS)
 def test_a_filter_on_a_partition_s_source_loses_no_row(written, library, column):
     kind = COLUMNS[column]

@@ -76,7 +76,8 @@ def test_what_any_one_writes_all_read_unchanged(kind, given, written, library):
 
 def test_single_columns_are_read_alike(kind, written, library):
     for field in SCHEMA.fields[2:]:
-        library.agree(written, columns=f"id, writer, {field.name}", but=but(kind))
+        columns = f"id, writer, {field.name}"
+        library.agree(written, columns=columns, but=[] if kind == "parquet" else ["peer"])
 
 
 FILTERS = {
