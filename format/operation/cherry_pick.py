@@ -10,12 +10,13 @@ from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_each, read_manifest
+from icecomb.format.manifests.reader import read_each, read_each_columns, read_manifest
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.spec.ancestry import ancestors_of, is_ancestor
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, SnapshotRef
-from icecomb.format.spec.update import Changes, SetSnapshotRefUpdate
+from icecomb.format.spec.table_property import PUBLISHED_SNAPSHOTS
+from icecomb.format.spec.update import Changes, SetPropertiesUpdate, SetSnapshotRefUpdate
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestEntry, ManifestFile
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _SOURCE: Final = "source-snapshot-id"
+_NO_PARENT: Final = -1
+"""What some writers put where there is none."""
 
 
 class CherryPick(MergingProducer):
@@ -64,10 +67,12 @@ class CherryPick(MergingProducer):
             )
         check_not_picked(base, self.picked_id)
         if picked.parent_snapshot_id == base.current_snapshot_id:
-            return _fast_forward(base, picked)
+            return _remembered(base, self.picked_id, _fast_forward(base, picked))
         if self._picked is None:
             self._take(base, picked)
-        return super().apply(base)
+        if _may_be_hidden(base, picked):
+            self._check_not_there(base)
+        return _remembered(base, self.picked_id, super().apply(base))
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """See `SnapshotProducer.validate`."""
@@ -127,6 +132,50 @@ class CherryPick(MergingProducer):
                 elif entry.status is ManifestEntryStatus.DELETED:
                     self._remove(entry.data_file)
 
+    def _check_not_there(self, base: TableMetadata) -> None:
+        """Refuse to add files that `main` has: another writer may have published them long ago."""
+        head = base.current_snapshot()
+        added = {file.file_path for file in self.added[ManifestContent.DATA].values()}
+        if head is None or not added:
+            return
+        manifests = [m for m in read_manifests(self.io, head) if m.content is ManifestContent.DATA]
+        for columns in read_each_columns(self.io, manifests, base.spec_by_id):
+            paths = columns.column("file_path").filter(columns.live).to_pylist()
+            if there := added.intersection(paths):
+                raise ValidationError(
+                    f"Cannot cherry-pick snapshot {self.picked_id}: {len(there)} of the "
+                    f"{len(added)} files that it added are in the table already, such as "
+                    f"{min(there)}",
+                    hint="It was published before; that snapshot has expired. Nothing to do.",
+                    snapshot_id=self.picked_id,
+                )
+
+
+def _may_be_hidden(base: TableMetadata, picked: Snapshot) -> bool:
+    """Whether what a snapshot became of `main` may have expired: it would be newer than it."""
+    line = list(ancestors_of(base, base.current_snapshot_id))
+    if not line or line[-1].parent_snapshot_id in {None, _NO_PARENT}:
+        return False
+    oldest = line[-1]
+    by_number = oldest.sequence_number and picked.sequence_number
+    if by_number:
+        return (oldest.sequence_number or 0) > (picked.sequence_number or 0)
+    return oldest.timestamp_ms >= picked.timestamp_ms
+
+
+def _published(base: TableMetadata) -> list[int]:
+    """The snapshots that are known to have been published, as far as they are there still."""
+    said = (PUBLISHED_SNAPSHOTS.of(base.properties) or "").split(",")
+    ids = (int(part) for part in map(str.strip, said) if part.lstrip("-").isdecimal())
+    return [number for number in ids if base.snapshot_by_id(number) is not None]
+
+
+def _remembered(base: TableMetadata, picked_id: int, changes: Changes) -> Changes:
+    """Changes that also note what they publish."""
+    ids = dict.fromkeys([*_published(base), picked_id])
+    noted = SetPropertiesUpdate({PUBLISHED_SNAPSHOTS.key: ",".join(map(str, ids))})
+    return Changes(changes.requirements, (*changes.updates, noted))
+
 
 def _fast_forward(base: TableMetadata, picked: Snapshot) -> Changes:
     ref = base.refs.get(MAIN_BRANCH) or SnapshotRef(picked.snapshot_id)
@@ -168,4 +217,22 @@ def check_not_picked(base: TableMetadata, snapshot_id: int) -> None:
                 f"already, by snapshot {found.snapshot_id}",
                 hint="Write the change again under another wap.id, if it is meant twice.",
                 snapshot_id=snapshot_id,
+            )
+    if picked is not None and _may_be_hidden(base, picked):
+        _check_not_remembered(base, picked)
+
+
+def _check_not_remembered(base: TableMetadata, picked: Snapshot) -> None:
+    """Refuse what was published by a snapshot that has expired since."""
+    wap_id = picked.summary.get(WAP_ID)
+    for number in _published(base):
+        found = base.snapshot_by_id(number)
+        same_id = wap_id and found is not None and found.summary.get(WAP_ID) == wap_id
+        if number == picked.snapshot_id or same_id:
+            raise ValidationError(
+                f"Cannot cherry-pick snapshot {picked.snapshot_id}: "
+                + (f"its wap.id {wap_id!r}" if wap_id else "it")
+                + " was published already, by a snapshot that has expired since",
+                hint="Its changes were made. To make them again, append the rows again.",
+                snapshot_id=picked.snapshot_id,
             )

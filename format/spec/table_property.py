@@ -227,6 +227,13 @@ WAP_ENABLED: Final = flag(
     "write.wap.enabled", "Whether writers may stage snapshots to be audited.", default=False
 )
 
+PUBLISHED_SNAPSHOTS: Final = text(
+    "icecomb.published-snapshots",
+    "The snapshots that were published or picked and are in the table still: none of them is "
+    "published again, also once what it became of `main` has expired. icecomb keeps it.",
+    "ids of snapshots, with commas between",
+)
+
 PARQUET_CODEC: Final = choice(
     "write.parquet.compression-codec",
     ("zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed", "none"),
