@@ -76,6 +76,7 @@ class DeleteReplacement:
             GroupConflictError: Some groups have to be rewritten again.
         """
         self._operation.check_not_committed(base)
+        self._start.written_with.check(base)
         self._start.check_names(base, len(self._groups))
         self._check(base)
         head = head_of(base, self._start.branch)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ConflictError, NoSuchSnapshotError, ValidationError
 from icecomb.format.operation.conflict import History
+from icecomb.format.operation.written_schema import WrittenWith
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -34,13 +35,13 @@ class RewriteStart:
     """The state of a table that was read.
 
     Attributes:
-        schema: Of the table, and of new data files.
+        written_with: The schema and specs of the table, and of new data files.
         name_mapping: What files without ids of columns were read by, if anything.
         snapshot: What was read.
         branch: Whose head it was.
     """
 
-    schema: Schema
+    written_with: WrittenWith
     name_mapping: NameMapping | None
     snapshot: Snapshot
     branch: str
@@ -58,7 +59,12 @@ class RewriteStart:
                 f"Branch {branch!r} of {metadata.location} has no snapshot",
                 hint="there is nothing to rewrite",
             )
-        return cls(metadata.schema(), metadata.name_mapping(), snapshot, branch)
+        return cls(WrittenWith.of(metadata), metadata.name_mapping(), snapshot, branch)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the table."""
+        return self.written_with.schema
 
     def check_names(self, base: TableMetadata, groups: int) -> None:
         """Refuse where names of columns mean something else by now.

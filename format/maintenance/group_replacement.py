@@ -19,7 +19,6 @@ from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.operation.conflict import History, index_key
 from icecomb.format.operation.file_addition import known_paths
 from icecomb.format.operation.overwrite import RewriteFiles
-from icecomb.format.operation.written_schema import check_written_schema
 from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from icecomb.format.scan.scan_planner import ScanPlanner
@@ -103,7 +102,7 @@ class GroupReplacement:
         """
         if self._operation is not None:
             self._operation.check_not_committed(base)
-        check_written_schema(self._start.schema, base.schema())
+        self._start.written_with.check(base)
         self._start.check_names(base, len(self._groups))
         meanwhile = self._look(base)
         # with the version, what files are as old as changes

@@ -287,6 +287,10 @@ class ExpireSnapshots(PendingUpdate):
         """
         schema_ids = {metadata.current_schema_id, *(s.schema_id for s in metadata.snapshots)}
         spec_ids = {metadata.default_spec_id}
+        # the next one gets the number after the highest: no number is given twice, for what is
+        # being written by it right now
+        schema_ids.add(max(schema.schema_id for schema in metadata.schemas))
+        spec_ids.add(max(spec.spec_id for spec in metadata.partition_specs))
         manifests = distinct_manifests(self._io, metadata.snapshots).values()
         spec_ids.update(manifest.partition_spec_id for manifest in manifests)
         deletes = [one for one in manifests if one.content is ManifestContent.DELETES]

@@ -1,14 +1,50 @@
-"""Whether files that were written with one schema can be read with another one."""
+"""Whether files that were written for one state of a table fit another one: schema and specs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.schema_edit import can_promote
 
 if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenWith:
+    """What files were written by, to be compared with what the table has when they are committed.
+
+    Attributes:
+        schema: The columns of the files.
+        specs: The partition specs by id, as they were then.
+    """
+
+    schema: Schema
+    specs: Mapping[int, PartitionSpec]
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> WrittenWith:
+        """Return what is written by now."""
+        return cls(metadata.schema(), metadata.specs())
+
+    def check(self, now: TableMetadata) -> None:
+        """Refuse a table to which the files say something else.
+
+        Raises:
+            ValidationError: Names a column, or a partition spec.
+        """
+        check_written_schema(self.schema, now.schema())
+        # whoever cleans up metadata may free the id of a spec, and the next spec may get it
+        specs = now.specs()
+        for spec_id, old in self.specs.items():
+            new = specs.get(spec_id, old)
+            if new.fields != old.fields:
+                raise _refusal(f"partition spec {spec_id} is {new}, the files have {old}")
 
 
 def check_written_schema(written: Schema, now: Schema) -> None:

@@ -126,7 +126,7 @@ class RowLevelChange(ABC):
             operation.validate_no_conflicting_data()
         return WrittenChange(
             operation,
-            target.metadata.schema(),
+            target.written_with,
             added,
             data_files_removed=len(self.removed),
         )
@@ -217,7 +217,7 @@ class MergeOnRead(RowLevelChange):
         )
         if self.removed:
             operation.validate_deleted_files()
-        return WrittenChange(operation, target.metadata.schema(), added, deletes, len(self.removed))
+        return WrittenChange(operation, target.written_with, added, deletes, len(self.removed))
 
     def abort(self, problem: BaseException) -> None:
         """See `RowLevelChange.abort`."""

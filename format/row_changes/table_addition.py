@@ -68,18 +68,17 @@ def add_files(
         files = list(pool.map(describer.describe, unique))
     if not files:
         return None
-    schema = target.metadata.schema()
     return WrittenChange(
         FileAddition(
             target.io,
             target.snapshot_properties,
             target.branch,
             files,
-            schema=schema,
+            schema=target.metadata.schema(),
             name_mapping=describer.name_mapping,
             unread=describer.unread,
             check=check_duplicate_files,
             skip=skip,
         ),
-        schema,
+        target.written_with,
     )

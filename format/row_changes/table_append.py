@@ -52,4 +52,4 @@ def append_files(
 def _added(target: WriteTarget, append: MergeAppend, files: Sequence[DataFile]) -> WrittenChange:
     for file in files:
         append.append_data_file(file)
-    return WrittenChange(append, target.metadata.schema(), files)
+    return WrittenChange(append, target.written_with, files)

@@ -102,7 +102,7 @@ def replace_partitions(
     files = write_data(target.io, target.metadata, data)
     for file in files:
         operation.append_data_file(file)
-    return WrittenChange(operation, target.metadata.schema(), files) if files else None
+    return WrittenChange(operation, target.written_with, files) if files else None
 
 
 def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> None:

@@ -14,7 +14,7 @@ from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher
-from icecomb.format.operation.written_schema import check_written_schema
+from icecomb.format.operation.written_schema import WrittenWith
 from icecomb.format.scan.delete_index import partition_keys
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from icecomb.format.rows.scan_task import FileScanTask
     from icecomb.format.scan.delete_index import PartitionKey
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.spec.update import Changes
     from icecomb.format.storage.file_io import FileIO
@@ -38,15 +37,15 @@ class WrittenChange:
 
     Attributes:
         producer: Makes the snapshot.
-        written_with: The schema that the files were written with; a table that cannot read them
-            any more refuses them.
+        written_with: The schema and specs that the files were written with; a table to which they
+            say something else by now refuses them.
         data_files: The new data files; they are deleted when nothing was committed.
         delete_files: The new delete files; so are they.
         data_files_removed: How many data files the table loses.
     """
 
     producer: SnapshotProducer
-    written_with: Schema
+    written_with: WrittenWith
     data_files: Sequence[DataFile] = ()
     delete_files: Sequence[DataFile] = ()
     data_files_removed: int = 0
@@ -63,7 +62,7 @@ class WrittenChange:
             ValidationError: The columns of the files mean something else by now, too.
         """
         self.producer.check_not_committed(base)
-        check_written_schema(self.written_with, base.schema())
+        self.written_with.check(base)
         return self.producer.apply(base)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
@@ -91,6 +90,11 @@ class WriteTarget:
     branch: str = MAIN_BRANCH
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     case_sensitive: bool = True
+
+    @property
+    def written_with(self) -> WrittenWith:
+        """What files are written by that an operation makes."""
+        return WrittenWith.of(self.metadata)
 
     def snapshot(self) -> Snapshot | None:
         """The head of the branch; None while the table is empty.

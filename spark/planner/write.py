@@ -75,7 +75,7 @@ from icecomb.spark.planner.table_change import (
     replace_files,
 )
 from icecomb.spark.planner.write_options import WriteOptions
-from icecomb.spark.planner.written_files import data_files, metrics_modes
+from icecomb.spark.planner.written_files import data_files, metrics_modes, written_with
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
@@ -163,6 +163,7 @@ class Writes:
                 uuid=str(metadata.table_uuid),
                 schema_id=metadata.current_schema_id,
                 spec_id=spec.spec_id,
+                specs=tuple(one.to_json() for one in metadata.partition_specs),
                 sort_order_id=order,
                 operation=options.operation(request),
                 command=request.command,
@@ -224,9 +225,8 @@ class Writes:
         change = self._change(table, request)
         if change is None:
             return Committed({})
-        schema = table.metadata.schema_by_id(write.schema_id)
         with _only_proven_failures(table.identifier):
-            table.commit(WrittenChange(change, schema))
+            table.commit(WrittenChange(change, written_with(table.metadata, write)))
             return _committed(table, change)
 
     def _commit_epoch(

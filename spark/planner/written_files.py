@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFileContent, FileFormat
+from icecomb.format.operation.written_schema import WrittenWith
 from icecomb.format.rows.data_metrics import (
     Metrics,
     MetricsConfig,
@@ -23,6 +24,7 @@ from icecomb.format.rows.data_metrics import (
 from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.rows.parquet.statistics import reliable_zeros
 from icecomb.format.spec import single_value
+from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import PrimitiveType
 from icecomb.spark.planner.values import partition_types, value_from_json
@@ -47,6 +49,19 @@ def metrics_modes(metadata: TableMetadata) -> dict[str, str]:
     config = MetricsConfig.from_properties(metadata.properties, schema, metadata.sort_order())
     modes = {i: config.mode(i) for i in ids_of_values(schema)}
     return {str(i): str(mode) for i, mode in modes.items() if mode.kind is not MetricsKind.NONE}
+
+
+def written_with(metadata: TableMetadata, write: WriteState) -> WrittenWith:
+    """Return what the files of a write were written by, to be compared with what the table has now.
+
+    Args:
+        metadata: The table.
+        write: What began the write.
+    """
+    specs = map(PartitionSpec.from_json, write.specs)
+    return WrittenWith(
+        metadata.schema_by_id(write.schema_id), {spec.spec_id: spec for spec in specs}
+    )
 
 
 def data_files(

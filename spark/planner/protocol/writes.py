@@ -114,6 +114,8 @@ class WriteState(Message):
         uuid: Its identity.
         schema_id: The schema the rows are written with.
         spec_id: Their partition spec.
+        specs: All partition specs of the table, as in metadata files: an id may be another's by the
+            time of the commit.
         sort_order_id: Their order; 0 where there is none.
         operation: As in `BeginWrite`.
         command: As in `BeginWrite`.
@@ -138,6 +140,7 @@ class WriteState(Message):
     uuid: str
     schema_id: int
     spec_id: int
+    specs: tuple[Any, ...]
     sort_order_id: int
     operation: str
     command: str | None

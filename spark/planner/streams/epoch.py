@@ -23,6 +23,7 @@ from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.spark.planner.audit import head
 from icecomb.spark.planner.predicates import exact_filter
 from icecomb.spark.planner.protocol import StreamedWrite
+from icecomb.spark.planner.written_files import written_with
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
@@ -180,8 +181,8 @@ def epoch_change(  # noqa: PLR0917 - a write, its epoch, and what it adds
         change = OverwriteFiles(table.io, told, write.branch).overwrite_by_row_filter(rows)
     for file in files:
         change.append_data_file(file)
-    schema = table.metadata.schema_by_id(write.schema_id)
-    return EpochChange(WrittenChange(change, schema), write, streamed, epoch)
+    written = WrittenChange(change, written_with(table.metadata, write))
+    return EpochChange(written, write, streamed, epoch)
 
 
 def _last_epoch(metadata: TableMetadata, branch: str, query: str) -> int | None:
