@@ -118,6 +118,8 @@ def _ring(pytest: Sequence[str], ring: str, chosen: Sequence[str]) -> list[Step]
             # with "=", so that pytest does not take the folders for those of tests
             place = [f"--lane={lane}", f"--claims={claims}", f"--record-seconds={record}"]
             place.append(f"--basetemp={Path(folder, lane)}")
+            # a lane does not know how many tests will be its own: no percentages
+            place += ["-o", "console_output_style=classic"]
             command = [*pytest, "-q", "--ring", ring, *place, *chosen]
             lanes.append(Step(f"tests, {lane} lane", command, environment))
         steps += _shown([*types, *lanes])

@@ -109,7 +109,8 @@ class WebHdfsProxy:
             while True:
                 server.sendall(body[: len(body) // 2] if cut else body)
                 if cut and body:
-                    server.close()
+                    # whoever waits for the server's answer learns it, too
+                    server.shutdown(socket.SHUT_RDWR)
                     return
                 body = client.recv(1 << 16)
                 if not body:
