@@ -133,10 +133,8 @@ def commit(
     except CommitStateUnknownError:
         raise
     except AlreadyCommittedError:
-        # what an attempt wrote is needed: nothing is deleted
-        if len(tried) == 1:
-            raise
-        # an attempt whose outcome passed for a conflict was the one that was first
+        # an attempt that passed for lost, or whose outcome was not known, was made: what it wrote is
+        # needed
         return tried[-1]
     except IcecombError:
         # Our own errors are raised on proof that nothing was committed; an interrupt is none.

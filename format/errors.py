@@ -44,7 +44,7 @@ class ValidationError(IcecombError, ValueError):
 
 
 class AlreadyCommittedError(ValidationError):
-    """The table has the snapshot of an operation that is to be committed."""
+    """The table turned out to have the snapshot of an operation that is to be committed."""
 
 
 class ConflictError(ValidationError):

@@ -126,6 +126,8 @@ def _ring(pytest: Sequence[str], ring: str, chosen: Sequence[str]) -> list[Step]
         taken = {}
         for record in records:
             taken.update(json.loads(record.read_text()) if record.exists() else {})
+    kept = ROOT / "build" / f"seconds-{ring}.json"
+    kept.write_text(json.dumps(taken, indent=0))
     if ring == "full" and not any(step.failed for step in lanes):
         parts.record(taken)
     _show_slowest(taken)

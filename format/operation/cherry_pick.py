@@ -165,8 +165,8 @@ def _may_be_hidden(base: TableMetadata, picked: Snapshot) -> bool:
 
 def _published(base: TableMetadata) -> list[int]:
     """The snapshots that are known to have been published, as far as they are there still."""
-    said = (PUBLISHED_SNAPSHOTS.of(base.properties) or "").split(",")
-    ids = (int(part) for part in map(str.strip, said) if part.lstrip("-").isdecimal())
+    said = PUBLISHED_SNAPSHOTS.of(base.properties)
+    ids = [] if said is None else list(map(int, said.split(",")))
     return [number for number in ids if base.snapshot_by_id(number) is not None]
 
 

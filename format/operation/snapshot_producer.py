@@ -293,16 +293,16 @@ class SnapshotProducer(ABC):
         """Refuse to commit what is committed already.
 
         Raises:
-            AlreadyCommittedError: It is.
+            AlreadyCommittedError: An attempt whose outcome was not known was committed after all.
+            ValidationError: It is known to be committed, and would be made a second time.
         """
-        # an attempt of unknown outcome may have been committed after all
+        message = f"This operation is committed already, as snapshot {self.snapshot_id}"
+        hint = "begin a new one to make the same change again"
+        if self.is_committed:
+            raise ValidationError(message, hint=hint)
         if self._attempt and base.snapshot_by_id(self.snapshot_id) is not None:
             self.is_committed = True
-        if self.is_committed:
-            raise AlreadyCommittedError(
-                f"This operation is committed already, as snapshot {self.snapshot_id}",
-                hint="begin a new one to make the same change again",
-            )
+            raise AlreadyCommittedError(message, hint=hint)
 
     def _draw_id(self, base: TableMetadata) -> None:
         # written manifests carry the id, so it is only drawn again before there are any

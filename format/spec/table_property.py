@@ -232,6 +232,10 @@ PUBLISHED_SNAPSHOTS: Final = text(
     "The snapshots that were published or picked and are in the table still: none of them is "
     "published again, also once what it became of `main` has expired. icecomb keeps it.",
     "ids of snapshots, with commas between",
+    lambda said: all(
+        part.strip().lstrip("-").isascii() and part.strip().lstrip("-").isdecimal()
+        for part in said.split(",")
+    ),
 )
 
 PARQUET_CODEC: Final = choice(

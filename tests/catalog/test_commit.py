@@ -531,6 +531,8 @@ def test_repeating_an_append_of_unknown_outcome_destroys_nothing(proxied, proxy,
     proxy.before(ALTER, lambda: setattr(Calls, "_twice", broken_once))
     with pytest.raises(CommitStateUnknownError):
         table.commit(append)
+    # it was made: that is found, and it is not made again
+    table.commit(append)
     with pytest.raises(ValidationError, match="committed already"):
         table.commit(append)
     assert table.refresh().scan().to_arrow().num_rows == 6
