@@ -28,23 +28,24 @@ HDFS_CHANGES = ("upload", "rename", "replace", "delete", "make_folder")
 _DRAWN = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|\d{10,}")
 
 
-def every_sixth(*names: str, keep: int = 99, shared: bool = False) -> list[Any]:
+def some_steps(*names: str, every: int = 6, keep: int = 99, shared: bool = False) -> list[Any]:
     """Return parameters: what is done, and at which of its fatal steps it is killed.
 
-    In `full` at all; in the gate at every sixth, counted from the end, where the change becomes
+    In `full` at all; in the gate at every n-th, counted from the end, where the change becomes
     visible, and from another one each time, so that each kind of step has its turn.
 
     Args:
         names: What is done; without names there are only the steps.
+        every: At every how many-th step it is killed in the gate.
         keep: With how many of them, the first ones, this is done in the gate.
         shared: Whether the steps of all of them are the same, and each is one's in `full`.
     """
     found = []
     for at, name in enumerate(names or (None,)):
         at_all = slice(at, None, len(names)) if shared else slice(None)
-        for which, steps in (("sixth", slice(-1 - at % 4, None, -6)), ("all", at_all)):
+        for which, steps in (("some", slice(-1 - at % 4, None, -every)), ("all", at_all)):
             marks = [pytest.mark.full("killed at every step")]
-            marks = [] if which == "sixth" and at < keep else marks
+            marks = [] if which == "some" and at < keep else marks
             values, label = (
                 ((steps,), which) if name is None else ((name, steps), f"{name}-{which}")
             )

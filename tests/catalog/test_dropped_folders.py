@@ -15,7 +15,12 @@ from icecomb.format.storage.local import LocalFileSystem
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 
 
-@pytest.fixture(params=["local", pytest.param("hdfs", marks=pytest.mark.jvm)])
+ON_HDFS = pytest.param(
+    "hdfs", marks=[pytest.mark.jvm, pytest.mark.full("the same rules on another file system")]
+)
+
+
+@pytest.fixture(params=["local", ON_HDFS])
 def folders(request, tmp_path):
     """A warehouse of file-system tables with one of three rows, ``db.t``."""
     if request.param == "hdfs":

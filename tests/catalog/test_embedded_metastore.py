@@ -175,6 +175,7 @@ def test_a_warehouse_that_cannot_be_written_is_named(tmp_path):
         load_catalog("local", warehouse="hdfs://nn/lake")
 
 
+@pytest.mark.full("starts another metastore")
 def test_a_warehouse_in_an_object_store_has_its_metastore_here(tmp_path, s3, monkeypatch):
     """Nobody asks the store for folders; a bucket is one warehouse, whichever scheme names it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))

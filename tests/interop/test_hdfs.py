@@ -107,6 +107,9 @@ def hosts_of_tasks(spark, text):
     return [[places.apply(i).host() for i in range(places.size())] for places in found]
 
 
+@pytest.mark.full(
+    "asks Hadoop where the blocks of files lie; that tasks have places is a wish to Spark"
+)
 def test_tasks_are_run_where_hadoop_says_that_their_blocks_are(
     lake, namespace, spark_on_hdfs, catalog
 ):

@@ -18,6 +18,7 @@ from tests.peers import spark_users
 from tests.peers.spark_process import SMALL
 
 
+@pytest.mark.full("Spark's cache as it is, on two Sparks; what tables equal is tested plainly")
 @pytest.mark.parametrize("minor", ["3.5", "4.3"])
 def test_a_cached_table_is_read_from_memory_as_long_as_spark_may(sql_on, catalog, minor):
     sql = sql_on(minor)

@@ -220,6 +220,7 @@ def test_a_column_has_no_dictionary_where_the_table_says_so(lake, name):
     assert "PLAIN_DICTIONARY" in encodings["m.key_value.value"] | encodings["ls.list.element"]
 
 
+@pytest.mark.full("a detail of one property")
 def test_a_bloom_filter_is_as_short_as_its_values_allow_where_the_table_says_so(
     spark, lake, name, plain_file
 ):
@@ -242,6 +243,7 @@ def test_columns_without_statistics_are_found_by_filters(spark, catalog, lake, n
     assert catalog.load_table(name).scan("id = 77").to_arrow().num_rows == 1
 
 
+@pytest.mark.full("a detail of one property")
 @pytest.mark.parametrize(
     ("codec", "low", "high"),
     sampled([("gzip", "1", "9"), ("zstd", "1", "19"), ("gzip", "0", "5")], keep=1),

@@ -176,6 +176,7 @@ def test_the_rows_of_a_source_that_varies_are_read_once(varying, target):
     assert found.keys() == set(range(20))
 
 
+@pytest.mark.full("the two rules together")
 @pytest.mark.parametrize("target", sampled(MODES[::-1], keep=1), indirect=True)
 def test_they_are_also_where_its_keys_are_asked_for_first(varying, target):
     sql, source, readings = varying
@@ -192,6 +193,7 @@ def test_they_are_also_where_its_keys_are_asked_for_first(varying, target):
     assert found.keys() == set(range(20))
 
 
+@pytest.mark.full("shows what the rule is good for")
 @pytest.mark.parametrize("target", MODES[:1], indirect=True)
 def test_without_the_rule_a_source_that_varies_is_read_again(varying, target):
     sql, source, readings = varying
@@ -379,6 +381,7 @@ def test_rows_are_let_go_when_the_statement_ends(spark, target, growing):
         time.sleep(0.1)
 
 
+@pytest.mark.full("writes many rows")
 @pytest.mark.parametrize("target", sampled(MODES, keep=1), indirect=True)
 def test_wide_and_many_rows_are_kept_as_they_are(spark, catalog, target):
     """Pages end between rows, and there are many of them."""

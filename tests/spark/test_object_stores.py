@@ -116,6 +116,7 @@ def test_maintenance_runs_on_s3_and_leaves_what_the_table_needs(spark, lake, s3)
     assert list(ours.io.list(location)) == []
 
 
+@pytest.mark.full("the names are made by one function, tested plainly")
 def test_a_hash_stands_before_the_names_of_files_that_spark_and_python_write(spark, lake, s3):
     namespace, catalog = lake("s3", **s3.settings)
     table = f"{namespace}.t"
@@ -160,6 +161,7 @@ def test_a_stream_reads_and_writes_tables_on_s3(spark, lake, s3, tmp_path):
     assert _rows(spark, f"SELECT count(*), sum(id) FROM {namespace}.sink") == [(5, 10)]
 
 
+@pytest.mark.full("what hides keys is tested plainly")
 def test_keys_are_in_no_plan_and_no_error(spark, lake, s3):
     namespace, _ = lake("s3", **s3.settings)
     spark.sql(f"CREATE TABLE {namespace}.t (id BIGINT)")

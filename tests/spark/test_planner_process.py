@@ -82,6 +82,7 @@ main()
 """
 
 
+@pytest.mark.full("waits five seconds for an answer")
 def test_an_answer_may_take_longer_than_the_patience_with_a_greeting(
     spark, create, metastore, tmp_path
 ):

@@ -230,6 +230,7 @@ def test_what_is_broken_or_of_another_kind_is_told_by_name(session_of, namespace
     catalog.client.drop_table(namespace, "nowhere")
 
 
+@pytest.mark.full("the same statements in our own catalog are in the gate")
 def test_what_fails_while_a_table_is_made_or_replaced_leaves_things_as_they_were(
     session_of, namespace, catalog
 ):

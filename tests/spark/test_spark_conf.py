@@ -48,7 +48,7 @@ def _spark_sql(conf_lines, statement, tmp_path):
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 
-@pytest.mark.slow("starts Spark's own shell")
+@pytest.mark.full("starts Spark's own shell; the lines that it is given are compared in the gate")
 def test_the_spark_sql_shell_creates_fills_reads_and_drops_a_table(metastore, tmp_path):
     done = _icecomb("--uri", metastore.uri, "--warehouse", str(metastore.warehouse), "spark-conf")
     assert done.returncode == 0, done.stderr

@@ -373,6 +373,7 @@ def test_a_failure_in_a_catalog_of_folders_leaves_no_namespace_behind(spark, tmp
     ]  # fmt: skip
 
 
+@pytest.mark.full("the names are made by one function, tested plainly")
 def test_files_are_spread_over_an_object_store_as_python_spreads_them(spark, catalog, name):
     for properties in (
         "'write.object-storage.partitioned-paths'='true'",

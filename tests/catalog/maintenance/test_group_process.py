@@ -189,6 +189,9 @@ def test_the_files_of_one_partition_are_shared_out_between_processes(
     assert_numbers(small)
 
 
+@pytest.mark.full(
+    "processes of a large rewrite; the gate has their life, their errors and their deaths once"
+)
 @pytest.mark.parametrize(
     ("order", "options"),
     [
@@ -245,6 +248,9 @@ def test_rows_that_others_delete_meanwhile_are_found_where_a_process_has_put_the
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.full(
+    "processes of a large rewrite; the gate has their life, their errors and their deaths once"
+)
 def test_origins_on_the_disk_are_the_same_after_their_way_to_another_process(
     monkeypatch: Any, tmp_path: Path
 ) -> None:
@@ -327,6 +333,9 @@ def test_cancelled_work_ends_and_leaves_nothing(made: Table, slow: Any, started:
     assert all(map(has_ended, started))
 
 
+@pytest.mark.full(
+    "processes of a large rewrite; the gate has their life, their errors and their deaths once"
+)
 @PROCESSES
 def test_an_interrupt_ends_it_and_leaves_nothing(made: Table, slow: Any) -> None:
     """As Ctrl-C, which a terminal sends to all processes of the program."""
@@ -349,6 +358,9 @@ def test_an_interrupt_ends_it_and_leaves_nothing(made: Table, slow: Any) -> None
     assert all(has_ended(int(each.name)) for each in begun.iterdir())
 
 
+@pytest.mark.full(
+    "processes of a large rewrite; the gate has their life, their errors and their deaths once"
+)
 @PROCESSES
 def test_processes_end_and_remove_their_files_when_who_started_them_is_killed(
     made: Table, slow: Any
@@ -520,6 +532,9 @@ def test_where_no_process_like_this_one_starts_threads_do_the_work_and_say_so(
     assert re.search(reason, said)
 
 
+@pytest.mark.full(
+    "processes of a large rewrite; the gate has their life, their errors and their deaths once"
+)
 @PROCESSES
 def test_modules_of_the_working_directory_are_not_taken_for_python_s(
     made: Table, monkeypatch: Any, tmp_path: Path, started: list[int]
@@ -534,6 +549,9 @@ def test_modules_of_the_working_directory_are_not_taken_for_python_s(
     assert started
 
 
+@pytest.mark.full(
+    "processes of a large rewrite; the gate has their life, their errors and their deaths once"
+)
 @PROCESSES
 def test_a_death_is_noticed_although_a_fork_holds_the_connection(
     made: Table, slow: Any, monkeypatch: Any

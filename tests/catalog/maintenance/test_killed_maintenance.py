@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from killed_process import every_sixth, fatal_steps, killed
+from killed_process import fatal_steps, killed, some_steps
 from maintained_table import ALL, delete_by_value, frame, new_table
 from needed_files import needed_files, path
 
@@ -114,7 +114,7 @@ def unneeded(table: Table) -> set[str]:
 
 
 @pytest.mark.gate("kills a process at each step")
-@pytest.mark.parametrize(("name", "which"), every_sixth(*ACTIONS))
+@pytest.mark.parametrize(("name", "which"), some_steps(*ACTIONS))
 def test_an_action_killed_anywhere_keeps_all_rows_and_can_be_repeated(
     template: tuple[Any, Path], name: str, which: slice
 ) -> None:
