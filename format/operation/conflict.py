@@ -31,6 +31,7 @@ from icecomb.format.operation.clash import clash_error
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionValues
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
+from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.partition import partition_key
 from icecomb.format.spec.snapshot import Operation
 
@@ -71,27 +72,24 @@ class History:
         Raises:
             ValidationError: The start is no ancestor of the head, or snapshots have expired.
         """
-        found: list[Snapshot] = []
-        at = self.parent
-        if at is None and self.start is not None:
+        if self.parent is None and self.start is not None:
             raise ValidationError(
                 f"Cannot determine the history since snapshot {self.start}: it is not part of the "
                 "branch any more",
                 hint="begin the operation anew on the current snapshot",
             )
-        while at is not None and at.snapshot_id != self.start:
+        found: list[Snapshot] = []
+        head = None if self.parent is None else self.parent.snapshot_id
+        for at in ancestors_of(self.base, head):
+            if at.snapshot_id == self.start:
+                return tuple(found)
             found.append(at)
-            above = at.parent_snapshot_id
-            if above is None and self.start is None:
-                break
-            at = None if above is None else self.base.snapshot_by_id(above)
-            if at is None and above != self.start:
-                known = found[-1].snapshot_id
-                raise ValidationError(
-                    "Cannot determine the history between the starting snapshot "
-                    f"{self.start} and the last known ancestor {known}",
-                    hint="begin the operation anew on the current snapshot",
-                )
+        if found and found[-1].parent_snapshot_id != self.start:
+            raise ValidationError(
+                "Cannot determine the history between the starting snapshot "
+                f"{self.start} and the last known ancestor {found[-1].snapshot_id}",
+                hint="begin the operation anew on the current snapshot",
+            )
         return tuple(found)
 
     def no_new_data(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from icecomb.format.errors import CorruptFileError
 from icecomb.format.spec.json_sequence import lazily
 from icecomb.format.spec.snapshot import Snapshot
 
@@ -17,9 +18,22 @@ _NO_PARENT: Final = -1
 
 
 def ancestors_of(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
-    """A snapshot, its parent and so on, the newest first; ends where one has expired."""
-    at = snapshot_id
+    """Yield a snapshot, its parent and so on, the newest first; end where one has expired.
+
+    Raises:
+        CorruptFileError: A snapshot is among its own ancestors.
+    """
+    at, seen = snapshot_id, set[int]()
     while at is not None and (snapshot := metadata.snapshot_by_id(at)) is not None:
+        if at in seen:
+            raise CorruptFileError(
+                f"The metadata of the table at {metadata.location} is damaged: snapshot {at} is "
+                "among its own ancestors",
+                hint="Go back to an older metadata file, or make a branch of a snapshot whose "
+                "parents are right the current one.",
+                path=metadata.location,
+            )
+        seen.add(at)
         yield snapshot
         at = snapshot.parent_snapshot_id
 
