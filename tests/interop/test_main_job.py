@@ -66,6 +66,7 @@ def migrated(
     catalog.drop_table(TABLE)
 
 
+@pytest.mark.slow("has the first statements of Spark and of Iceberg Java")
 def test_every_reader_sees_after_migration_what_hive_saw_before(
     hive_flights: list[list[Any]],
     migrated: dict[Path, tuple[int, int]],

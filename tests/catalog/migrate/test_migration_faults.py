@@ -129,6 +129,7 @@ def test_what_is_asked_for_does_not_depend_on_the_format_of_the_files(
     assert found[0][0]
 
 
+@pytest.mark.slow("migrates a table for each fault")
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("verb", "mode", "all_of_them"), RUNS)
 def test_whatever_fails_and_whoever_goes_on_no_row_and_no_pointer_is_lost(
