@@ -133,7 +133,7 @@ def commit(
     except CommitStateUnknownError:
         raise
     except AlreadyCommittedError:
-        # an attempt that passed for lost, or whose outcome was not known, was made: what it wrote is
+        # an attempt that passed for lost, or whose outcome was not known, was made: its files are
         # needed
         return tried[-1]
     except IcecombError:

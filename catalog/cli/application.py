@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from icecomb.catalog.cli.output import FORMS, Output
 from icecomb.catalog.cli.progress import TerminalProgress
 from icecomb.catalog.cli.terminal import write_help, write_line
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
+from icecomb.format.property import similar
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -32,38 +34,129 @@ UNKNOWN_COMMIT: Final = 4
 INTERRUPTED: Final = 130
 
 _PLUGINS: Final = "icecomb.commands"
-_COMMANDS: Final = {
-    "namespaces": "icecomb.catalog.cli.tables:namespaces",
-    "tables": "icecomb.catalog.cli.tables:tables",
-    "describe": "icecomb.catalog.cli.tables:describe",
-    "diff": "icecomb.catalog.cli.difference:diff",
-    "health": "icecomb.catalog.cli.health:health",
-    "head": "icecomb.catalog.cli.tables:head",
-    "snapshots": "icecomb.catalog.cli.tables:snapshots",
-    "history": "icecomb.catalog.cli.metadata_tables:history",
-    "files": "icecomb.catalog.cli.metadata_tables:files",
-    "partitions": "icecomb.catalog.cli.metadata_tables:partitions",
-    "manifests": "icecomb.catalog.cli.metadata_tables:manifests",
-    "refs": "icecomb.catalog.cli.metadata_tables:refs",
-    "schema": "icecomb.catalog.cli.schema:schema",
-    "properties": "icecomb.catalog.cli.table_properties:properties",
-    "rollback": "icecomb.catalog.cli.rollback:rollback",
-    "branch": "icecomb.catalog.cli.branches:branch",
-    "tag": "icecomb.catalog.cli.branches:tag",
-    "add-files": "icecomb.catalog.cli.added_files:add_files",
-    "commit": "icecomb.catalog.cli.repair:commit",
-    "completion": "icecomb.catalog.cli.completion:completion",
-    "doctor": "icecomb.catalog.cli.doctor:doctor",
-    "drop": "icecomb.catalog.cli.tables:drop",
-    "locks": "icecomb.catalog.cli.locks:locks",
-    "maintain": "icecomb.catalog.cli.maintain:maintain",
-    "metastore": "icecomb.catalog.cli.metastore:metastore",
-    "migrate": "icecomb.catalog.cli.migrate:migrate",
-    "paimon": "icecomb.catalog.cli.paimon:paimon",
-    "register": "icecomb.catalog.cli.repair:register",
-    "repair": "icecomb.catalog.cli.repair:repair",
-    "views": "icecomb.catalog.cli.views:views",
+_COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "namespaces": (
+        "icecomb.catalog.cli.tables:namespaces",
+        "List the namespaces (databases).",
+    ),
+    "tables": (
+        "icecomb.catalog.cli.tables:tables",
+        "List the Iceberg tables of a namespace, or of all.",
+    ),
+    "describe": (
+        "icecomb.catalog.cli.tables:describe",
+        "Show columns, partitioning, properties and size of a table.",
+    ),
+    "diff": (
+        "icecomb.catalog.cli.difference:diff",
+        "Say what differs between two states of a table: files, rows, columns, layout, properties.",
+    ),
+    "health": (
+        "icecomb.catalog.cli.health:health",
+        "Say of tables what makes them slow or large, the worst first, and print what mends it.",
+    ),
+    "head": (
+        "icecomb.catalog.cli.tables:head",
+        "Show the first rows of a table.",
+    ),
+    "snapshots": (
+        "icecomb.catalog.cli.tables:snapshots",
+        "List the snapshots of a table, oldest first.",
+    ),
+    "history": (
+        "icecomb.catalog.cli.metadata_tables:history",
+        "List which snapshots main showed, and from when on, oldest first.",
+    ),
+    "files": (
+        "icecomb.catalog.cli.metadata_tables:files",
+        "List the data and delete files of a snapshot, by default the current one.",
+    ),
+    "partitions": (
+        "icecomb.catalog.cli.metadata_tables:partitions",
+        "List the partitions of a snapshot: rows, files, deletes, and when each was changed.",
+    ),
+    "manifests": (
+        "icecomb.catalog.cli.metadata_tables:manifests",
+        "List the manifests of a snapshot: what they track, and of which partitions.",
+    ),
+    "refs": (
+        "icecomb.catalog.cli.metadata_tables:refs",
+        "List the branches and tags of a table, and how long they and their snapshots are kept.",
+    ),
+    "schema": (
+        "icecomb.catalog.cli.schema:schema",
+        "Show the columns of a table with their ids, its partition spec and its sort order.",
+    ),
+    "properties": (
+        "icecomb.catalog.cli.table_properties:properties",
+        "List the properties of a table; or change some, in one commit.",
+    ),
+    "rollback": (
+        "icecomb.catalog.cli.rollback:rollback",
+        "Let a branch show an earlier state again: a dry run unless --yes.",
+    ),
+    "branch": (
+        "icecomb.catalog.cli.branches:branch",
+        "List, create, replace, delete and forward the branches of a table.",
+    ),
+    "tag": (
+        "icecomb.catalog.cli.branches:tag",
+        "List, create, replace and delete the tags of a table.",
+    ),
+    "add-files": (
+        "icecomb.catalog.cli.added_files:add_files",
+        "Take the files of a Hive table or of a folder into TABLE, where they are.",
+    ),
+    "commit": (
+        "icecomb.catalog.cli.repair:commit",
+        "Look after a commit whose outcome is unknown.",
+    ),
+    "completion": (
+        "icecomb.catalog.cli.completion:completion",
+        "Print a script that lets a shell complete icecomb: commands, options, choices, tables.",
+    ),
+    "doctor": (
+        "icecomb.catalog.cli.doctor:doctor",
+        "Examine the catalog, or one TABLE of it: each problem comes with its remedy.",
+    ),
+    "drop": (
+        "icecomb.catalog.cli.tables:drop",
+        "Drop an Iceberg table from the catalog.",
+    ),
+    "locks": (
+        "icecomb.catalog.cli.locks:locks",
+        "List who holds locks, or break one whose holder is dead.",
+    ),
+    "maintain": (
+        "icecomb.catalog.cli.maintain:maintain",
+        "Expire snapshots, rewrite manifests and the like.",
+    ),
+    "metastore": (
+        "icecomb.catalog.cli.metastore:metastore",
+        "A Hive metastore of one's own over a warehouse folder (--warehouse).",
+    ),
+    "migrate": (
+        "icecomb.catalog.cli.migrate:migrate",
+        "Make a Hive table an Iceberg table in place, compare, and go back.",
+    ),
+    "paimon": (
+        "icecomb.catalog.cli.paimon:paimon",
+        "Look at the schemas of Apache Paimon tables, evolve them, bring append tables over.",
+    ),
+    "register": (
+        "icecomb.catalog.cli.repair:register",
+        "Take an existing metadata file in as TABLE.",
+    ),
+    "repair": (
+        "icecomb.catalog.cli.repair:repair",
+        "Point a table at another metadata file of its own, or set right what its entry says.",
+    ),
+    "views": (
+        "icecomb.catalog.cli.views:views",
+        "Iceberg views of a metastore.",
+    ),
 }
+"""Where each command is, and what its help begins with: the list of all imports none of them."""
 _OTHER_TABLES: Final = frozenset(("migrate", "paimon"))
 """Commands whose tables are no Iceberg tables."""
 _EPILOG: Final = (
@@ -170,8 +263,8 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         found: Any = None
-        if target := _COMMANDS.get(cmd_name):
-            module, _, name = target.partition(":")
+        if known := _COMMANDS.get(cmd_name):
+            module, _, name = known[0].partition(":")
             found = getattr(import_module(module), name)
         else:
             for point in entry_points(group=_PLUGINS, name=cmd_name):
@@ -190,6 +283,17 @@ class _Commands(click.Group):
                 elif parameter.name in {"name", "to"} and cmd_name in {"branch", "tag"}:
                     parameter.type = RefName(*({cmd_name} if parameter.name == "name" else _BOTH))
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        names = self.list_commands(ctx)
+        width = formatter.width - 6 - max(map(len, names))
+        rows = []
+        for name in names:
+            known = _COMMANDS.get(name)
+            command = click.Command(name, help=known[1]) if known else self.get_command(ctx, name)
+            rows.append((name, command.get_short_help_str(width) if command else ""))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 def _leaves(command: click.Command) -> Iterator[click.Command]:
@@ -269,7 +373,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return USAGE
     except click.UsageError as error:
         hint = f"{error.ctx.command_path} --help" if error.ctx else "icecomb --help"
-        return _complain(error.format_message(), hint, USAGE)
+        return _complain(f"{error.format_message()}{_meant(error)}", hint, USAGE)
     except click.ClickException as error:
         return _complain(error.format_message(), None, ERROR)
     except (KeyboardInterrupt, click.Abort):
@@ -284,6 +388,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
         text = f"{type(error).__name__}: {error}"
         return _complain(text, "ICECOMB_TRACE=1 shows where it came from", ERROR)
     return result if isinstance(result, int) else OK
+
+
+def _meant(error: click.UsageError) -> str:
+    """Return which verbs a word may have meant that is none."""
+    context = error.ctx
+    found = re.search("No such command '(.*)'", error.message)
+    if found is None or context is None or not isinstance(context.command, click.Group):
+        return ""
+    meant = similar(found[1], context.command.list_commands(context))
+    return f" Did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def _complain(message: str, hint: str | None, code: int) -> int:
