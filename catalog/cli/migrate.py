@@ -238,6 +238,8 @@ def apply(
     With --as the Hive table stays, and a second table has the same files as they are now. Neither
     deletes a file of the other, as long as the Hive table is external.
     """
+    from icecomb.catalog.migrate.applying import AlreadyIcebergError
+
     if location is not None and target is None:
         raise click.UsageError("--location is the folder of the table that --as makes")
     catalog, progress = application.metastore(), application.progress
@@ -265,13 +267,24 @@ def apply(
         threads = threads_each(many.jobs)
 
         def work(place: tuple[str, str]) -> Result:
-            done = migration.apply(catalog, place, choices, interop=interop, parallelism=threads)
+            try:
+                done = migration.apply(
+                    catalog, place, choices, interop=interop, parallelism=threads
+                )
+            except AlreadyIcebergError as error:
+                return Result({"table": ".".join(place), "already": True}, error.message)
             detail = f"{done.rows:,} rows in {done.files:,} files"
             return Result(done.to_json(), f"{'already: ' if done.already else ''}{detail}")
 
         return many.run(application, chosen, work, "applying")
     turn = partial(migration.apply, catalog, chosen.places[0], choices)
-    done = _unless_blocked(application, partial(turn, interop=interop, progress=progress))
+    try:
+        done = _unless_blocked(application, partial(turn, interop=interop, progress=progress))
+    except AlreadyIcebergError as error:
+        # a job that runs again is done, too
+        application.output.facts({"table": ".".join(chosen.places[0]), "already": True})
+        application.warn(f"{error.message}: nothing to do")
+        return OK
     if done is None:
         return BLOCKED
     application.output.facts(done.to_json())

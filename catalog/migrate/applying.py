@@ -60,6 +60,10 @@ _HIVE_ONLY: Final = re.compile(
 """Table parameters that say something about the Hive table only."""
 
 
+class AlreadyIcebergError(MigrationError):
+    """The table was made as an Iceberg table, or migrated by others."""
+
+
 class MigrationBlockedError(BlockedError, MigrationError):
     """A migration's plan has blockers; nothing was changed. ``plan`` holds all of them."""
 
@@ -123,7 +127,8 @@ class Takeover:
 
         Raises:
             MigrationBlockedError: the plan has blockers; nothing was changed.
-            MigrationError: the table is an Iceberg table of other origin, or keeps changing.
+            AlreadyIcebergError: the table is an Iceberg table of other origin.
+            MigrationError: it keeps changing.
             ConfigurationError: lock-free mode where the metastore does not check what it replaces.
             CommitStateUnknownError: it is not known whether the entry was turned, or turned and
                 tidied up; nothing was deleted.
@@ -308,7 +313,7 @@ class Takeover:
     def _finish(self, table: HiveTable) -> Migrated:
         found = self._place.migrated(table)
         if found is None:
-            raise MigrationError(
+            raise AlreadyIcebergError(
                 f"{table.full_name} is an Iceberg table already, and not by icecomb's migration",
                 hint="nothing to do",
                 table=table.full_name,

@@ -221,3 +221,19 @@ def test_a_choice_of_timestamps_is_an_option(make_hive_table: Any, run: Any) -> 
     assert run("apply", table.name)[0] == 3
     code, out, _ = run("apply", table.name, "--timestamp", "timestamp", form="json")
     assert (code, json.loads(out)["rows"]) == (0, 1)
+
+
+def test_a_table_that_is_one_already_is_nothing_to_do(
+    catalog: Any, namespace: str, run: Any
+) -> None:
+    """A job that made it, or migrated it by other means, may run again."""
+    for name in ("own", "other"):
+        catalog.create_table(f"{namespace}.{name}", numbers(1).schema)
+    code, out, err = run("apply", f"{namespace}.own", form="json")
+    assert (code, json.loads(out)) == (0, {"table": f"{namespace}.own", "already": True})
+    assert err.endswith(
+        "is an Iceberg table already, and not by icecomb's migration: nothing to do\n"
+    )
+    code, out, _ = run("apply", f"{namespace}.own", f"{namespace}.other", form="json")
+    assert code == 0
+    assert out.count('"already": true') == 2
