@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import click
 
@@ -101,12 +102,18 @@ def head(
 def snapshots(application: Application, table: str) -> None:
     """List the snapshots of a table, oldest first.
 
+    Total rows are those that a scan finds: the rows of the data files without those that position
+    deletes take. How many equality deletes take is not known, and so is the total then.
+
     TABLE is a name, or the folder or a metadata file of a file-system table.
     """
     metadata = application.table(table).metadata
     names = names_of(metadata)
     application.output.table(
-        ["committed", "snapshot", "parent", "operation", "added rows", "total rows", "refs"],
+        [
+            *("committed", "snapshot", "parent", "operation"),
+            *("added rows", "total rows", "deletes", "refs"),
+        ],
         [
             [
                 exact_moment(snapshot.timestamp_ms),
@@ -114,7 +121,8 @@ def snapshots(application: Application, table: str) -> None:
                 snapshot.parent_snapshot_id,
                 snapshot.summary.get("operation"),
                 snapshot.summary.get("added-records"),
-                snapshot.summary.get("total-records"),
+                _live_rows(snapshot.summary),
+                _deletes(snapshot.summary),
                 ",".join(names.get(snapshot.snapshot_id, ())),
             ]
             for snapshot in sorted(metadata.snapshots, key=lambda s: s.timestamp_ms)
@@ -158,6 +166,25 @@ def drop(application: Application, table: str, *, purge: bool, yes: bool) -> Non
         application.warn("dry run: add --yes to drop it")
 
 
+_DELETES: Final = ("total-position-deletes", "total-equality-deletes")
+
+
+def _deletes(summary: Mapping[str, str]) -> str | None:
+    """Return how many deletes the delete files hold, None where the snapshot does not say it."""
+    counts = [summary.get(name, "") for name in _DELETES]
+    return str(sum(map(int, counts))) if all(map(str.isdecimal, counts)) else None
+
+
+def _live_rows(summary: Mapping[str, str]) -> str | None:
+    """Return how many rows a scan finds, None where the snapshot does not say it."""
+    rows, by_position, by_value = (
+        summary.get(name, "0" if name in _DELETES else "") for name in ("total-records", *_DELETES)
+    )
+    if not (rows.isdecimal() and by_position.isdecimal()) or by_value != "0":
+        return None
+    return str(int(rows) - int(by_position))
+
+
 def _column(field: Any) -> str:
     need = " not null" if field.required else ""
     doc = f"  -- {field.doc}" if field.doc else ""
@@ -172,5 +199,11 @@ def _snapshot_facts(snapshot: Snapshot) -> dict[str, Any]:
             name: snapshot.summary[name]
             for name in ("operation", "total-records", "total-data-files", "total-files-size")
             if name in snapshot.summary
+        },
+        # those of a table without deletes are 0
+        **{
+            name: snapshot.summary[name]
+            for name in ("total-delete-files", *_DELETES)
+            if snapshot.summary.get(name, "0") != "0"
         },
     }
