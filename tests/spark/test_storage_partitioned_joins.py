@@ -191,6 +191,23 @@ def test_what_spark_would_take_for_the_same_partitioning_and_is_not_moves_rows(
             assert pairs(sql, more_name, text_name, "l.s = r.s") == same
 
 
+@pytest.mark.parametrize("minor", sampled(["4.3", "4.0", "4.1", "4.2"], keep=1))
+def test_buckets_are_joined_with_a_multiple_of_them(sql_on, catalog, namespace, minor):
+    """The larger number is put together to the smaller, by tasks."""
+    sql = sql_on(minor)
+    eight, eight_name = partitioned(catalog, ("k", "bucket[8]"))
+    four, four_name = partitioned(catalog, ("k", "bucket[4]"))
+    ks = [*range(12), None]
+    for table in (eight, four):
+        table.append(rows("k", *ks))
+    # null equals nothing
+    same = Counter({**{(n, n): 1 for n in range(12)}, (None, 12): 1, (12, None): 1})
+    with settings(sql, {**GROUPED, COMPATIBLE: "true"}):
+        for left, right in ((eight_name, four_name), (four_name, eight_name)):
+            assert exchanges(sql, f"SELECT * FROM {left} l JOIN {right} r ON l.k = r.k") == 0
+            assert pairs(sql, left, right, "l.k = r.k") == same
+
+
 @MORE
 @pytest.mark.parametrize("sql", ["4.3"], indirect=True)
 def test_files_of_several_specs_are_told_apart_by_what_these_share(sql, catalog, namespace):

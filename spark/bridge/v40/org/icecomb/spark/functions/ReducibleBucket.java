@@ -1,5 +1,6 @@
 package org.icecomb.spark.functions;
 
+import java.io.Serializable;
 import java.math.BigInteger;
 import org.apache.spark.sql.connector.catalog.functions.Reducer;
 import org.apache.spark.sql.connector.catalog.functions.ReducibleFunction;
@@ -25,8 +26,8 @@ interface ReducibleBucket extends ReducibleFunction<Integer, Integer> {
     return same && common > 1 && common < buckets ? new Remainder(common) : null;
   }
 
-  /** The bucket among fewer. */
-  record Remainder(int buckets) implements Reducer<Integer, Integer> {
+  /** The bucket among fewer; Spark sends it along with tasks. */
+  record Remainder(int buckets) implements Reducer<Integer, Integer>, Serializable {
 
     @Override
     public Integer reduce(Integer bucket) {
