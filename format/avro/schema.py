@@ -62,7 +62,7 @@ _SIMPLE: Final[dict[str, PrimitiveType]] = {
     "string": StringType(),
     "bytes": BinaryType(),
 }
-_VALID_NAME: Final = re.compile(r"[^\W\d]\w*")
+_VALID_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def avro_schema(struct: StructType, name: str) -> dict[str, Any]:
@@ -76,21 +76,21 @@ def avro_schema(struct: StructType, name: str) -> dict[str, Any]:
 
 
 def avro_name(name: str) -> str:
-    """A field name that Avro allows, escaped like Iceberg Java does.
+    """Return a field name that Avro allows, escaped in the way of Iceberg Java.
 
     A leading digit is preceded by `_`; any other character becomes `_x` and its hexadecimal
-    UTF-16 code units.
+    UTF-16 code units. Iceberg Java leaves letters of all alphabets as they are, which Avro does
+    not allow: strict readers refuse such files.
 
-    >>> avro_name("1st"), avro_name("a b-c")
-    ('_1st', 'a_x20b_x2Dc')
+    >>> avro_name("1st"), avro_name("a b-c"), avro_name("größe")
+    ('_1st', 'a_x20b_x2Dc', 'gr_xF6_xDFe')
     """
     if _VALID_NAME.fullmatch(name):
         return name
-    escaped = [
-        char if (char.isalnum() and (i or char.isalpha())) or char == "_" else _escape(char)
+    return "".join(
+        char if _VALID_NAME.fullmatch(char if i == 0 else f"_{char}") else _escape(char)
         for i, char in enumerate(name)
-    ]
-    return "".join(escaped)
+    )
 
 
 def decimal_size(precision: int) -> int:
@@ -263,7 +263,7 @@ def _named(schema: dict[str, Any], field_id: int, seen: set[str]) -> Any:
 
 
 def _escape(char: str) -> str:
-    if char.isdigit():
+    if char.isascii() and char.isdigit():
         return f"_{char}"
     units = char.encode("utf-16-be", "surrogatepass").hex().upper()
     return "".join(f"_x{units[i : i + 4].lstrip('0') or '0'}" for i in range(0, len(units), 4))
