@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 1 << 17
 _TABLE_BATCH_ROWS = 1 << 20
 """What is to be held as a whole is made in fewer, larger pieces."""
+_MOST_BYTES = 1 << 62
 _WORKERS = 8
 """The most tasks that are read at a time; files far away are, on however few processors."""
 _NOT_ASCII = 0x80
@@ -196,7 +197,7 @@ class ArrowScan:
             self._metadata,
         )
         projection = self._projection(reader, constants, asked.extra)
-        row_groups = reader.row_groups(task.start, task.length)
+        row_groups = reader.row_groups(task.start, _range(task))
         selective = not isinstance(residual, AlwaysTrue)
         if selective:
             row_groups = _matching(row_groups, residual, reader, constants)
@@ -272,6 +273,15 @@ class ArrowScan:
         if deleted is None:
             return task.file.record_count
         return task.file.record_count - int(np.searchsorted(deleted, task.file.record_count))
+
+
+def _range(task: FileScanTask) -> int:
+    """How many bytes of the file are a task's: up to its true end where they go to the stated one.
+
+    A manifest may state a size that is too small; it never decides which rows there are.
+    """
+    to_the_end = task.start + task.length >= task.file.file_size_in_bytes
+    return _MOST_BYTES if to_the_end else task.length
 
 
 def read_task(
