@@ -48,6 +48,10 @@ _PAGE_MEMBERS: Final = 2_000
 _PAGE_CHARACTERS: Final = 1 << 20
 
 
+def _is_last(task: FileScanTask) -> bool:
+    return task.start + task.length >= task.file_size_in_bytes
+
+
 class PlannedFiles:
     """The files of a plan, each once however many parts it is read in.
 
@@ -127,13 +131,13 @@ class PlannedFiles:
         key = id(task.file)
         parts = self._parts.get(key)
         if parts is None:
-            return FileRange(self._place(task), task.start, task.length)
+            return FileRange(self._place(task), task.start, task.length, _is_last(task))
         if parts.place is None:
             parts.place = self._place(task)
         parts.missing -= task.length
         if not parts.missing:
             del self._parts[key]
-        return FileRange(parts.place, task.start, task.length)
+        return FileRange(parts.place, task.start, task.length, _is_last(task))
 
     def _place(self, task: FileScanTask) -> int:
         self._files.append(self._planned(task))

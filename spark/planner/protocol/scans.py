@@ -296,11 +296,13 @@ class FileRange(Message):
         file: Its place in `ScanPage.files`.
         start: The first byte.
         length: In bytes.
+        last: Whether it goes to the end of the file, also if its manifest states a smaller size.
     """
 
     file: int
     start: int
     length: int
+    last: bool
 
 
 @dataclass(frozen=True, slots=True)

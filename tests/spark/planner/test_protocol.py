@@ -138,8 +138,16 @@ def test_a_message_survives_its_way():
         (FileRange, {"file": 1, "start": 2}, "different versions"),
         (FileRange, {"file": 1, "start": 2, "length": 3, "rows": 4}, "different versions"),
         (FileRange, [], "different versions"),
-        (FileRange, {"file": 1, "start": 2, "length": None}, r"FileRange\.length is int, not None"),
-        (FileRange, {"file": True, "start": 2, "length": 3}, r"FileRange\.file is int, not True"),
+        (
+            FileRange,
+            {"file": 1, "start": 2, "length": None, "last": True},
+            r"FileRange\.length is int, not None",
+        ),
+        (
+            FileRange,
+            {"file": True, "start": 2, "length": 3, "last": True},
+            r"FileRange\.file is int, not True",
+        ),
         (SplitHints, {"parallelism": 1, "split_bytes": "2", "open_cost_bytes": None}, "is int"),
         (TableName, {"namespace": "db", "name": "t"}, "namespace is list, not 'db'"),
         (TableName, {"namespace": [1], "name": "t"}, "namespace is str, not 1"),

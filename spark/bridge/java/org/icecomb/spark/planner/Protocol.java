@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 33;
+  static final int VERSION = 34;
 
   private Protocol() {}
 
@@ -201,7 +201,7 @@ public final class Protocol {
       JsonNode entry,
       DeletePlace deletePlace) {}
 
-  public record FileRange(int file, long start, long length) {}
+  public record FileRange(int file, long start, long length, boolean last) {}
 
   public record ScanStatistics(long rows, long bytes, Map<String, Long> distinctValues) {}
 

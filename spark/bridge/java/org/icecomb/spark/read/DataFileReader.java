@@ -111,7 +111,7 @@ final class DataFileReader implements Closeable {
                 task.format(),
                 new Path(task.path()),
                 task.start(),
-                task.length(),
+                task.bytes(),
                 read,
                 sources.stream().anyMatch(source -> source.kind() == Source.Kind.POSITION)
                     || marks && deletes != null,

@@ -21,6 +21,7 @@ import org.icecomb.spark.planner.Protocol.PositionDeleteFiles;
  * A range of one data file to read.
  *
  * @param format of the file: {@code parquet}, {@code orc} or {@code avro}
+ * @param last whether it goes to the end of the file
  * @param partition the value of {@code _partition} by field name; null where it was not asked for,
  *     and in a table without partitions
  * @param constants values of columns that are the same in the whole file, by field id
@@ -33,6 +34,7 @@ record FileTask(
     String format,
     long start,
     long length,
+    boolean last,
     int specId,
     Map<String, Object> partition,
     Map<Integer, Object> constants,
@@ -68,6 +70,7 @@ record FileTask(
         plan.share(file.format()),
         0,
         0,
+        true,
         file.specId(),
         file.partition() == null
             ? null
@@ -79,18 +82,27 @@ record FileTask(
   }
 
   /** A part of the file. */
-  FileTask part(long start, long length) {
+  FileTask part(long start, long length, boolean last) {
     return new FileTask(
         path,
         format,
         start,
         length,
+        last,
         specId,
         partition,
         constants,
         deletes,
         positionDeleteFiles,
         equalityDeletes);
+  }
+
+  /**
+   * How many bytes from the start on are read: a manifest may state too small a size, which never
+   * decides which rows there are.
+   */
+  long bytes() {
+    return last ? Long.MAX_VALUE / 2 - start : length;
   }
 
   private static PositionDeletes.Files positionDeleteFiles(
