@@ -6,6 +6,8 @@ import csv
 import datetime as dt
 import io
 import json
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -17,6 +19,7 @@ from icecomb.catalog.finding import Finding
 
 _MEASURED: Final = 1000
 """So many rows of a list say how wide its columns are; the others are printed as they come."""
+_NARROWEST: Final = 8
 
 
 _KEPT_BYTES: Final = 16 << 20
@@ -48,7 +51,10 @@ class Output(Protocol):
 
 
 class TextOutput:
-    """For people and for awk: columns two spaces apart, a header in capitals, no lines."""
+    """For people and for awk: columns two spaces apart, a header in capitals, no lines.
+
+    On a terminal the widest columns are cut to its width; where the output goes elsewhere, none is.
+    """
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """See `Output.table`."""
@@ -56,8 +62,12 @@ class TextOutput:
         cells = ([column_cell(value) for value in row] for row in rows)
         first = [header, *islice(cells, _MEASURED)]
         widths = [max(len(row[at]) for row in first) for at in range(len(columns))]
+        total = terminal_width()
+        if total is not None:
+            widths = fitted(widths, total)
         for row in chain(first, cells):
-            padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            shown = row if total is None else map(cut, row, widths)
+            padded = (cell.ljust(width) for cell, width in zip(shown, widths, strict=True))
             write_line("  ".join(padded).rstrip())
 
     def facts(self, facts: Mapping[str, Any]) -> None:
@@ -86,6 +96,35 @@ class TextOutput:
         """See `Output.lines`."""
         for line in lines:
             write_line(line)
+
+
+def terminal_width() -> int | None:
+    """Return how many columns the terminal has, None where the output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def fitted(widths: Sequence[int], total: int) -> list[int]:
+    """Return widths of columns, two apart, that take no more than a total: the widest give way.
+
+    No column gets narrower than `_NARROWEST`, also where the total is too small for that.
+    """
+    found = list(widths)
+    over = sum(found) + 2 * (len(found) - 1) - total
+    while over > 0 and (widest := max(found)) > _NARROWEST:
+        at = [place for place, width in enumerate(found) if width == widest]
+        below = max((width for width in found if width < widest), default=0)
+        step = max(1, min(widest - max(below, _NARROWEST), -(-over // len(at))))
+        for place in at:
+            found[place] -= step
+        over -= step * len(at)
+    return found
+
+
+def cut(cell: str, width: int) -> str:
+    """Return a cell that is no wider: of locations the end is kept, of other text the beginning."""
+    if len(cell) <= width:
+        return cell
+    return f"…{cell[1 - width :]}" if "/" in cell else f"{cell[: width - 1]}…"
 
 
 class JsonOutput:
