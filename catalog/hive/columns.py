@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from icecomb.catalog.hive.thrift.entity import FieldSchema
-from icecomb.format.errors import UnsupportedError
+from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     BinaryType,
@@ -51,7 +51,21 @@ _PLAIN: Final[dict[type[IcebergType], str]] = {
 
 
 def hive_columns(schema: Schema) -> tuple[FieldSchema, ...]:
-    """The columns of a schema as Hive sees them."""
+    """The columns of a schema as Hive sees them.
+
+    Raises:
+        ValidationError: The names of two differ in capitals only: Hive knows no capitals.
+        UnsupportedError: Hive has no such type.
+    """
+    names: dict[str, str] = {}
+    for column in schema.fields:
+        other = names.setdefault(column.name.lower(), column.name)
+        if other != column.name:
+            raise ValidationError(
+                f"Columns {other!r} and {column.name!r} are one to a Hive metastore, which knows "
+                "no capitals",
+                hint="Rename one of them, or keep the table in a folder (type='hadoop').",
+            )
     return tuple(
         FieldSchema(column.name, hive_type(column.field_type), column.doc)
         for column in schema.fields
