@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 def partition_union(metadata: TableMetadata) -> StructType:
     """The partition fields that any spec of a table has ever had, in the order of their ids.
 
-    A field has its latest name. Fields whose column was dropped are left out, as no value of the
-    type is known for sure.
+    A field has its latest name; where a newer field has that name too, its id stands behind it, as
+    behind those that version 1 voids. Fields whose column was dropped are left out, as no value of
+    the type is known for sure.
 
     Raises:
         ValidationError: Two specs use one id for different things, or a transform is unknown.
@@ -40,16 +41,34 @@ def partition_union(metadata: TableMetadata) -> StructType:
             if schema.contains(field.source_id):
                 known = chosen.get(field.field_id)
                 chosen[field.field_id] = field if known is None else _merged(known, field)
+    names = _names(chosen)
     return StructType(
         tuple(
             NestedField(
                 number,
-                field.name,
+                names[number],
                 field.transform.result_type(schema.find_type(field.source_id)),
             )
             for number, field in sorted(chosen.items())
         )
     )
+
+
+def _names(fields: Mapping[int, PartitionField]) -> dict[int, str]:
+    """A name for each field, the newest first, by its id."""
+    found: dict[int, str] = {}
+    taken = {field.name for field in fields.values()}
+    given: set[str] = set()
+    for number, field in fields.items():
+        name = field.name
+        if name in given:
+            name = f"{name}_{number}"
+            while name in taken:
+                name += "_"
+        given.add(name)
+        taken.add(name)
+        found[number] = name
+    return found
 
 
 def union_columns(
