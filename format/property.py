@@ -233,9 +233,14 @@ def is_secret(key: str) -> bool:
     return _SECRET.search(key) is not None
 
 
+def without_users(text: str) -> str:
+    """Return a text whose addresses name no user and no password."""
+    return _USER_INFO.sub("", text)
+
+
 def shown(key: str, value: str) -> str:
     """The value for people and logs: hidden if it is a secret, addresses without user names."""
-    return HIDDEN if is_secret(key) else _USER_INFO.sub("", value)
+    return HIDDEN if is_secret(key) else without_users(value)
 
 
 class ShownProperties(dict[str, str]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
+from icecomb.format.property import without_users
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.client import AnswerLostError, StoreBusyError
 
@@ -86,7 +87,7 @@ def refused(verb: str, location: str, error: ClientError) -> IcecombError:
         return is_missing(location)
     if code in _EXISTS or status == 412:
         return exists_already(location)
-    text = said.get("Message") or "no reason given"
+    text = without_users(said.get("Message") or "no reason given")
     message = f"Cannot {verb} {location}: {code}: {text.strip().splitlines()[0]}"
     if code in _BUSY or (in_xml and status in {409, 429}):
         return StoreBusyError(
@@ -141,7 +142,8 @@ def failed(verb: str, location: str, error: Exception) -> IcecombError:
     """
     from botocore import exceptions as boto
 
-    message = f"Cannot {verb} {location}: {str(error).strip().rstrip('.')}"
+    # the address of the store or of a proxy may hold a password
+    message = f"Cannot {verb} {location}: {without_users(str(error).strip().rstrip('.'))}"
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return ConfigurationError(
             f"Cannot {verb} {location}: no keys of S3 were found",

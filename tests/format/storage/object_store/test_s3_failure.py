@@ -187,3 +187,25 @@ def test_without_the_extra_the_line_that_installs_it_is_said():
     )
     assert "pip install 'icecomb[s3]'" in run.stdout
     assert issubclass(MissingDependencyError, IcecombError)
+
+
+@pytest.mark.parametrize("setting", ["s3.endpoint", "s3.proxy-uri"])
+def test_a_password_in_an_address_is_in_no_message(setting):
+    [port] = free_ports(1)
+    settings = {
+        "s3.endpoint": "http://127.0.0.1:1",
+        "s3.access-key-id": "a",
+        "s3.secret-access-key": "b",
+        "s3.region": "us-east-1",
+        setting: f"http://somebody:s3cret@127.0.0.1:{port}",
+    }
+    io = FileIO({**settings, **QUICK})
+    for ask in (
+        lambda: io.read("s3://b/x"),
+        lambda: list(io.list("s3://b/x")),
+        lambda: io.create("s3://b/x", b"1"),
+    ):
+        with pytest.raises(IcecombError) as caught:
+            ask()
+        assert "s3cret" not in f"{caught.value} {caught.value.context}"
+    io.close()
