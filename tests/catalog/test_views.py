@@ -248,7 +248,9 @@ def test_iceberg_java_and_we_read_and_change_each_others_views(catalog, iceberg_
         (namespace, "ours"), SCHEMA, QUERIES, default_catalog="ice", properties=properties
     )
     assert sorted(sql(f"SELECT * FROM ice.{namespace}.ours")) == [[1, "a"], [2, "b"]]
-    assert sorted(row[1] for row in sql(f"SHOW VIEWS IN ice.{namespace}")) == ["ours", "theirs"]
+    shown = sql(f"SHOW VIEWS IN ice.{namespace}")
+    # temporary views that other tests left in the session are shown with every namespace
+    assert sorted(row[1] for row in shown if not row[2]) == ["ours", "theirs"]
     sql(f"ALTER VIEW ice.{namespace}.ours SET TBLPROPERTIES ('k'='v')")
     assert catalog.load_view((namespace, "ours")).properties["k"] == "v"
     sql(f"ALTER VIEW ice.{namespace}.ours RENAME TO ice.{namespace}.moved")

@@ -40,6 +40,7 @@ from icecomb.format.storage.object_store.s3_session import boto_session
 from icecomb.format.storage.object_store.s3_settings import S3Settings
 
 if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
     from types_boto3_s3.client import S3Client as BotoClient
 
 T = TypeVar("T")
@@ -135,6 +136,7 @@ class S3Client(ObjectClient):
             except ClientError as error:
                 if error.response["ResponseMetadata"]["HTTPStatusCode"] == 416:
                     return b""
+                _check_missing(self._boto, {"Bucket": self.bucket, "Key": key}, error)
                 raise
             headers = found["ResponseMetadata"]["HTTPHeaders"]
             with found["Body"] as body:
@@ -366,6 +368,24 @@ class _S3Upload(MarkedCompletion, PartUpload):
                     self._ask("abandon", partial(self._abort, each["UploadId"]))
 
 
+def _check_missing(boto: BotoClient, of: Mapping[str, Any], error: ClientError) -> None:
+    """Find out whether an object is missing where something other than the store may have said so.
+
+    A list is an answer in XML, also of a store whose router does not know some keys.
+
+    Raises:
+        ClientError: `NoSuchKey`: the store has no such object.
+    """
+    said = error.response.get("Error", {}).get("Code", "")
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    if status != 404 or not said.isdecimal():
+        return
+    found = boto.list_objects_v2(Bucket=of["Bucket"], Prefix=of["Key"], MaxKeys=1)
+    if "Name" in found and of["Key"] not in {each["Key"] for each in found.get("Contents", [])}:
+        unnamed: Any = {"Error": {"Code": "NoSuchKey"}, "ResponseMetadata": {"HTTPStatusCode": 404}}
+        raise type(error)(unnamed, error.operation_name) from error
+
+
 def _head(boto: BotoClient, of: Mapping[str, Any], location: str) -> Any:
     """Ask for the status of an object.
 
@@ -378,10 +398,8 @@ def _head(boto: BotoClient, of: Mapping[str, Any], location: str) -> Any:
     try:
         found = boto.head_object(**of)
     except ClientError as error:
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        if status == 404 and not is_of_store(error):
-            # the answer to HEAD has no body: whether it is the store's own, that to GET says
-            boto.get_object(**of, Range="bytes=0-0")["Body"].close()
+        if not is_of_store(error):
+            _check_missing(boto, of, error)
         raise
     for name in ("ContentLength", "LastModified", "ETag"):
         if name not in found:
