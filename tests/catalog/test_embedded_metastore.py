@@ -113,6 +113,7 @@ def test_it_listens_on_loopback_only(metastore):
     assert listening
 
 
+@pytest.mark.full("starts a metastore and waits until it has been idle")
 @pytest.mark.slow("starts a metastore and waits until it has been idle")
 def test_it_ends_when_nobody_is_connected_and_not_before(warehouse):
     running = metastore.start(warehouse, idle_s=2)

@@ -91,6 +91,7 @@ def test_one_that_failed_lately_is_tried_last(pair, namespace):
         assert other.uri == first.uri, "what one client saw is its own"
 
 
+@pytest.mark.full("waits for three time-outs of a silent server")
 def test_one_that_accepts_and_says_nothing_is_passed_over(pair, namespace):
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,

@@ -306,6 +306,7 @@ def test_a_read_that_fails_once_does_not_let_shared_files_be_purged(
     assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
 
 
+@pytest.mark.full("waits for a lost drop")
 def test_nothing_is_purged_of_a_table_that_was_committed_to_while_the_drop_got_lost(
     catalog, proxied, proxy, namespace, rows
 ):

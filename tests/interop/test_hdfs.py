@@ -150,6 +150,7 @@ def test_tasks_are_run_where_hadoop_says_that_their_blocks_are(
     catalog.drop_namespace("local_blocks")
 
 
+@pytest.mark.full("the same procedure on local files is in the gate")
 def test_executors_list_orphans_on_hdfs(lake, namespace, spark_on_hdfs):
     spark, name = spark_on_hdfs, f"{namespace}.listed"
     table = lake.create_table(name, pa.schema([("id", pa.int64())]))

@@ -150,8 +150,19 @@ def test_rows_are_those_that_iceberg_java_reads(by_java, library):
     assert formats(library, by_java) == ({file_format}, {file_format})
 
 
-def test_filters_and_deletes_go_together(by_java, library):
-    for where in FILTERS:
+@pytest.mark.parametrize(
+    "filters",
+    [
+        FILTERS[::3],
+        pytest.param(
+            [where for at, where in enumerate(FILTERS) if at % 3],
+            marks=pytest.mark.full("every third filter is in the gate"),
+        ),
+    ],
+    ids=["some", "others"],
+)
+def test_filters_and_deletes_go_together(by_java, library, filters):
+    for where in filters:
         agreed(library, by_java, where, "id, d")
     for columns in ("st", "d", "id"):
         agreed(library, by_java, columns=columns)

@@ -25,6 +25,7 @@ def _run(code):
     )
 
 
+@pytest.mark.full("starts a Spark of its own")
 @pytest.mark.jvm
 def test_a_spark_that_already_runs_without_the_jar_is_told_apart_at_once():
     done = _run(

@@ -84,6 +84,7 @@ def _files(table):
     return sorted(Path(table.location().removeprefix("file:"), "data").rglob("*.parquet"))
 
 
+@pytest.mark.full("a planner that dies is in the gate's planner_process")
 @pytest.mark.parametrize(
     ("method", "when"),
     sampled(itertools.product(["load_table", "plan_scan"], ["before", "after"]), keep=1),

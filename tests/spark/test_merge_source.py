@@ -285,6 +285,7 @@ def test_plans_over_sources_that_do_not_vary_are_as_they_were(every_sql, catalog
     catalog.drop_table(source.identifier)
 
 
+@pytest.mark.full("plans of many sources; that rows are kept is shown by rows in the gate")
 @every_other(UNSAFE)
 @pytest.mark.parametrize("target", MODES[:1], indirect=True)
 def test_rows_of_sources_that_may_vary_are_kept(every_sql, catalog, target, queries, tmp_path):

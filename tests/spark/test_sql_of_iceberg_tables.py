@@ -185,6 +185,7 @@ def made_by_us(spark, catalog):
     catalog.drop_namespace(name)
 
 
+@pytest.mark.full("the same statements on Parquet are in the gate")
 @pytest.mark.parametrize("file", OURS)
 def test_our_spark_reads_those_so_that_it_made_itself(spark, made_by_us, file):
     def run(text):

@@ -443,6 +443,7 @@ def other(request):
     return reader(request)
 
 
+@pytest.mark.full("sources by name are in the gate's SQL and streams")
 @pytest.mark.parametrize("name", sampled(["iceberg", "icecomb"], keep=1))
 def test_tables_are_read_and_written_as_a_source_of_that_name(
     spark, other, catalog, table, name, tmp_path, only_lake

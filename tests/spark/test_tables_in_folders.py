@@ -93,6 +93,7 @@ def test_create_and_replace_as_select_are_one_commit_and_leave_nothing_when_they
     assert rows_of(other) == []
 
 
+@pytest.mark.full("the catalog's rule is tested plainly")
 def test_folders_of_others_are_not_taken(run, catalog, tmp_path, metastore):
     full = tmp_path / "full"
     full.mkdir()

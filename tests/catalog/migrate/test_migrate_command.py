@@ -170,6 +170,7 @@ def test_losing_rows_needs_to_be_said_and_is_exit_code_3(make_hive_table: Any, r
     assert table.state == before
 
 
+@pytest.mark.full("lost answers of a migration are in the gate's faults")
 def test_a_lost_answer_to_the_turn_is_settled_or_exit_code_4(
     make_hive_table: Any, run: Any, proxy: Any
 ) -> None:

@@ -63,7 +63,12 @@ EVERY = pytest.mark.full("every fault of every call and file")
 @pytest.mark.parametrize(
     ("late_first", "all_of_them"),
     [
-        pytest.param(True, False, id="by turns"),
+        pytest.param(
+            True,
+            False,
+            id="by turns",
+            marks=pytest.mark.full("a second table killed at any step is in the gate"),
+        ),
         pytest.param(True, True, id="late first", marks=EVERY),
         pytest.param(False, True, id="late last", marks=EVERY),
     ],

@@ -86,6 +86,7 @@ def test_the_thread_that_watches_ends_with_its_catalogs(warehouse, monkeypatch):
     eventually(lambda: not any(thread.is_alive() for thread in watching))
 
 
+@pytest.mark.full("waits until catalogs are idle")
 def test_statements_go_on_when_their_catalog_was_let_go_between_their_requests(
     metastore, planner, monkeypatch
 ):

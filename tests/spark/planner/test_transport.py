@@ -188,6 +188,7 @@ m.main()
 """
 
 
+@pytest.mark.full("uses up all file descriptors")
 def test_the_planner_serves_again_after_it_had_no_file_descriptors_left():
     with planner(FEW_DESCRIPTORS) as process:
         port = json.loads(process.stdout.readline())["port"]

@@ -50,6 +50,7 @@ def test_a_cluster_that_is_not_there_is_an_error_at_once():
         FileIO({**NOWHERE, "fs.defaultFS": "hdfs://127.0.0.1:2"}).read("hdfs://127.0.0.1:2/x")
 
 
+@pytest.mark.full("the second engine of HDFS; the first one's words are in the gate")
 def test_what_the_cluster_refuses_is_said_in_plain_words(hdfs):
     place = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
     io = FileIO({**hdfs.client_settings, "hdfs.engine": "native"})
