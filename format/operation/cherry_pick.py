@@ -12,7 +12,7 @@ from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStat
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each, read_each_columns, read_manifest
 from icecomb.format.operation.merging import MergingProducer
-from icecomb.format.spec.ancestry import ancestors_of, is_ancestor
+from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of, is_ancestor
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, SnapshotRef
 from icecomb.format.spec.table_property import PUBLISHED_SNAPSHOTS
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _SOURCE: Final = "source-snapshot-id"
-_NO_PARENT: Final = -1
-"""What some writers put where there is none."""
 
 
 class CherryPick(MergingProducer):
@@ -154,7 +152,7 @@ class CherryPick(MergingProducer):
 def _may_be_hidden(base: TableMetadata, picked: Snapshot) -> bool:
     """Whether what a snapshot became of `main` may have expired: it would be newer than it."""
     line = list(ancestors_of(base, base.current_snapshot_id))
-    if not line or line[-1].parent_snapshot_id in {None, _NO_PARENT}:
+    if not line or line[-1].parent_snapshot_id in {None, NO_PARENT}:
         return False
     oldest = line[-1]
     by_number = oldest.sequence_number and picked.sequence_number

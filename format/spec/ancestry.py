@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from icecomb.format.spec.metadata import TableMetadata
 
-_NO_PARENT: Final = -1
+NO_PARENT: Final = -1
 """What some writers put where there is none."""
 
 
@@ -44,7 +44,7 @@ def parents_of(metadata: TableMetadata) -> dict[int, int | None]:
     pairs = zip(
         snapshots.members("snapshot-id"), snapshots.members("parent-snapshot-id"), strict=True
     )
-    return {number: None if parent == _NO_PARENT else parent for number, parent in pairs}
+    return {number: None if parent == NO_PARENT else parent for number, parent in pairs}
 
 
 def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int | None) -> bool:

@@ -28,7 +28,6 @@ from icecomb.format.storage.object_store.creation import answered, complete_once
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.s3_facts import s3_facts
 from icecomb.format.storage.object_store.s3_failure import (
-    elsewhere,
     failed,
     is_of_store,
     is_passing,
@@ -481,8 +480,5 @@ def _failures(verb: str, location: str) -> Iterator[None]:
         raise
     except ClientError as error:
         raise refused(verb, location, error) from error
-    except RecursionError as error:
-        # boto3 asks for the region of a bucket that is elsewhere, and is told that it is elsewhere
-        raise elsewhere(verb, location) from error
     except (BotoCoreError, HTTPError, OSError) as error:
         raise failed(verb, location, error) from error

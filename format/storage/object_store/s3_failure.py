@@ -114,15 +114,6 @@ def torn(verb: str, location: str, what: str) -> AnswerLostError:
     )
 
 
-def elsewhere(verb: str, location: str) -> FileIOError:
-    """The error for a bucket that is elsewhere, where the store does not say where."""
-    return FileIOError(
-        f"Cannot {verb} {location}: PermanentRedirect: the bucket is elsewhere",
-        hint=_ADVICE["PermanentRedirect"],
-        path=location,
-    )
-
-
 def no_bucket(verb: str, location: str) -> FileIOError:
     """The error for a bucket that is not there, where the answer has no text."""
     return FileIOError(
