@@ -59,6 +59,13 @@ time.tzset()
 os.environ["SPARK_SUBMIT_OPTS"] = class_archive.options()
 os.environ["SPARK_DAEMON_JAVA_OPTS"] = os.environ["SPARK_LAUNCHER_OPTS"] = SHORT_LIVED
 
+_FIRST_STATEMENTS = (
+    "CREATE TABLE lake.default.first (id BIGINT) USING iceberg",
+    "INSERT INTO lake.default.first VALUES (1)",
+    "SELECT * FROM lake.default.first",
+    "DROP TABLE lake.default.first PURGE",
+)
+
 # A fixture that starts a server, or a peer in an environment of its own, is named here: whoever needs
 # it gets the mark. A test that starts one by itself is marked by hand.
 SERVICES = frozenset(
@@ -333,6 +340,9 @@ def spark(metastore: RunningMetastore) -> Iterator[SparkSession]:
     place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
     jars = {"spark.jars": ",".join(map(str, s3a_jars(pyspark_jars())))}
     session = started(lambda: icecomb.spark.session("lake", **place, **jars, hive=True, **SMALL))
+    # The first statements start the planner and load most classes: that is no test's time.
+    for statement in _FIRST_STATEMENTS:
+        session.sql(statement).collect()
     yield session
     session.stop()
 
