@@ -250,7 +250,7 @@ class Table(RowOperations, MetadataOperations):
     def maintenance(self) -> Maintenance:
         """What keeps the table fast and small: expiry, clean-up, rewriting.
 
-        >>> table.maintenance.expire_snapshots(retain_last=10)  # doctest: +SKIP
+        >>> table.maintenance.expire_snapshots().retain_last(10).commit()  # doctest: +SKIP
         """
         from icecomb.catalog.maintenance import Maintenance
 

@@ -84,15 +84,17 @@ def expire_snapshots(
 
     Without options the table's properties history.expire.* decide.
     """
-    result = application.table(table).maintenance.expire_snapshots(
+    from icecomb.catalog.maintenance.expiry import expiry_of_procedure
+
+    expire = expiry_of_procedure(
+        application.table(table),
         older_than=older_than,
         retain_last=retain_last,
         snapshot_ids=snapshot_ids,
         clean_expired_metadata=clean_metadata,
         engine=engine,
-        dry_run=not yes,
     )
-    show(application, table, result, done=yes)
+    show(application, table, expire.commit() if yes else expire.plan(), done=yes)
 
 
 @maintain.command("rewrite-manifests")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.health.table_health import TableHealth
     from icecomb.catalog.maintenance.compaction import RewrittenDataFiles
     from icecomb.catalog.maintenance.delete_files import ConvertedDeleteFiles, RewrittenDeleteFiles
-    from icecomb.catalog.maintenance.expiry import ExpiredFiles
+    from icecomb.catalog.maintenance.expiry import SnapshotExpiry
     from icecomb.catalog.maintenance.manifests import RewrittenManifests
     from icecomb.catalog.maintenance.orphans import OrphanFiles
     from icecomb.catalog.maintenance.quarantine import EmptiedQuarantine
@@ -52,49 +52,16 @@ class Maintenance:
 
         return examine(self._table, orphans=orphans)
 
-    def expire_snapshots(
-        self,
-        *,
-        older_than: datetime | int | None = None,
-        retain_last: int | None = None,
-        snapshot_ids: Iterable[int] = (),
-        clean_expired_metadata: bool = False,
-        engine: str = "auto",
-        dry_run: bool = False,
-    ) -> ExpiredFiles:
-        """Remove old snapshots, and the files that only they need, as CALL does.
+    def expire_snapshots(self) -> SnapshotExpiry:
+        """Put an expiration together call by call; nothing happens before its `commit()`.
 
-        Given ids do not take the place of the table's own limits (`history.expire.*`): what is too
-        old by them is removed as well. `Table.expire_snapshots` is the finer tool.
-
-        >>> table.maintenance.expire_snapshots(retain_last=10)  # doctest: +SKIP
-
-        Args:
-            older_than: Remove what is older than this (a time without zone is UTC, a number is
-                milliseconds since the epoch), instead of by `history.expire.max-snapshot-age-ms`.
-            retain_last: Keep so many snapshots of each branch.
-            snapshot_ids: Remove these, too.
-            clean_expired_metadata: Remove schemas and partition specs that nothing needs any more.
-            engine: `auto` or `local`: this machine; `spark` is refused.
-            dry_run: Only count what would be deleted.
-
-        Raises:
-            ValidationError: The table's files may not be deleted (`gc.enabled`), or an argument is
-                of no use.
-            FileIOError: The snapshots are gone, but not all of their files.
+        >>> expire = table.maintenance.expire_snapshots().retain_last(10)  # doctest: +SKIP
+        >>> expire.plan()  # doctest: +SKIP
+        >>> expire.commit()  # doctest: +SKIP
         """
-        from icecomb.catalog.maintenance.engine import check_local
-        from icecomb.catalog.maintenance.expiry import expire_snapshots
+        from icecomb.catalog.maintenance.expiry import SnapshotExpiry
 
-        check_local(engine, "Expiring snapshots", "it reads manifests, and no data")
-        return expire_snapshots(
-            self._table,
-            older_than=older_than,
-            retain_last=retain_last,
-            snapshot_ids=snapshot_ids,
-            clean_expired_metadata=clean_expired_metadata,
-            dry_run=dry_run,
-        )
+        return SnapshotExpiry(self._table)
 
     def rewrite_data_files(
         self,

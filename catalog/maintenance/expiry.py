@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from icecomb.catalog.maintenance.engine import check_local
 from icecomb.format.errors import FileIOError
 from icecomb.format.spec.table_property import MIN_SNAPSHOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
+    from types import TracebackType
+
+    from typing_extensions import Self
 
     from icecomb.catalog.table import Table
-    from icecomb.format.operation.expire import ExpireSnapshots
+    from icecomb.format.operation.expire import ExpireSnapshots, Expiration
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,43 +42,180 @@ class ExpiredFiles:
     deleted_statistics_files_count: int = 0
 
 
-def expire_snapshots(
+class SnapshotExpiry:
+    """Removes snapshots, and the files that only they need; nothing happens before `commit`.
+
+    Without any call what is too old by the table's `history.expire.*` properties is removed; where
+    only ids are given, these. Heads of branches and snapshots of tags always stay. A context
+    manager commits at its end.
+
+    >>> table.maintenance.expire_snapshots().by_id(snapshot_id).commit()  # doctest: +SKIP
+
+    Args:
+        table: The table; it is moved to the state that is committed.
+
+    Attributes:
+        result: What was deleted; None before the commit.
+    """
+
+    _is_open = False
+    """Whether something is asked for that nobody did or looked at."""
+
+    def __init__(self, table: Table) -> None:
+        self._name = ".".join(table.name())
+        self._expire = table.expire_snapshots()
+        self._is_tried = False
+        self._is_open = True
+        self.result: ExpiredFiles | None = None
+
+    def by_id(self, snapshot_id: int) -> Self:
+        """Remove this snapshot.
+
+        Raises:
+            NoSuchSnapshotError: There is no such snapshot.
+            ValidationError: A branch or tag points to it.
+        """
+        return self._asked(lambda expire: expire.by_id(snapshot_id))
+
+    def by_ids(self, snapshot_ids: Iterable[int]) -> Self:
+        """Remove these snapshots; see `by_id`."""
+        return self._asked(lambda expire: expire.by_ids(snapshot_ids))
+
+    def older_than(self, dt: datetime | int) -> Self:
+        """Remove what is older, instead of by `history.expire.max-snapshot-age-ms`.
+
+        Args:
+            dt: A time (one without zone is UTC), or milliseconds since the epoch.
+
+        Raises:
+            ValidationError: It is neither.
+        """
+        return self._asked(lambda expire: expire.older_than(dt))
+
+    def retain_last(self, num_snapshots: int) -> Self:
+        """Keep so many snapshots of each branch, however old they are.
+
+        Raises:
+            ValidationError: It is less than 1.
+        """
+        return self._asked(lambda expire: expire.retain_last(num_snapshots))
+
+    def clean_expired_files(self, clean: bool) -> Self:  # noqa: FBT001 - as in Iceberg Java
+        """Choose whether files are deleted; they are by default."""
+        return self._asked(lambda expire: expire.clean_expired_files(clean))
+
+    def clean_expired_metadata(self, clean: bool) -> Self:  # noqa: FBT001 - as in Iceberg Java
+        """Choose whether schemas and partition specs that nothing needs any more go, too."""
+        return self._asked(lambda expire: expire.clean_expired_metadata(clean))
+
+    def plan(self) -> ExpiredFiles:
+        """Count what would be deleted if this were committed now; nothing is changed.
+
+        Raises:
+            ValidationError: The table's files may not be deleted (`gc.enabled`).
+            FileIOError: It cannot be told which files are needed.
+        """
+        self._is_open = False
+        return self._counted(self._expire.plan(), "would be")
+
+    def commit(self) -> ExpiredFiles:
+        """Remove the snapshots, and then their files.
+
+        Raises:
+            ValidationError: The table's files may not be deleted (`gc.enabled`), or this was
+                committed already.
+            CommitFailedError: Others were first; nothing was committed.
+            CommitStateUnknownError: It cannot be told whether it was committed.
+            FileIOError: The snapshots are gone, but not all of their files.
+        """
+        self._is_open, self._is_tried = False, True
+        self._expire.commit()
+        self.result = self._counted(self._expire.result, "were")
+        return self.result
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_open = False
+        if kind is None and not self._is_tried:
+            self.commit()
+
+    def __repr__(self) -> str:
+        what = f"an expiration of {self._name}"
+        if self._is_tried:
+            return f"<{what}: {self.result or 'it failed'}>"
+        return f"<{what}: nothing has happened yet, commit() does it>"
+
+    def __del__(self) -> None:
+        if self._is_open:
+            warnings.warn(
+                f"An expiration of {self._name} was never committed: nothing was removed; "
+                "end it with .commit()",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def _asked(self, call: Callable[[ExpireSnapshots], object]) -> Self:
+        self._is_open = False  # what is refused says so itself
+        call(self._expire)
+        self._is_open = True
+        return self
+
+    def _counted(self, result: Expiration | None, tense: str) -> ExpiredFiles:
+        if result is None:
+            return ExpiredFiles()
+        if result.problem is not None:
+            raise FileIOError(
+                f"{len(result.snapshot_ids)} snapshots of {self._name} {tense} expired: "
+                f"{result.problem}",
+                hint="the next expire_snapshots tries again; "
+                "remove_orphan_files finds what is left",
+            )
+        files = result.files
+        equality = len(files.equality_delete_files)
+        return ExpiredFiles(
+            len(files.data_files),
+            len(files.delete_files) - equality,
+            equality,
+            len(files.manifests),
+            len(files.manifest_lists),
+            len(files.statistics_files),
+        )
+
+
+def expiry_of_procedure(
     table: Table,
     *,
-    older_than: datetime | int | None,
-    retain_last: int | None,
-    snapshot_ids: Iterable[int],
-    clean_expired_metadata: bool,
-    dry_run: bool,
-) -> ExpiredFiles:
-    """See `Maintenance.expire_snapshots`."""
-    with table.expire_snapshots(dry_run=dry_run) as expire:
-        if older_than is not None:
-            expire.older_than(older_than)
-        # ids do not take the place of the table's own limits, as in Iceberg
-        least = MIN_SNAPSHOTS.of(table.properties) if retain_last is None else retain_last
-        expire.retain_last(least).by_ids(snapshot_ids)
-        expire.clean_expired_metadata(clean_expired_metadata)
-    return _counted(table, expire)
+    older_than: datetime | int | None = None,
+    retain_last: int | None = None,
+    snapshot_ids: Iterable[int] = (),
+    clean_expired_metadata: bool = False,
+    engine: str = "auto",
+) -> SnapshotExpiry:
+    """The expiry that the arguments of CALL mean: ids come on top of the table's own limits.
 
+    Args:
+        table: The table.
+        older_than: See `SnapshotExpiry.older_than`.
+        retain_last: See `SnapshotExpiry.retain_last`.
+        snapshot_ids: Remove these, too.
+        clean_expired_metadata: See `SnapshotExpiry.clean_expired_metadata`.
+        engine: `auto` or `local`: this machine.
 
-def _counted(table: Table, expire: ExpireSnapshots) -> ExpiredFiles:
-    result = expire.result
-    if result is None:
-        return ExpiredFiles()
-    if result.problem is not None:
-        name = ".".join(table.name())
-        raise FileIOError(
-            f"{len(result.snapshot_ids)} snapshots of {name} were expired: {result.problem}",
-            hint="the next expire_snapshots tries again; remove_orphan_files finds what is left",
-        )
-    files = result.files
-    equality = len(files.equality_delete_files)
-    return ExpiredFiles(
-        len(files.data_files),
-        len(files.delete_files) - equality,
-        equality,
-        len(files.manifests),
-        len(files.manifest_lists),
-        len(files.statistics_files),
-    )
+    Raises:
+        UnsupportedError: The engine is Spark.
+        ValidationError: An argument is of no use.
+    """
+    check_local(engine, "Expiring snapshots", "it reads manifests, and no data")
+    expire = SnapshotExpiry(table)
+    if older_than is not None:
+        expire.older_than(older_than)
+    least = MIN_SNAPSHOTS.of(table.properties) if retain_last is None else retain_last
+    expire.retain_last(least).by_ids(snapshot_ids)
+    return expire.clean_expired_metadata(clean_expired_metadata)

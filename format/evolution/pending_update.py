@@ -76,6 +76,10 @@ class PendingUpdate(ABC):
         self._tried = True
         self._commit(self)
 
+    def __repr__(self) -> str:
+        tried = "committed, or refused" if self._tried else "nothing has happened before commit()"
+        return f"<{type(self).__name__}: {tried}>"
+
     def __enter__(self) -> Self:
         return self
 

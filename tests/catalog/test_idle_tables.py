@@ -37,7 +37,7 @@ def idle(request, tmp_path):
     other.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
     for _ in range(3):
         other.append(ROWS.slice(0, 0))
-    other.maintenance.expire_snapshots(older_than=FAR, retain_last=1)
+    other.maintenance.expire_snapshots().older_than(FAR).retain_last(1).commit()
 
     return idle
 

@@ -51,7 +51,7 @@ def forget(table, count=2):
     """Others go on, and all but their last snapshot expires."""
     for number in range(count):
         table.append(rows(100 + number))
-    table.maintenance.expire_snapshots(older_than=FAR, retain_last=1)
+    table.maintenance.expire_snapshots().older_than(FAR).retain_last(1).commit()
 
 
 @pytest.mark.parametrize("moved_on", [False, True], ids=["fast forward", "applied again"])

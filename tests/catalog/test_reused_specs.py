@@ -57,7 +57,9 @@ def by_others(table):
 
 
 def by_us(table):
-    table.maintenance.expire_snapshots(older_than=FAR, retain_last=1, clean_expired_metadata=True)
+    table.maintenance.expire_snapshots().older_than(FAR).retain_last(1).clean_expired_metadata(
+        True
+    ).commit()
 
 
 def slowly(catalog, free):
@@ -131,7 +133,7 @@ def test_other_changes_of_a_freed_spec_are_refused_too(catalog, monkeypatch, cha
     def keep_and_free(other):
         # the files that use the spec go, and with them the need for it
         other.overwrite(ROWS)
-        other.maintenance.expire_snapshots(older_than=FAR, retain_last=1)
+        other.maintenance.expire_snapshots().older_than(FAR).retain_last(1).commit()
         by_others(other)
 
     monkeypatch.setattr(type(table), "commit", after_the_others)

@@ -141,8 +141,12 @@ def test_expiry_reads_what_goes_and_what_stays_at_the_same_time(catalog, proxy, 
     table.delete()
     table.append(row(7))
     with together(proxy, 6, reads(name)):
-        done = catalog.load_table("db.t").maintenance.expire_snapshots(
-            older_than=dt.datetime.now(dt.timezone.utc), retain_last=1
+        done = (
+            catalog.load_table("db.t")
+            .maintenance.expire_snapshots()
+            .older_than(dt.datetime.now(dt.timezone.utc))
+            .retain_last(1)
+            .commit()
         )
     assert done.deleted_data_files_count == 6
     assert catalog.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [7]

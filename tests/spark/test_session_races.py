@@ -110,7 +110,9 @@ def test_executors_rewrite_beside_writers_and_expiry(spark, catalog):
 
     def expire():
         time.sleep(1)
-        catalog.load_table(NAME).maintenance.expire_snapshots(older_than=LATER, retain_last=30)
+        catalog.load_table(NAME).maintenance.expire_snapshots().older_than(LATER).retain_last(
+            30
+        ).commit()
         ledger.done["expire"] += 1
 
     acts = [*(writer(ledger, catalog, n) for n in (1, 2, 3)), by_spark, here, expire]
@@ -134,6 +136,6 @@ def test_executors_rewrite_beside_writers_and_expiry(spark, catalog):
     assert ledger.done["append"]
     by_spark()
     table = catalog.load_table(NAME)
-    table.maintenance.expire_snapshots(older_than=LATER, retain_last=1)
+    table.maintenance.expire_snapshots().older_than(LATER).retain_last(1).commit()
     table.maintenance.remove_orphan_files(older_than=LATER, any_age=True, dry_run=False)
     assert found() == wanted

@@ -102,17 +102,21 @@ def expire_snapshots(  # noqa: PLR0917 - the procedure's parameters
     engine: Text | None = None,
 ) -> list[Expired]:
     """Remove old snapshots, and the files that only they need."""
+    from icecomb.catalog.maintenance.expiry import expiry_of_procedure
+
     if max_concurrent_deletes is not None:
         # files are deleted in bulk, where Iceberg's own bulk deletes pass over it, too
         checked_int("max_concurrent_deletes", max_concurrent_deletes, 1)
     found = call.load(table)
-    result = found.maintenance.expire_snapshots(
+    expire = expiry_of_procedure(
+        found,
         older_than=None if older_than is None else milliseconds(older_than),
         retain_last=retain_last,
         snapshot_ids=snapshot_ids or (),
         clean_expired_metadata=bool(clean_expired_metadata),
         engine=engine or _AUTO,
     )
+    result = expire.commit()
     call.changed(found)
     return [as_row(Expired, result)]
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import Table, load_catalog
-from icecomb.catalog.maintenance.expiry import ExpiredFiles
-from icecomb.format.errors import FileIOError, ValidationError
+from icecomb.catalog.maintenance.expiry import ExpiredFiles, expiry_of_procedure
+from icecomb.format.errors import FileIOError, NoSuchSnapshotError, ValidationError
 from icecomb.format.operation import expire as expiring
 from icecomb.format.operation.expire import ExpireSnapshots
 from icecomb.format.operation.garbage_list import Deleted, collect_left
@@ -53,6 +53,10 @@ def first_file(table: Table) -> str:
     return str(path)
 
 
+def snapshot_ids(table: Table) -> list[int]:
+    return [snapshot.snapshot_id for snapshot in table.refresh().snapshots()]
+
+
 def lists(table: Table) -> list[Path]:
     return list(Path(table.location()).rglob("icecomb-gc-*"))
 
@@ -72,6 +76,65 @@ def applies(monkeypatch: Any, look: Callable[[], Any] = lambda: None) -> list[in
     return calls
 
 
+@pytest.mark.filterwarnings("ignore:An expiration of db.t was never committed")
+def test_nothing_is_expired_before_the_commit_and_then_what_was_asked_for_alone(
+    table: Table,
+) -> None:
+    # PyIceberg's documentation: table.maintenance.expire_snapshots().by_id(12345).commit()
+    table.append(numbers(3))
+    with table.update_properties() as update:
+        update.set("history.expire.max-snapshot-age-ms", "1")
+    before = snapshot_ids(table)
+    table.maintenance.expire_snapshots()
+    table.maintenance.expire_snapshots().older_than(LATER).retain_last(1)
+    expire = table.maintenance.expire_snapshots().by_id(before[0])
+    assert "nothing has happened" in repr(expire)
+    assert snapshot_ids(table) == before
+    planned = expire.plan()
+    assert snapshot_ids(table) == before
+    assert expire.commit() == planned == expire.result
+    assert snapshot_ids(table) == before[1:]
+    assert str(planned) in repr(expire)
+    with pytest.raises(ValidationError, match="committed already"):
+        expire.commit()
+
+
+def test_an_expiry_is_committed_at_the_end_of_its_block_unless_that_fails(table: Table) -> None:
+    before = snapshot_ids(table)
+    expire = table.maintenance.expire_snapshots().older_than(LATER)
+    with pytest.raises(NoSuchSnapshotError), expire:
+        expire.by_id(1)
+    assert snapshot_ids(table) == before
+    with table.maintenance.expire_snapshots() as expire:
+        expire.by_ids(before[:1]).clean_expired_files(False)
+    assert expire.result == ExpiredFiles()
+    assert snapshot_ids(table) == before[1:]
+
+
+def test_an_expiry_that_is_dropped_says_that_nothing_happened(table: Table) -> None:
+    with pytest.warns(RuntimeWarning, match=r"An expiration of db\.t was never committed"):
+        table.maintenance.expire_snapshots().older_than(LATER)
+    with pytest.raises(NoSuchSnapshotError, match="there is none"):  # and no warning beside it
+        table.maintenance.expire_snapshots().by_id(1)
+
+
+def test_ids_of_a_procedure_come_on_top_of_the_limits_of_the_table(table: Table) -> None:
+    for value in (3, 4):
+        table.append(numbers(value))
+    with table.update_properties() as update:
+        update.set("history.expire.max-snapshot-age-ms", "1")
+    before = snapshot_ids(table)
+    expiry_of_procedure(table, snapshot_ids=before[1:2], retain_last=3).commit()
+    assert snapshot_ids(table) == before[2:]
+
+
+def test_arguments_of_the_call_are_refused(table: Table) -> None:
+    before = snapshot_ids(table)
+    with pytest.raises(TypeError, match="retain_last"):
+        table.maintenance.expire_snapshots(retain_last=1)  # type: ignore[call-arg]
+    assert snapshot_ids(table) == before
+
+
 def test_the_list_is_there_before_the_commit_and_gone_afterwards(
     table: Table, monkeypatch: Any
 ) -> None:
@@ -83,7 +146,7 @@ def test_the_list_is_there_before_the_commit_and_gone_afterwards(
         seen.extend(pq.read_table(path).to_pylist())
 
     applies(monkeypatch, look)
-    done = table.maintenance.expire_snapshots(older_than=LATER)
+    done = table.maintenance.expire_snapshots().older_than(LATER).commit()
     assert {"location": expected, "kind": "data_files"} in seen
     assert len(seen) == sum(
         (
@@ -144,7 +207,8 @@ def test_what_others_take_after_the_commit_is_spared(
         return clean(self, *given)
 
     monkeypatch.setattr(ExpireSnapshots, "_cleaned", cleaned)
-    assert table.maintenance.expire_snapshots(older_than=LATER).deleted_data_files_count == 0
+    done = table.maintenance.expire_snapshots().older_than(LATER).commit()
+    assert done.deleted_data_files_count == 0
     assert ids(table) == [1, 2]
 
 
@@ -201,10 +265,10 @@ def test_a_file_that_cannot_be_deleted_is_not_counted_and_the_next_run_deletes_i
         assert stuck not in expire.result.files.files
         assert stuck in (expire.result.problem or "")
     (path,) = lists(table)
-    assert table.maintenance.expire_snapshots(older_than=LATER) == ExpiredFiles()
+    assert table.maintenance.expire_snapshots().older_than(LATER).commit() == ExpiredFiles()
     assert Path(stuck).exists(), "the list is young: its run may be under way"
     os.utime(path, (time.time() - 3600,) * 2)
-    again = table.maintenance.expire_snapshots(older_than=LATER)
+    again = table.maintenance.expire_snapshots().older_than(LATER).commit()
     assert again == ExpiredFiles(deleted_data_files_count=1)
     assert not Path(stuck).exists()
     assert lists(table) == []
@@ -221,7 +285,7 @@ def test_a_failure_is_an_error_that_names_it(table: Table, monkeypatch: Any) -> 
 
     monkeypatch.setattr("icecomb.format.storage.local.os.unlink", failing)
     with pytest.raises(FileIOError, match="Not all files could be deleted"):
-        table.maintenance.expire_snapshots(older_than=LATER)
+        table.maintenance.expire_snapshots().older_than(LATER).commit()
     monkeypatch.undo()
     assert ids(table) == [2]
 
@@ -234,11 +298,11 @@ def test_a_list_of_files_that_are_needed_deletes_none(table: Table, monkeypatch:
     with monkeypatch.context() as patch:
         applies(patch, die)
         with pytest.raises(KeyboardInterrupt):
-            table.maintenance.expire_snapshots(older_than=LATER)
+            table.maintenance.expire_snapshots().older_than(LATER).commit()
     (path,) = lists(table)
     os.utime(path, (time.time() - 3600,) * 2)
     before = [s.snapshot_id for s in table.refresh().snapshots()]
-    assert table.maintenance.expire_snapshots() == ExpiredFiles()
+    assert table.maintenance.expire_snapshots().commit() == ExpiredFiles()
     assert lists(table) == []
     assert [s.snapshot_id for s in table.refresh().snapshots()] == before
     for snapshot in table.snapshots():
@@ -254,7 +318,7 @@ def test_a_list_of_another_table_in_the_same_metadata_folder_is_left_alone(
     with monkeypatch.context() as patch:
         applies(patch, die)
         with pytest.raises(KeyboardInterrupt):
-            table.maintenance.expire_snapshots(older_than=LATER)
+            table.maintenance.expire_snapshots().older_than(LATER).commit()
     (path,) = lists(table)
     os.utime(path, (time.time() - 3600,) * 2)
     other = lake.create_table("db.other", numbers().schema)
@@ -273,7 +337,7 @@ def test_a_damaged_list_is_removed_and_other_files_are_left_alone(table: Table) 
     for path in (damaged, other):
         path.write_bytes(b"PAR1")
         os.utime(path, (time.time() - 3600,) * 2)
-    table.maintenance.expire_snapshots()
+    table.maintenance.expire_snapshots().commit()
     assert not damaged.exists()
     assert other.exists()
 

@@ -69,7 +69,7 @@ def test_an_expiry_killed_anywhere_is_finished_by_the_next(tmp_path: Path, which
 
     def expire() -> None:
         table = open_lake(template).load_table("db.t")
-        table.maintenance.expire_snapshots(older_than=LATER)
+        table.maintenance.expire_snapshots().older_than(LATER).commit()
 
     steps = fatal_steps(expire, template)
     for fatal in steps[which]:
@@ -81,7 +81,7 @@ def test_an_expiry_killed_anywhere_is_finished_by_the_next(tmp_path: Path, which
         assert readable(table) == rows[-len(table.snapshots()) :]
         table.maintenance.remove_orphan_files(older_than=LATER, any_age=True)
         age_lists(template)
-        table.maintenance.expire_snapshots(older_than=LATER)
+        table.maintenance.expire_snapshots().older_than(LATER).commit()
         assert readable(table.refresh()) == rows[-1:]
         assert not list(template.rglob("icecomb-gc-*"))
         still = table.maintenance.remove_orphan_files(older_than=LATER, any_age=True)
@@ -130,7 +130,7 @@ def test_expiries_at_once_do_each_other_no_harm(tmp_path: Path, times: int) -> N
     tables = [lake.load_table("db.t") for _ in range(times)]
 
     def expire(table: Table) -> Any:
-        return table.maintenance.expire_snapshots(older_than=LATER)
+        return table.maintenance.expire_snapshots().older_than(LATER).commit()
 
     with ThreadPoolExecutor(times) as pool:
         results = list(pool.map(expire, tables))

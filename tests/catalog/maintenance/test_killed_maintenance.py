@@ -78,7 +78,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
         delete_by_value(table, row)
     table.maintenance.rewrite_manifests()
     table.append(frame(104))
-    table.maintenance.expire_snapshots(older_than=LATER, retain_last=2)
+    table.maintenance.expire_snapshots().older_than(LATER).retain_last(2).commit()
     assert [rows(table, s.snapshot_id) for s in table.snapshots()] == [FORMER, LEFT]
     aside = tmp_path_factory.mktemp("aside") / "t"
     shutil.copytree(path(table.location()), aside)

@@ -21,7 +21,9 @@ KILLS = 5
 
 ACTIONS = {
     "rewrite": lambda table: table.maintenance.rewrite_data_files(options=ALL),
-    "expire": lambda table: table.maintenance.expire_snapshots(older_than=LATER, retain_last=1),
+    "expire": lambda table: (
+        table.maintenance.expire_snapshots().older_than(LATER).retain_last(1).commit()
+    ),
     "orphans": lambda table: remove(table, dry_run=False),
 }
 

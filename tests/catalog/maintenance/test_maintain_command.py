@@ -87,11 +87,11 @@ def test_times_are_moments_or_ages(table: Table, maintain: Any) -> None:
 
 def test_python_and_the_command_answer_alike(table: Table, maintain: Any) -> None:
     now = int(time.time() * 1000) + 1
-    planned = table.maintenance.expire_snapshots(older_than=now, dry_run=True)
+    planned = table.maintenance.expire_snapshots().older_than(now).plan()
     assert planned.deleted_data_files_count == 1
     shown = maintain("expire-snapshots", "--older-than", "0s")[1]
     assert dataclasses.asdict(planned).items() <= shown.items()
-    assert table.maintenance.expire_snapshots(older_than=now) == planned
+    assert table.maintenance.expire_snapshots().older_than(now).commit() == planned
 
 
 def test_manifests_are_rewritten_on_a_branch(table: Table, maintain: Any) -> None:

@@ -163,7 +163,6 @@ def test_hidden_names_are_those_of_iceberg():
 @pytest.mark.parametrize(
     "action",
     [
-        "expire_snapshots",
         "rewrite_manifests",
         "rewrite_position_delete_files",
         "convert_equality_deletes",
