@@ -12,7 +12,6 @@ to the type of the column, as in every filter of a table.
 from __future__ import annotations
 
 import ctypes
-import datetime as dt
 import math
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,6 +39,7 @@ from icecomb.format.expressions.expression import (
     disjunction,
     literal_predicate,
 )
+from icecomb.format.expressions.given_value import scalar_value
 
 _COMPARISONS: Final = {
     "equal": Operation.EQ,
@@ -59,7 +59,6 @@ _HINT: Final = (
     "Comparisons with a constant, isin, is_null, is_valid, pc.is_nan and pc.starts_with of a "
     "column can be used, joined by & | ~."
 )
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - local times count from it, too
 _NULL_MATCHES, _NULL_IS_SKIPPED = 0, 1
 _SHOWN: Final = 300
 """So much of a filter is shown in messages, in characters."""
@@ -240,7 +239,7 @@ class _Translation:
 
     def _value(self, constant: _Constant) -> Any:
         try:
-            return _python_value(constant.scalar)
+            return scalar_value(constant.scalar)
         except (pa.ArrowException, ValueError, OverflowError) as error:
             raise ExpressionError(
                 f"A constant that no column can hold: {constant.scalar} in {self._text}: {error}",
@@ -256,38 +255,6 @@ class _Translation:
 
 def _null(name: str, wanted: bool) -> BooleanExpression:  # noqa: FBT001
     return IsNull(name) if wanted else NotNull(name)
-
-
-def _python_value(scalar: pa.Scalar) -> Any:
-    """A constant in the Python type that predicates take.
-
-    Raises:
-        ValueError: There is none.
-    """
-    kind = scalar.type
-    if isinstance(scalar, pa.ExtensionScalar):
-        return scalar.as_py()
-    if pa.types.is_dictionary(kind):
-        return _python_value(scalar.value)
-    if pa.types.is_timestamp(kind):
-        # not as_py: it would give a pandas value, and look the zone up
-        micros = scalar.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).as_py()
-        value = _EPOCH + dt.timedelta(microseconds=micros)
-        return value.replace(tzinfo=dt.timezone.utc) if kind.tz else value
-    if pa.types.is_time(kind):
-        return scalar.cast(pa.time64("us")).as_py()
-    plain = (
-        pa.types.is_boolean(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_date(kind)
-    )
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    data = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    if plain or text or data or pa.types.is_fixed_size_binary(kind):
-        return scalar.as_py()
-    raise ValueError(f"it is a {kind}")
 
 
 def _tree(metadata: Iterable[tuple[str, str]], batch: pa.RecordBatch) -> _Node:

@@ -18,6 +18,7 @@ from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
 from icecomb.format.errors import ExpressionError
+from icecomb.format.expressions.given_value import python_value
 from icecomb.format.expressions.literal import literal_text
 from icecomb.format.expressions.term import Reference, Term, as_term
 
@@ -268,8 +269,9 @@ class LiteralPredicate(UnboundPredicate):
 
     Args:
         term: The column, its name, or a transform of it.
-        literal: The value: bool, int, float, str, bytes, `Decimal`, `UUID`, date, time or datetime;
-            it is converted to the column's type when the predicate is bound.
+        literal: The value: bool, int, float, str, bytes, `Decimal`, `UUID`, date, time or datetime,
+            also as a scalar of NumPy, pandas or Arrow; it is converted to the column's type when
+            the predicate is bound.
 
     Raises:
         ExpressionError: The value is null or NaN, which no comparison finds.
@@ -473,7 +475,13 @@ def set_predicate(
             hint=f"Write [{literals!r}] for a single value.",
         )
     asked = as_term(term)
-    values = frozenset(_literal(value) for value in literals)
+    try:
+        values = frozenset(map(_literal, literals))
+    except TypeError as error:
+        raise ExpressionError(
+            f"{_SYMBOLS[operation]} needs a list of plain values: {error}",
+            hint="Give a list, an array or a column.",
+        ) from error
     if not values:
         return AlwaysFalse() if operation is Operation.IN else AlwaysTrue()
     if len(values) == 1:
@@ -528,7 +536,8 @@ def _named(term: Term) -> str:
     return repr(term.name) if isinstance(term, Reference) else repr(term)
 
 
-def _literal(value: Any) -> Any:
+def _literal(given: Any) -> Any:
+    value = python_value(given)
     if value is None:
         raise ExpressionError(
             "A comparison with null is never true", hint="Use IsNull or NotNull (IS NULL in SQL)."

@@ -1,0 +1,155 @@
+"""Values of NumPy, pandas and Arrow as the Python values that predicates hold.
+
+None of these libraries is imported here: whoever has a value of one has imported it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import ExpressionError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - local times count from it, too
+_ONE_VALUE: Final = "Give a single value; for one of several: In(column, values)."
+_MICROSECONDS: Final = "Round the value to microseconds first."
+
+
+def python_value(value: Any) -> Any:
+    """A value in the Python type that predicates take; None for every null.
+
+    Args:
+        value: One value of Python, NumPy, pandas or Arrow. One of an unknown type stays as it is.
+
+    Raises:
+        ExpressionError: It is several values, or a time that Python has no value for.
+    """
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    library = type(value).__module__.partition(".")[0]
+    if library == "numpy":
+        return _of_numpy(value)
+    if library == "pandas":
+        return _of_pandas(value)
+    if library == "pyarrow":
+        return _of_arrow(value)
+    return value
+
+
+def scalar_value(scalar: pa.Scalar) -> Any:
+    """An Arrow scalar in the Python type that predicates take; None for null.
+
+    Raises:
+        ValueError: There is none.
+        pyarrow.ArrowException: It has nanoseconds.
+        OverflowError: It is a time outside of the years that Python knows.
+    """
+    import pyarrow as pa
+
+    kind = scalar.type
+    if not scalar.is_valid:
+        return None
+    if isinstance(scalar, pa.ExtensionScalar):
+        return scalar.as_py()
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return scalar_value(scalar.value)
+    if pa.types.is_timestamp(kind):
+        # not as_py: it would give a pandas value, and look the zone up
+        micros = scalar.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).as_py()
+        value = _EPOCH + dt.timedelta(microseconds=micros)
+        return value.replace(tzinfo=dt.timezone.utc) if kind.tz else value
+    if pa.types.is_time(kind):
+        return scalar.cast(pa.time64("us")).as_py()
+    plain = (
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_date(kind)
+    )
+    text = (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+    data = (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+    if plain or text or data:
+        return scalar.as_py()
+    raise ValueError(f"it is a {kind}")
+
+
+def _of_arrow(value: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(value, (pa.Array, pa.ChunkedArray)):
+        raise ExpressionError("A comparison takes one value, not an array", hint=_ONE_VALUE)
+    if not isinstance(value, pa.Scalar):
+        return value
+    try:
+        return scalar_value(value)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise ExpressionError(
+            # the text of a time that Python has no value for cannot be made either
+            f"A {value.type} that no column can be compared with: {error}",
+            hint="Compare the column with a value of its own type.",
+        ) from error
+
+
+def _of_numpy(value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise ExpressionError("A comparison takes one value, not an array", hint=_ONE_VALUE)
+        value = value[()]
+    if isinstance(value, np.datetime64):
+        return _of_datetime64(value)
+    # the item of a timedelta64 may be a number without its unit
+    if isinstance(value, np.generic) and not isinstance(value, np.timedelta64):
+        return value.item()
+    return value
+
+
+def _of_datetime64(value: Any) -> Any:
+    import numpy as np
+
+    if np.isnat(value):
+        return None
+    unit = np.datetime_data(value.dtype)[0]
+    wanted = np.dtype("datetime64[D]" if unit in {"Y", "M", "W", "D"} else "datetime64[us]")
+    found = value.astype(wanted)
+    if found.astype(value.dtype) != value:
+        raise ExpressionError(f"{value!r} has nanoseconds", hint=_MICROSECONDS)
+    item = found.item()
+    if not isinstance(item, dt.date):
+        raise ExpressionError(
+            f"{value!r} is outside of the years 1 to 9999",
+            hint="Give the internal value: days, or microseconds, from 1970-01-01.",
+        )
+    return item
+
+
+def _of_pandas(value: Any) -> Any:
+    import pandas as pd
+
+    if isinstance(value, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
+        raise ExpressionError("A comparison takes one value, not a column", hint=_ONE_VALUE)
+    if value is pd.NA or value is pd.NaT:
+        return None
+    if not isinstance(value, pd.Timestamp):
+        return value
+    if value.nanosecond:
+        raise ExpressionError(f"{value!r} has nanoseconds", hint=_MICROSECONDS)
+    try:
+        return value.to_pydatetime()
+    except ValueError as error:
+        raise ExpressionError(
+            f"{value!r} is outside of the years 1 to 9999",
+            hint="Give the internal value: days, or microseconds, from 1970-01-01.",
+        ) from error
