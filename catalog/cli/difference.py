@@ -9,6 +9,7 @@ import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.cli.output import exact_moment
+from icecomb.catalog.cli.row_values import row_values
 from icecomb.catalog.cli.state import State, state_of
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _file_rows(found: TableDifference) -> tuple[list[str], Iterator[list[Any]]]:
     def rows() -> Iterator[list[Any]]:
         for change, files in (("removed", found.removed), ("added", found.added)):
             for batch in files.to_batches():
-                for row in batch.to_pylist():
+                for row in row_values(batch):
                     row["content"] = CONTENTS[row["content"]]
                     yield [change, *(row.get(name) for name in FILE_COLUMNS)]
 

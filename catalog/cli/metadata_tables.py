@@ -11,6 +11,7 @@ import click
 
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.output import exact_moment
+from icecomb.catalog.cli.row_values import row_values
 from icecomb.catalog.cli.state import State, with_state
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def history(application: Application, table: str) -> None:
     loaded = application.table(table)
     metadata = loaded.metadata
     columns = ["made_current_at", "snapshot_id", "parent_id", "is_current_ancestor"]
-    known = loaded.inspect.history().select(columns).to_pylist()
+    known = row_values(loaded.inspect.history().select(columns))
     names = names_of(metadata)
     rows = [
         [*map(_value, row.values()), *_facts(metadata, number), names.get(number)]
@@ -204,7 +205,7 @@ def _show(
     rows = (
         [read(row.get(column), column) for column in header]
         for batch in scan.to_arrow_batches()
-        for row in batch.to_pylist()
+        for row in row_values(batch)
     )
     application.output.table(header, rows)
 

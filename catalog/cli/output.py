@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from icecomb.catalog.cli.cell import column_cell, csv_cell, jsonable, text_cell
 from icecomb.catalog.cli.terminal import write_json, write_line
 from icecomb.catalog.finding import Finding
+from icecomb.format.spec.temporal import iso_timestamp
 
 _MEASURED: Final = 1000
 """So many rows of a list say how wide its columns are; the others are printed as they come."""
@@ -219,7 +220,10 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
 def exact_moment(at: dt.datetime | int) -> str:
     """A time (a number: milliseconds since the epoch) in UTC as options take it: it is one word."""
     if isinstance(at, int):
-        at = _EPOCH + dt.timedelta(milliseconds=at)
+        try:
+            at = _EPOCH + dt.timedelta(milliseconds=at)
+        except OverflowError:
+            return f"{iso_timestamp(at * 1000)}+00:00"
     return at.astimezone(dt.timezone.utc).isoformat(timespec="milliseconds")
 
 

@@ -10,6 +10,7 @@ import click
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.metadata_tables import names_of
 from icecomb.catalog.cli.output import exact_moment, moment
+from icecomb.catalog.cli.row_values import row_values
 from icecomb.catalog.cli.state import State, with_state
 from icecomb.catalog.identifier import parse_identifier
 from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError
@@ -93,7 +94,7 @@ def head(
     if columns:
         chosen["selected_fields"] = tuple(name.strip() for name in columns.split(","))
     rows = loaded.scan(**chosen).to_arrow()
-    application.output.table(rows.column_names, [list(row.values()) for row in rows.to_pylist()])
+    application.output.table(rows.column_names, [list(row.values()) for row in row_values(rows)])
 
 
 @click.command()

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
+from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.rows.read.arrow_projection import Projection, file_fields
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
@@ -83,8 +84,27 @@ class BatchRows:
 def batch_rows(schema: Schema, columns: Sequence[Sequence[object]]) -> BatchRows:
     """Rows of Python values, one sequence a column."""
     arrow = schema_to_pyarrow(schema)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, arrow, strict=True)]
+    arrays = [
+        number_array(field.name, values, field.type)
+        for values, field in zip(columns, arrow, strict=True)
+    ]
     return BatchRows(schema, pa.RecordBatch.from_arrays(arrays, schema=arrow))
+
+
+def number_array(name: str, values: Sequence[object], kind: pa.DataType) -> pa.Array:
+    """A column of numbers that metadata states.
+
+    Raises:
+        ValidationError: The column's type cannot hold one of them.
+    """
+    try:
+        return pa.array(values, kind)
+    except (OverflowError, pa.ArrowInvalid):
+        farthest = max((n for n in values if isinstance(n, int)), key=abs, default=None)
+        raise ValidationError(
+            f"Column {name} of type {kind} cannot hold what the metadata states: {farthest}",
+            hint="look at table.metadata, which has all numbers as they were written",
+        ) from None
 
 
 def struct_array(field: NestedField, children: Sequence[pa.Array]) -> pa.Array:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.inspect.manifest_choice import choose_manifests, spec_of
 from icecomb.format.inspect.metadata_schema import PARTITION, partitions_schema
-from icecomb.format.inspect.metadata_table import BatchRows, Part, Request, Rows
+from icecomb.format.inspect.metadata_table import BatchRows, Part, Request, Rows, number_array
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import DataFileContent, ManifestFile
 from icecomb.format.manifests.manifest_list import read_manifests
@@ -110,7 +110,7 @@ class PartitionsTable:
         times = [None if s is None else s.timestamp_ms * _MICROS for s in known]
         ids = [None if s is None else s.snapshot_id for s in known]
         return (
-            pa.array(times, pa.int64()).take(encoded.indices),
+            number_array("last_updated_at", times, pa.int64()).take(encoded.indices),
             pa.array(ids, pa.int64()).take(encoded.indices),
         )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConflictError
+from icecomb.format.spec.temporal import utc_moment
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -58,8 +58,7 @@ def clash_error(
 
 
 def _told(snapshot: Snapshot, files: list[str]) -> str:
-    at = datetime.fromtimestamp(snapshot.timestamp_ms / 1000, timezone.utc)
-    facts = [snapshot.operation or "unknown operation", f"{at:%Y-%m-%d %H:%M:%S} UTC"]
+    facts = [snapshot.operation or "unknown operation", utc_moment(snapshot.timestamp_ms)]
     facts += _writer(snapshot)
     name = f"snapshot {snapshot.snapshot_id} ({', '.join(facts)})"
     return f"{name}, {_counted(len(files))}: {_some(sorted(files))}"

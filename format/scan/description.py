@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from icecomb.format.spec.temporal import utc_moment
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -75,7 +76,7 @@ def snapshot_facts(snapshot: Snapshot | None) -> list[tuple[str, str]]:
     """Which snapshot it is, and what its summary says of rows and files."""
     if snapshot is None:
         return [("snapshot", "none: the table is empty")]
-    time = _time(snapshot.timestamp_ms)
+    time = utc_moment(snapshot.timestamp_ms)
     facts = [("snapshot", f"{snapshot.snapshot_id} of {time} ({snapshot.operation or 'unknown'})")]
     summary = snapshot.summary
     if "total-records" in summary:
@@ -142,14 +143,6 @@ def _size(text: str) -> str:
         size /= 1000
         units.pop(0)
     return f"{size:.3g} {units[0]}"
-
-
-def _time(millis: int) -> str:
-    try:
-        time = dt.datetime.fromtimestamp(millis / 1000, dt.timezone.utc)
-    except (OverflowError, ValueError, OSError):
-        return f"{millis} ms"
-    return time.isoformat(" ", "seconds").replace("+00:00", " UTC")
 
 
 def _row(kind: str, first: str, *others: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
+from icecomb.format.argument import MAX_LONG
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.spec.json_object import optional, required
 from icecomb.format.spec.json_sequence import JsonSequence, json_text, lazily
@@ -174,7 +175,7 @@ def _parse(raw: Mapping[str, Any]) -> TableMetadata:
         format_version=version,
         table_uuid=_table_uuid(raw, strict=strict),
         location=required(raw, "location", str),
-        last_updated_ms=required(raw, "last-updated-ms", int),
+        last_updated_ms=_required_long(raw, "last-updated-ms"),
         last_column_id=required(raw, "last-column-id", int),
         schemas=schemas,
         current_schema_id=current_schema_id,
@@ -185,7 +186,7 @@ def _parse(raw: Mapping[str, Any]) -> TableMetadata:
         else max(optional(raw, "last-partition-id", int) or highest, highest),
         sort_orders=orders,
         default_sort_order_id=default_order_id,
-        last_sequence_number=required(raw, "last-sequence-number", int) if strict else 0,
+        last_sequence_number=_required_long(raw, "last-sequence-number") if strict else 0,
         properties=MappingProxyType(
             {key: str(value) for key, value in (optional(raw, "properties", dict) or {}).items()}
         ),
@@ -219,22 +220,33 @@ def _lazy(
 
 def _plain_snapshot(item: dict[str, Any]) -> bool:
     return (
-        type(item.get("snapshot-id")) is int
-        and type(item.get("timestamp-ms")) is int
+        _is_long(item.get("snapshot-id"))
+        and _is_long(item.get("timestamp-ms"))
         and type(item.get("manifest-list")) is str
-        and type(item.get("sequence-number", 0)) is int
+        and _is_long(item.get("sequence-number", 0))
         and type(item.get("schema-id", 0)) is int
-        and type(item.get("parent-snapshot-id", 0)) is int
+        and _is_long(item.get("parent-snapshot-id", 0))
         and type(item.get("summary")) is dict
     )
 
 
 def _plain_log_entry(item: dict[str, Any]) -> bool:
-    return type(item.get("snapshot-id")) is int and type(item.get("timestamp-ms")) is int
+    return _is_long(item.get("snapshot-id")) and _is_long(item.get("timestamp-ms"))
 
 
 def _plain_file_entry(item: dict[str, Any]) -> bool:
-    return type(item.get("metadata-file")) is str and type(item.get("timestamp-ms")) is int
+    return type(item.get("metadata-file")) is str and _is_long(item.get("timestamp-ms"))
+
+
+def _is_long(value: Any) -> bool:
+    return type(value) is int and -MAX_LONG - 1 <= value <= MAX_LONG
+
+
+def _required_long(raw: Mapping[str, Any], key: str) -> int:
+    number = required(raw, key, int)
+    if not _is_long(number):
+        raise CorruptFileError(f"the field {key!r} is {number}, which is no 64-bit number")
+    return number
 
 
 def _named(key: str, decode: Callable[[Any], _T], item: Any) -> _T:

@@ -92,6 +92,11 @@ def iso_timestamp(micros: int) -> str:
     return f"{human_date(days)}T{iso_time(rest)}"
 
 
+def utc_moment(millis: int) -> str:
+    """A time in whole seconds, for messages."""
+    return f"{iso_timestamp(millis // 1000 * MICROS_PER_SECOND).replace('T', ' ')} UTC"
+
+
 def parse_date(text: str) -> int:
     """Days since 1970-01-01 of an ISO 8601 date.
 
