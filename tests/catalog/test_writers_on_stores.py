@@ -11,11 +11,11 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import IcecombError
 from tests.peers.s3_proxy import FAULTS as ALL
-from tests.peers.s3_proxy import S3Proxy
+from tests.peers.s3_proxy import MIDDLE_FAULTS, S3Proxy
 from tests.peers.store_proxies import AzureProxy, GoogleProxy
 from tests.rings import sampled
 
-FAULTS = [each for each in ALL if each != "replace"]
+FAULTS = [each for each in (*ALL, *MIDDLE_FAULTS) if each != "replace"]
 SCHEMA = pa.schema([("id", pa.int64())])
 
 

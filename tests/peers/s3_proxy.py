@@ -22,6 +22,8 @@ from typing import Any
 
 MIDDLE_FAULTS = ("twice", "done_503", "text_503", "text_404", "no_headers")
 """What something between a client and the store does, without a word of the store."""
+REPEATED = "x-repeated-by-a-test"
+"""A header of what is sent on for the second time."""
 FAULTS = ("refuse", "lose", "late", "busy", "error", "done_error", "torn", "short")
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "expect"}
 _ANSWERS = {
@@ -130,14 +132,14 @@ class S3Proxy:
         self.disconnect()
         return len(held)
 
-    def named(self, method: str, path: str, headers: Any) -> Request:
+    def named(self, method: str, path: str, headers: Any, body: bytes) -> Request:  # noqa: ARG002
         """What a request is; of another store it is something else."""
         return _request(method, path, headers)
 
     def serve(self, handler: _Handler) -> None:
         """Answer one request."""
         body = handler.body()
-        request = self.named(handler.command, handler.path, handler.headers)
+        request = self.named(handler.command, handler.path, handler.headers, body)
         self.requests.append(request)
         fault = request.fault = self.choose(request)
         if self.latency_s:
@@ -171,7 +173,8 @@ class S3Proxy:
             return
         status, headers, found = self.forward(request, *asked)
         if fault == "twice":
-            status, headers, found = self.forward(request, *asked)
+            again = (handler.command, handler.path, {**asked[2], REPEATED: "1"}, body)
+            status, headers, found = self.forward(request, *again)
         if fault == "done_503":
             handler.say_plainly(503)
         elif fault == "no_headers":

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import re
 import urllib.parse
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.peers.azurite import Azurite
-from tests.peers.s3_proxy import Request, S3Proxy
+from tests.peers.s3_proxy import REPEATED, Request, S3Proxy
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
+
+
+class Addresses(NamedTuple):
+    """Two ways to one place in a store."""
+
+    proxy: S3Proxy
+    other: S3Proxy | None
+    faulty: Mapping[str, str]
+    healthy: Mapping[str, str]
+    place: str
+
+    def close(self) -> None:
+        """Answer no more."""
+        for each in (self.proxy, self.other):
+            if each is not None:
+                each.close()
 
 
 class AzureProxy(S3Proxy):
@@ -19,7 +36,7 @@ class AzureProxy(S3Proxy):
     def settings(self, direct: Mapping[str, str]) -> dict[str, str]:
         return {**direct, **Azurite.settings_by(self.endpoint)}
 
-    def named(self, method: str, path: str, headers: Any) -> Request:
+    def named(self, method: str, path: str, headers: Any, body: bytes) -> Request:  # noqa: ARG002
         found = urllib.parse.urlsplit(path)
         asked = dict(urllib.parse.parse_qsl(found.query))
         name = {"block": "PutBlock", "blocklist": "PutBlockList", "list": "ListBlobs"}.get(
@@ -43,20 +60,23 @@ class GoogleProxy(S3Proxy):
     def settings(self, direct: Mapping[str, str]) -> dict[str, str]:
         return {**direct, "gcs.service.host": self.endpoint}
 
-    def named(self, method: str, path: str, headers: Any) -> Request:
+    def named(self, method: str, path: str, headers: Any, body: bytes) -> Request:
         found = urllib.parse.urlsplit(path)
         asked = dict(urllib.parse.parse_qsl(found.query))
+        place = urllib.parse.unquote(found.path)
         if found.path.startswith("/upload/"):
             name = {"POST": "Begin" if asked["uploadType"] == "resumable" else "Insert"}.get(
                 method, "Abandon" if method == "DELETE" else "Chunk"
             )
             if headers.get("Content-Range", "").startswith("bytes */"):
                 name = "Look"
+            if name == "Insert" and (said := re.search(rb'\{"name": "[^"]*"', body)):
+                place += f"/{json.loads(said[0] + b'}')['name']}"
         elif "/rewriteTo/" in found.path:
             name = "Rewrite"
         else:
             name = "List" if found.path.endswith("/o") else method.title()
-        return Request(name, found.path, asked.get("ifGenerationMatch") == "0")
+        return Request(name, place, asked.get("ifGenerationMatch") == "0")
 
     def forward(
         self, request: Request, method: str, path: str, headers: Mapping[str, str], body: bytes
@@ -66,7 +86,8 @@ class GoogleProxy(S3Proxy):
         if upload in self._made:
             return self._made[upload]
         there = self._there.get(upload, 0)
-        if request.name == "Look":
+        # bytes that are there are passed over
+        if request.name == "Look" or (request.name == "Chunk" and REPEATED in headers):
             said = [("Range", f"bytes=0-{there - 1}")] if there else []
             return 308, said, b""
         answer = super().forward(request, method, path, headers, body)
@@ -79,3 +100,9 @@ class GoogleProxy(S3Proxy):
             elif answer[0] < 300:
                 self._made[upload] = answer
         return answer
+
+
+def behind(kind: type[S3Proxy], server: Any) -> Addresses:
+    """A new place in a server, and the way to it by a proxy."""
+    proxy = kind(server.endpoint)
+    return Addresses(proxy, None, proxy.settings(server.settings), server.settings, server.place())

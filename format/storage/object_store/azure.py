@@ -31,8 +31,9 @@ from icecomb.format.storage.object_store.client import (
     PartUpload,
     StoreBusyError,
     content_md5,
+    torn,
 )
-from icecomb.format.storage.object_store.creation import complete_once, wait_before
+from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.rest_client import RestClient, http_time_ms
 
@@ -43,12 +44,15 @@ SCHEMES: Final = ("abfs", "abfss", "wasb", "wasbs")
 _FOLDER: Final = "x-ms-meta-hdi_isfolder"
 _OURS: Final = "x-ms-meta-icecombmadeby"
 """Metadata of a blob by which whoever made it knows it."""
+_COPIED: Final = "x-ms-copy-status"
 _MISSING: Final = {"BlobNotFound", "ResourceNotFound", "PathNotFound", "CannotVerifyCopySource"}
 _EXISTS: Final = {
     "BlobAlreadyExists", "ConditionNotMet", "TargetConditionNotMet", "UnauthorizedBlobOverwrite",
     "PathAlreadyExists", "BlobImmutableDueToPolicy",
 }  # fmt: skip
 _GONE: Final = {"InvalidBlockList", "SourceConditionNotMet"}
+_OF_AZURE: Final = ("x-ms-error-code", "x-ms-request-id")
+"""Headers by which an answer is known for one of Azure's."""
 _SEE_KEYS: Final = "see which keys are used: icecomb doctor says whence they are"
 _HINTS: Final = {
     "ContainerNotFound": "there is no such container in the account: check its name",
@@ -125,8 +129,9 @@ class AzureClient(RestClient):
         Raises:
             FileMissingError: there is none.
         """
+        url = self.url(key, location)
         headers: Mapping[str, str] = self.ask(
-            "HEAD", self.url(key, location), location, "look at"
+            "HEAD", url, location, "look at", needs=("Content-Length", "Last-Modified", "ETag")
         ).headers
         return headers
 
@@ -169,6 +174,7 @@ class AzureClient(RestClient):
                 **({} if replace else {"If-None-Match": "*"}),
             },
             data=bytes(data),
+            needs=("ETag",),
         )
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
@@ -192,9 +198,17 @@ class AzureClient(RestClient):
         }
         empty = True
         seen: set[str] = set()
+
+        def listed() -> ET.Element:
+            found = self.ask_once("GET", self._container, location, "list", params=asked)
+            with suppress(ET.ParseError):
+                root = ET.fromstring(found.content)  # noqa: S314 - the store is trusted with rows
+                if root.tag == "EnumerationResults":
+                    return root
+            raise torn("list", location, "EnumerationResults")
+
         while True:
-            found = self.ask("GET", self._container, location, "list", params=asked)
-            root = ET.fromstring(found.content)  # noqa: S314 - the store is trusted with the rows
+            root = answered(listed, self.attempts)
             page = _page(root, below=below, seen=seen)
             empty = empty and not page.objects and not page.prefixes
             yield page
@@ -218,9 +232,10 @@ class AzureClient(RestClient):
         """See `RestClient.refused`."""
         status = response.status_code
         code, text = _reason(response)
-        if code in _MISSING or (status == 404 and code in {"", "404"}):
+        is_of_azure = any(name in response.headers for name in _OF_AZURE)
+        if code in _MISSING or (status == 404 and code in {"", "404"} and is_of_azure):
             return is_missing(location)
-        if code in _EXISTS or (status in {409, 412} and code == str(status)):
+        if code in _EXISTS or (status in {409, 412} and code == str(status) and is_of_azure):
             return exists_already(location)
         if code in _GONE:
             return FileMissingError(
@@ -229,12 +244,17 @@ class AzureClient(RestClient):
                 path=location,
             )
         message = f"Cannot {verb} {location}: {code}: {text}"
-        if code in {"ServerBusy", "PendingCopyOperation"} or status == 429:
+        if code in {"ServerBusy", "PendingCopyOperation"} or (status == 429 and is_of_azure):
             return StoreBusyError(
                 message, hint="the store is asked too much: try again later", path=location
             )
-        if status == 408 or status >= 500:
-            return AnswerLostError(message, hint="the store failed: try again later", path=location)
+        if status == 408 or status >= 500 or (status in {404, 409, 412, 429} and not is_of_azure):
+            return AnswerLostError(
+                message,
+                hint="the store, or something before it, failed: try again later",
+                path=location,
+                status=status,
+            )
         hint = _HINTS.get(code, "look the code up in the documentation of Azure Storage")
         return FileIOError(message, hint=hint, path=location)
 
@@ -277,6 +297,7 @@ class _AzureUpload(MarkedCompletion, PartUpload):
             params={"comp": "blocklist"},
             headers={"If-None-Match": "*", _OURS: self.mark, "Content-Type": "application/xml"},
             data=f'<?xml version="1.0" encoding="utf-8"?><BlockList>{blocks}</BlockList>'.encode(),
+            needs=("ETag",),
         )
 
     def found_mark(self) -> str | None:
@@ -308,13 +329,14 @@ class _Copying(MarkedCompletion):
                 "If-None-Match": "*",
                 _OURS: self.mark,
             },
+            needs=(_COPIED,),
         )
         self._wait_for(response.headers)
 
     def _wait_for(self, headers: Mapping[str, str]) -> None:
         """See the copy to its end; one that fails leaves an empty blob, which is deleted."""
         looked = 0
-        while (state := headers.get("x-ms-copy-status", "success")) == "pending":
+        while (state := headers.get(_COPIED, "success")) == "pending":
             wait_before(looked)
             looked += 1
             headers = self._client.head(self._key, self._location)

@@ -225,6 +225,15 @@ class ObjectClient(ABC):
         """
 
 
+def torn(verb: str, location: str, what: str) -> AnswerLostError:
+    """The error for an answer that lacks what every answer of a store has."""
+    return AnswerLostError(
+        f"Cannot {verb} {location}: the answer has no {what}",
+        hint="something between this machine and the store cuts answers: try again",
+        path=location,
+    )
+
+
 def content_md5(data: bytes | bytearray) -> str:
     """The MD5 of some bytes as stores take it along with them, to compare."""
     return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()

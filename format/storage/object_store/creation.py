@@ -133,6 +133,11 @@ def _repeated(
         else:
             return
     if lost is None or not late:
+        if has_mark and problem is not None:
+            # what was sent twice on the way may be refused the second time, whatever the reason
+            with suppress(IcecombError):
+                if is_ours():
+                    return
         raise problem or FileIOError(
             f"Cannot create {location}: no attempt is allowed",
             hint="let io.object-store.max-attempts be 1 or more",

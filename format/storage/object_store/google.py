@@ -28,8 +28,9 @@ from icecomb.format.storage.object_store.client import (
     PartUpload,
     StoreBusyError,
     content_md5,
+    torn,
 )
-from icecomb.format.storage.object_store.creation import complete_once, wait_before
+from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.google_credentials import google_signer
 from icecomb.format.storage.object_store.google_settings import GoogleSettings
@@ -109,9 +110,12 @@ class GoogleClient(RestClient):
         Raises:
             FileMissingError: there is none.
         """
+        return answered(lambda: self._resource(key, location), self.attempts)
+
+    def _resource(self, key: str, location: str) -> Mapping[str, Any]:
         fields = {"fields": f"{_FIELDS},metadata", **self.payer}
-        found = self.ask("GET", self.url(key, location), location, "look at", params=fields)
-        return _said(found)
+        found = self.ask_once("GET", self.url(key, location), location, "look at", params=fields)
+        return _said(found, "look at", location, "name")
 
     def mark(self, key: str, location: str) -> str | None:
         """The mark of an object; see `MarkedCompletion.found_mark`."""
@@ -130,7 +134,13 @@ class GoogleClient(RestClient):
     def read(self, key: str, location: str, start: int = 0, length: int | None = None) -> bytes:
         """See `ObjectClient.read`; a body that breaks off is fetched again."""
         media = {"alt": "media", **self.payer}
-        return self.read_range(self.url(key, location), location, start, length, media)[0]
+        url = self.url(key, location)
+
+        def look() -> object:
+            # it says in plain text that bytes are missing, as whatever stands between would
+            return self._resource(key, location)
+
+        return self.read_range(url, location, start, length, params=media, look=look)[0]
 
     def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
         """See `ObjectClient.put`: with its MD5, which the store compares."""
@@ -146,7 +156,7 @@ class GoogleClient(RestClient):
             )
         )
         condition = {} if replace else {"ifGenerationMatch": "0"}
-        self.ask_once(
+        made = self.ask_once(
             "POST",
             self.uploads,
             location,
@@ -155,6 +165,7 @@ class GoogleClient(RestClient):
             headers={"Content-Type": f"multipart/related; boundary={boundary}"},
             data=body,
         )
+        _said(made, "create", location, "name")
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
         """See `ObjectClient.begin_upload`."""
@@ -174,12 +185,17 @@ class GoogleClient(RestClient):
         """See `ObjectClient.pages`."""
         asked = {
             "prefix": prefix,
-            "fields": f"nextPageToken,prefixes,items({_FIELDS})",
+            "fields": f"kind,nextPageToken,prefixes,items({_FIELDS})",
             **({} if below else {"delimiter": "/"}),
             **self.payer,
         }
+
+        def page() -> Mapping[str, Any]:
+            found = self.ask_once("GET", self._objects, location, "list", params=asked)
+            return _said(found, "list", location, "kind")
+
         while True:
-            found = _said(self.ask("GET", self._objects, location, "list", params=asked))
+            found = answered(page, self.attempts)
             yield ObjectPage(
                 [_status(each) for each in found.get("items", [])], found.get("prefixes", [])
             )
@@ -194,19 +210,24 @@ class GoogleClient(RestClient):
     def refused(self, verb: str, location: str, response: Response) -> IcecombError:
         """See `RestClient.refused`."""
         status = response.status_code
-        reason = _reason(response)
+        reason, in_json = _reason(response)
         if status == 412:
             return exists_already(location)
         # of a missing object it says the name of the bucket, which may be any word
-        if status in {404, 410} and not reason.startswith(_NO_BUCKET):
+        if status in {404, 410} and in_json and not reason.startswith(_NO_BUCKET):
             return is_missing(location)
         message = f"Cannot {verb} {location}: {status}: {reason}"
-        if status == 429:
+        if status == 429 and in_json:
             return StoreBusyError(
                 message, hint="the store is asked too much: try again later", path=location
             )
-        if status == 408 or status >= 500:
-            return AnswerLostError(message, hint="the store failed: try again later", path=location)
+        if status == 408 or status >= 500 or (status in {404, 409, 410, 429} and not in_json):
+            return AnswerLostError(
+                message,
+                hint="the store, or something before it, failed: try again later",
+                path=location,
+                status=status,
+            )
         return FileIOError(message, hint=_HINTS.get(status, _HINTS[400]), path=location)
 
 
@@ -237,6 +258,7 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
             },
             headers={"Content-Type": "application/json; charset=UTF-8"},
             data=json.dumps({"name": key, "metadata": {_OURS: self.mark}}).encode(),
+            needs=("Location",),
         )
         # the host is the one that is set, which the store may not know of itself
         query = parse_qs(urlsplit(begun.headers["Location"]).query)
@@ -309,6 +331,7 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
             also=(308,),
         )
         if response.status_code != 308:
+            _said(response, "write", self._location, "name")
             return None
         found = _AMOUNT.fullmatch(response.headers.get("Range", ""))
         return int(found[1]) + 1 if found else 0
@@ -374,8 +397,8 @@ class _Rewriting(MarkedCompletion):
                 )
             except FileMissingError:
                 raise is_missing(self._source.key) from None
-            found = _said(response)
-            if found.get("done"):
+            found = _said(response, "copy to", self._location, "done")
+            if found["done"]:
                 return
             asked["rewriteToken"] = found["rewriteToken"]
 
@@ -407,17 +430,33 @@ def _status(found: Mapping[str, Any]) -> ObjectStatus:
     )
 
 
-def _said(response: Response) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = response.json()
+def _said(response: Response, verb: str, location: str, name: str) -> Mapping[str, Any]:
+    """What an answer says in JSON.
+
+    Args:
+        response: The answer.
+        verb: What was tried, as `read`.
+        location: On what.
+        name: Of something that every such answer has.
+
+    Raises:
+        AnswerLostError: It is not whole, or not the store's.
+    """
+    try:
+        found: Any = response.json()
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or name not in found:
+        raise torn(verb, location, name)
     return found
 
 
-def _reason(response: Response) -> str:
-    """What the store says, in one line."""
+def _reason(response: Response) -> tuple[str, bool]:
+    """What an answer says, in one line, and whether it says it in JSON, as the store does."""
     try:
-        said: Any = response.json()
-        text = str(said["error"]["message"])
+        found: Any = response.json()
+        text, in_json = str(found["error"]["message"]), True
     except (ValueError, KeyError, TypeError):
-        text = response.text
+        text, in_json = response.text, False
     lines: Sequence[str] = text.strip().splitlines()
-    return lines[0][:500] if lines else "no reason given"
+    return lines[0][:500] if lines else "no reason given", in_json

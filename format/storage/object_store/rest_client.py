@@ -1,6 +1,9 @@
 """What clients of stores that are asked over plain HTTP share: requests, sent again or once.
 
 A URL may carry a signature, and an exception of the library the URL: neither gets into an error.
+
+Only a store's own error documents say that a request was not carried out, or that a name is
+missing. Whatever stands between answers for itself: its 404 in plain text is a lost answer.
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ from __future__ import annotations
 import email.utils
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -19,6 +22,7 @@ from icecomb.format.storage.object_store.client import (
     ObjectClient,
     StoreBusyError,
     StoreFacts,
+    torn,
 )
 from icecomb.format.storage.object_store.creation import answered
 
@@ -118,6 +122,7 @@ class RestClient(ObjectClient):
         headers: Mapping[str, str] | None = None,
         data: Any = None,
         also: Sequence[int] = (),
+        needs: Sequence[str] = (),
     ) -> Response:
         """Send a request one time.
 
@@ -130,6 +135,7 @@ class RestClient(ObjectClient):
             headers: Beside those of all requests.
             data: The body.
             also: What is an answer beside success.
+            needs: The headers that every answer of the store has.
 
         Raises:
             StoreBusyError: Nothing was done.
@@ -151,9 +157,18 @@ class RestClient(ObjectClient):
             )
         except requests.RequestException as error:
             raise _failed(verb, location, url, error) from None
-        if (response.ok and response.status_code < 300) or response.status_code in also:
+        if response.status_code in also:
             return response
-        raise self.refused(verb, location, response)
+        if response.status_code >= 300:
+            raise self.refused(verb, location, response)
+        # what has no length may end anywhere
+        ends = ("Content-Length", "Transfer-Encoding")
+        if method == "GET" and not any(name in response.headers for name in ends):
+            raise torn(verb, location, "length")
+        for name in needs:
+            if name not in response.headers:
+                raise torn(verb, location, name)
+        return response
 
     def ask(self, method: str, url: str, location: str, verb: str, **others: Any) -> Response:
         """Send a request that does no harm when it is repeated; see `ask_once`."""
@@ -179,18 +194,38 @@ class RestClient(ObjectClient):
         location: str,
         start: int,
         length: int | None,
+        *,
         params: Mapping[str, str] | None = None,
+        look: Callable[[], object] | None = None,
     ) -> tuple[bytes, Mapping[str, str]]:
-        """See `ObjectClient.read`; with the answer's headers."""
+        """See `ObjectClient.read`; with the answer's headers.
+
+        Args:
+            url: Of the object.
+            location: For messages.
+            start: The first byte.
+            length: How many; None for all that follow.
+            params: The query.
+            look: Raises that the object is missing: asked where a 404 may not be the store's.
+        """
         if length == 0:
             return b"", {}
         headers: dict[str, str] = {}
         if start or length is not None:
             end = "" if length is None else str(start + length - 1)
             headers["Range"] = f"bytes={start}-{end}"
-        response = self.ask(
-            "GET", url, location, "read", params=params, headers=headers, also=(416,)
-        )
+
+        def once() -> Response:
+            try:
+                return self.ask_once(
+                    "GET", url, location, "read", params=params, headers=headers, also=(416,)
+                )
+            except AnswerLostError as error:
+                if look is not None and error.context.get("status") == 404:
+                    look()
+                raise
+
+        response = answered(once, self.attempts)
         if response.status_code == 416:
             return b"", response.headers
         content: bytes = response.content

@@ -23,6 +23,7 @@ from icecomb.format.storage.object_store.client import (
     PartUpload,
     StoreFacts,
     content_md5,
+    torn,
 )
 from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
@@ -33,7 +34,6 @@ from icecomb.format.storage.object_store.s3_failure import (
     is_passing,
     no_bucket,
     refused,
-    torn,
 )
 from icecomb.format.storage.object_store.s3_session import boto_session
 from icecomb.format.storage.object_store.s3_settings import S3Settings

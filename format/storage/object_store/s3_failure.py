@@ -105,15 +105,6 @@ def is_of_store(error: ClientError) -> bool:
     return any(name in headers for name in _REQUEST_IDS)
 
 
-def torn(verb: str, location: str, what: str) -> AnswerLostError:
-    """Return the error for an answer that lacks what every answer of a store has."""
-    return AnswerLostError(
-        f"Cannot {verb} {location}: the answer has no {what}",
-        hint="something between this machine and the store cuts answers: try again",
-        path=location,
-    )
-
-
 def no_bucket(verb: str, location: str) -> FileIOError:
     """The error for a bucket that is not there, where the answer has no text."""
     return FileIOError(

@@ -15,11 +15,12 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from typing import Any
+from typing import Any, ClassVar
 from xml.sax.saxutils import escape
 
-from tests.peers.s3_proxy import Request
-from tests.peers.store_proxies import Answer, AzureProxy, GoogleProxy
+from icecomb.format.storage.object_store.azure_settings import EMULATOR_ACCOUNT
+from tests.peers.s3_proxy import REPEATED, Request
+from tests.peers.store_proxies import Addresses, Answer, AzureProxy, GoogleProxy
 
 _PAGE = 5
 """Entries of a listing."""
@@ -85,6 +86,8 @@ class _InMemory:
     """Answers by itself: half of a request does nothing."""
 
     memory: Memory
+    always: ClassVar[Mapping[str, str]] = {}
+    """Headers of every answer."""
     _do: Callable[..., Answer]
 
     def forward(
@@ -97,7 +100,8 @@ class _InMemory:
             answer: Answer = getattr(self, f"_{request.name.lower()}")(
                 place.path, asked, lower, body
             )
-        return answer
+        status, said, found = answer
+        return status, [*said, *self.always.items()], found
 
     def _tear(self, *_: Any) -> None:
         pass
@@ -151,7 +155,8 @@ class MemoryGoogle(_InMemory, GoogleProxy):
         if upload.made is None:
             place = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", headers["content-range"])
             assert place is not None
-            if place[1] is not None:
+            # bytes that are there are passed over
+            if place[1] is not None and REPEATED not in headers:
                 assert int(place[1]) == len(upload.data), "a part was sent again that is there"
                 upload.data += body
             if place[2] == str(len(upload.data)):
@@ -180,7 +185,10 @@ class MemoryGoogle(_InMemory, GoogleProxy):
     def _get(self, path: str, asked: Any, headers: Any, _: bytes) -> Answer:
         name = self._name(path)
         if name not in self.memory.objects:
-            return self._refused(404, f"No such object: bucket/{name}")
+            missing = f"No such object: bucket/{name}"
+            if asked.get("alt") == "media":  # not in JSON
+                return 404, [("Content-Type", "text/html; charset=UTF-8")], missing.encode()
+            return self._refused(404, missing)
         if asked.get("alt") != "media":
             return self._said(self._resource(name))
         status, data = _part(self.memory.objects[name].data, headers)
@@ -189,6 +197,7 @@ class MemoryGoogle(_InMemory, GoogleProxy):
     def _list(self, _: str, asked: Any, __: Any, ___: bytes) -> Answer:
         found, following = self.memory.listed(asked, asked.get("pageToken", ""))
         answer: dict[str, Any] = {
+            "kind": "storage#objects",
             "items": [self._resource(name) for name, above in found if not above],
             "prefixes": [name for name, above in found if above],
         }
@@ -202,6 +211,8 @@ class MemoryGoogle(_InMemory, GoogleProxy):
 
 class MemoryAzure(_InMemory, AzureProxy):
     """One container of the emulator's account."""
+
+    always: ClassVar[Mapping[str, str]] = {"x-ms-request-id": "of-memory"}
 
     def __init__(self, memory: Memory) -> None:
         super().__init__("")
@@ -220,8 +231,9 @@ class MemoryAzure(_InMemory, AzureProxy):
         if headers.get("if-none-match") == "*" and name in self.memory.objects:
             return self._refused(409, "BlobAlreadyExists")
         marks = {key: value for key, value in headers.items() if key.startswith("x-ms-meta-")}
-        self.memory.objects[name] = Stored(data, marks)
-        return status, [("x-ms-copy-status", "success")] if status == 202 else [], b""
+        made = self.memory.objects[name] = Stored(data, marks)
+        said = [("ETag", f'"{made.generation}"')]
+        return status, [*said, ("x-ms-copy-status", "success")] if status == 202 else said, b""
 
     def _putblob(self, path: str, _: Any, headers: Any, body: bytes) -> Answer:
         _checked(body, headers["content-md5"])
@@ -282,3 +294,21 @@ class MemoryAzure(_InMemory, AzureProxy):
         known = f"<Last-Modified>{changed}</Last-Modified><Etag>{found.generation}</Etag>"
         known += f"<Content-Length>{len(found.data)}</Content-Length>"
         return f"<Blob><Name>{escape(name)}</Name><Properties>{known}</Properties></Blob>"
+
+
+def _in_memory(
+    kind: type[MemoryGoogle | MemoryAzure], direct: Mapping[str, str], place: str
+) -> Addresses:
+    memory = Memory()
+    proxy, other = kind(memory), kind(memory)
+    return Addresses(proxy, other, proxy.settings(direct), other.settings(direct), place)
+
+
+def google_in_memory() -> Addresses:
+    """Of a bucket of Google's."""
+    return _in_memory(MemoryGoogle, {"gcs.no-auth": "true"}, "gs://bucket")
+
+
+def azure_in_memory() -> Addresses:
+    """Of a container of Azure's."""
+    return _in_memory(MemoryAzure, {}, f"abfss://box@{EMULATOR_ACCOUNT}.dfs.core.windows.net")

@@ -9,11 +9,16 @@ import pytest
 
 from icecomb.format.errors import (
     FileExistsAlreadyError,
+    FileIOError,
     FileMissingError,
     FileStateUnknownError,
 )
 from icecomb.format.storage.object_store import creation
-from icecomb.format.storage.object_store.client import AnswerLostError, StoreBusyError
+from icecomb.format.storage.object_store.client import (
+    AnswerLostError,
+    MarkedCompletion,
+    StoreBusyError,
+)
 
 
 class Store:
@@ -76,3 +81,25 @@ def test_an_object_that_is_not_there_after_the_last_request_may_still_come():
     lost = Store(None, AnswerLostError, AnswerLostError, AnswerLostError)
     with pytest.raises(FileStateUnknownError, match="not known whether s3://b/k was created"):
         put(lost)
+
+
+class Marked(MarkedCompletion):
+    """One whose completion is refused, though it may have been made by the same request."""
+
+    def __init__(self, error: Exception, *, made: bool) -> None:
+        super().__init__()
+        self.error = error
+        self.made = made
+
+    def complete(self) -> None:
+        raise self.error
+
+    def found_mark(self) -> str | None:
+        return self.mark if self.made else None
+
+
+@pytest.mark.parametrize("error", [FileIOError, FileExistsAlreadyError, FileMissingError])
+def test_an_upload_whose_completion_was_sent_twice_is_done_whatever_the_second_answer(error):
+    creation.complete_once(Marked(error("400"), made=True), "s3://b/k", 3)
+    with pytest.raises(error):
+        creation.complete_once(Marked(error("400"), made=False), "s3://b/k", 3)

@@ -14,15 +14,16 @@ import pytest
 from icecomb.format.errors import (
     FileExistsAlreadyError,
     FileIOError,
+    FileMissingError,
     FileStateUnknownError,
     IcecombError,
 )
 from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.object_store.azure_settings import EMULATOR_ACCOUNT
 from icecomb.format.storage.object_store.client import PART
-from tests.format.storage.object_store.memory_stores import Memory, MemoryAzure, MemoryGoogle
-from tests.peers.s3_proxy import FAULTS, S3Proxy
-from tests.peers.store_proxies import AzureProxy, GoogleProxy
+from tests.format.storage.object_store.memory_stores import azure_in_memory, google_in_memory
+from tests.peers.s3_proxy import FAULTS, MIDDLE_FAULTS, S3Proxy
+from tests.peers.store_proxies import AzureProxy, GoogleProxy, behind
+from tests.rings import sampled
 
 LARGE = random.Random(7).randbytes(2 * PART + 12_345)
 CREATES = {"Insert", "PutBlob"}
@@ -39,18 +40,6 @@ class Faulty(NamedTuple):
     proxy: S3Proxy
 
 
-def in_memory(kind, direct, place):
-    """Two addresses of one store in memory: the first with faults."""
-    memory = Memory()
-    proxy, other = kind(memory), kind(memory)
-    return proxy, other, proxy.settings(direct), other.settings(direct), place
-
-
-def served(kind, server):
-    proxy = kind(server.endpoint)
-    return proxy, None, proxy.settings(server.settings), server.settings, server.place()
-
-
 with_server = pytest.mark.full("a server of another vendor")
 
 
@@ -65,21 +54,19 @@ with_server = pytest.mark.full("a server of another vendor")
 def store(request, monkeypatch):
     monkeypatch.setattr("icecomb.format.storage.object_store.creation._FIRST_S", 0.001)
     if request.param == "google":
-        made = in_memory(MemoryGoogle, {"gcs.no-auth": "true"}, "gs://bucket")
+        made = google_in_memory()
     elif request.param == "azure":
-        place = f"abfss://box@{EMULATOR_ACCOUNT}.dfs.core.windows.net"
-        made = in_memory(MemoryAzure, {}, place)
+        made = azure_in_memory()
     else:
         kind = {"google_store": GoogleProxy, "azurite": AzureProxy}[request.param]
-        made = served(kind, request.getfixturevalue(request.param))
-    proxy, other, faulty, healthy, place = made
+        made = behind(kind, request.getfixturevalue(request.param))
     io, direct = (
-        FileIO({**each, "io.object-store.max-attempts": "4"}) for each in (faulty, healthy)
+        FileIO({**each, "io.object-store.max-attempts": "4"})
+        for each in (made.faulty, made.healthy)
     )
-    yield Faulty(io, direct, place, proxy)
-    for each in (proxy, other, io, direct):
-        if each is not None:
-            each.close()
+    yield Faulty(io, direct, made.place, made.proxy)
+    for each in (made, io, direct):
+        each.close()
 
 
 def once(names, fault, after=0):
@@ -95,13 +82,19 @@ def once(names, fault, after=0):
     return choose
 
 
+CREATED = [each for each in (*FAULTS, *MIDDLE_FAULTS) if each not in {"replace", "twice"}]
+WHOLE = [each for each in (*FAULTS, *MIDDLE_FAULTS) if each != "replace"]
+"""Also of a request that was sent twice it is known whose object is there."""
+INVENTED = ["text_503", "text_404", "no_headers"]
+
+
 def files(store):
     return [
         each.location.removeprefix(f"{store.place}/") for each in store.direct.list(store.place)
     ]
 
 
-@pytest.mark.parametrize("fault", [each for each in FAULTS if each != "replace"])
+@pytest.mark.parametrize("fault", CREATED)
 def test_a_file_is_created_once_whatever_becomes_of_the_request(store, fault):
     store.proxy.choose = once(CREATES, fault)
     store.io.create(f"{store.place}/x", b"ours")
@@ -112,7 +105,7 @@ def test_a_file_is_created_once_whatever_becomes_of_the_request(store, fault):
     assert files(store) == ["x"]
 
 
-@pytest.mark.parametrize("fault", ["lose", "done_error", "busy", "torn", "late"])
+@pytest.mark.parametrize("fault", ["lose", "done_error", "busy", "torn", "late", *MIDDLE_FAULTS])
 def test_what_others_created_is_a_conflict_also_after_a_lost_answer(store, fault):
     store.direct.create(f"{store.place}/x", b"others")
     store.proxy.choose = once(CREATES, fault)
@@ -123,7 +116,7 @@ def test_what_others_created_is_a_conflict_also_after_a_lost_answer(store, fault
 
 
 @pytest.mark.gate("writes 64 MiB a case")
-@pytest.mark.parametrize("fault", [each for each in FAULTS if each != "replace"])
+@pytest.mark.parametrize("fault", sampled(WHOLE, keep=8))
 def test_a_large_file_is_whole_whichever_request_fails(store, fault):
     for after in range(4):
         location = f"{store.place}/{after}"
@@ -189,7 +182,7 @@ def test_a_request_that_may_arrive_late_is_said_to(store):
     assert store.direct.read(f"{store.place}/x") == b"ours"
 
 
-@pytest.mark.parametrize("fault", [each for each in FAULTS if each != "replace"])
+@pytest.mark.parametrize("fault", WHOLE)
 def test_a_rename_ends_whatever_becomes_of_the_copy(store, fault):
     a, b = f"{store.place}/a", f"{store.place}/b"
     store.direct.create(a, b"bytes")
@@ -204,7 +197,7 @@ def test_a_rename_ends_whatever_becomes_of_the_copy(store, fault):
     assert (store.direct.read(a), store.direct.read(b)) == (b"again", b"bytes")
 
 
-@pytest.mark.parametrize("fault", ["refuse", "lose", "busy", "error", "short"])
+@pytest.mark.parametrize("fault", ["refuse", "lose", "busy", "error", "short", *INVENTED])
 def test_questions_and_deletions_are_asked_again(store, fault):
     names = [f"{store.place}/f/{n}" for n in range(12)]
     for name in names:
@@ -213,7 +206,7 @@ def test_questions_and_deletions_are_asked_again(store, fault):
 
     def choose(request):
         asked.append(request)
-        return fault if len(asked) % 2 else ""
+        return fault if len(asked) % 3 == 1 else ""
 
     store.proxy.choose = choose
     assert store.io.read(names[0]) == names[0].encode() * 100
@@ -222,6 +215,34 @@ def test_questions_and_deletions_are_asked_again(store, fault):
     store.proxy.choose = once({"Delete", "DeleteBlob"}, fault, 3)
     store.io.delete(names)
     assert files(store) == []
+
+
+@pytest.mark.parametrize("fault", INVENTED)
+def test_nothing_is_missing_or_deleted_before_the_store_itself_says_so(store, fault):
+    location = f"{store.place}/f/x"
+    store.direct.create(location, b"bytes")
+    store.proxy.choose = lambda _: fault
+    questions = {
+        "read": store.io.read,
+        "exists": store.io.exists,
+        "size": store.io.size,
+        "list": lambda place: list(store.io.list(place)),
+        "entries": lambda place: store.io.entries(place.rpartition("/")[0]),
+        "is_folder": lambda place: store.io.is_folder(place.rpartition("/")[0]),
+    }
+    if fault != "no_headers":
+        # of a deletion there is nothing in an answer that could be missing
+        questions["delete"] = lambda place: store.io.delete([place])
+    for name, ask in questions.items():
+        with pytest.raises(FileIOError) as caught:
+            ask(location)
+        assert not isinstance(caught.value, FileMissingError), name
+    store.proxy.choose = lambda _: ""
+    assert store.io.read(location) == b"bytes"
+    for ask in (store.io.read, store.io.size):
+        with pytest.raises(FileMissingError):
+            ask(f"{store.place}/none")
+    assert not store.io.exists(f"{store.place}/none")
 
 
 def test_an_error_says_the_store_and_no_secret(store):

@@ -1,4 +1,7 @@
-"""What stands between a client and a bucket repeats requests and answers for itself: commits stay true."""
+"""What stands between a client and a bucket repeats requests and answers for itself: commits stay true.
+
+The gate has the S3 of the tests, and Google's and Azure's stores in memory; full the servers, too.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
 from icecomb.format.storage.object_store import creation
+from tests.format.storage.object_store.memory_stores import azure_in_memory, google_in_memory
 from tests.peers.s3_proxy import MIDDLE_FAULTS, S3Proxy
+from tests.peers.store_proxies import AzureProxy, GoogleProxy, behind
 from tests.rings import sampled
 
 pytestmark = pytest.mark.gate("asks the S3 of the tests some hundred times")
@@ -21,26 +26,23 @@ def _quick(monkeypatch):
     monkeypatch.setattr(creation, "_FIRST_S", 0.001)
 
 
-@pytest.fixture(scope="module")
-def proxy(s3):
-    proxy = S3Proxy(s3.endpoint)
-    yield proxy
-    proxy.close()
-
-
 class Lake:
-    """A catalog behind the proxy, and one that looks past it."""
+    """A catalog behind a proxy, and one that looks past it."""
 
-    def __init__(self, s3, proxy):
-        place = {"type": "hadoop", "warehouse": f"s3://{s3.bucket()}/wh"}
-        self.catalog = load_catalog("faulty", **place, **proxy.settings(s3.settings))
-        self.direct = load_catalog("direct", **place, **s3.settings)
+    def __init__(self, at):
+        self.proxy = at.proxy
+        place = {"type": "hadoop", "warehouse": f"{at.place}/wh"}
+        self.catalog = load_catalog("faulty", **place, **at.faulty)
+        self.direct = load_catalog("direct", **place, **at.healthy)
         self.catalog.create_namespace("db")
         self.made = 0
 
-    def table(self):
+    def name(self):
         self.made += 1
-        table = self.catalog.create_table(f"db.t{self.made}", ROWS.schema)
+        return f"db.t{self.made}"
+
+    def table(self):
+        table = self.catalog.create_table(self.name(), ROWS.schema)
         table.append(ROWS)
         table.append(ROWS)
         return table
@@ -50,9 +52,45 @@ class Lake:
         return sorted(found.scan().to_arrow()["id"].to_pylist())
 
 
-@pytest.fixture(scope="module")
-def lake(s3, proxy):
-    return Lake(s3, proxy)
+with_server = pytest.mark.full("a server of another vendor")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "s3",
+        "google",
+        "azure",
+        pytest.param("google_store", marks=with_server),
+        pytest.param("azurite", marks=with_server),
+    ],
+)
+def lake(request):
+    in_memory = {"google": google_in_memory, "azure": azure_in_memory}
+    kinds = {"s3": S3Proxy, "google_store": GoogleProxy, "azurite": AzureProxy}
+    if request.param in in_memory:
+        at = in_memory[request.param]()
+    else:
+        at = behind(kinds[request.param], request.getfixturevalue(request.param))
+    lake = Lake(at)
+    yield lake
+    lake.catalog.close()
+    lake.direct.close()
+    at.close()
+
+
+def meeting(names, fault, place=lambda _: True):
+    """Each object meets the fault once, at requests of these names."""
+    met = set()
+
+    def choose(asked):
+        key = (asked.name, asked.path)
+        if asked.name not in names or not place(asked) or key in met:
+            return ""
+        met.add(key)
+        return fault
+
+    return met, choose
 
 
 def in_one(table):
@@ -70,6 +108,12 @@ CHANGES = {
     ),
     "transaction": (in_one, [1, 1, 1, 2, 2]),
 }
+CREATES = {"PutObject", "Insert", "PutBlob"}
+QUESTIONS = {
+    "status": {"HeadObject", "Get", "HeadBlob"},
+    "bytes": {"GetObject", "GetBlob"},
+    "list": {"ListObjectsV2", "List", "ListBlobs"},
+}
 PLACES = {
     "the metadata file": lambda asked: asked.path.endswith(".metadata.json"),
     "each manifest list": lambda asked: "/snap-" in asked.path,
@@ -84,23 +128,13 @@ PLACES = {
         keep=12,
     ),
 )
-def test_a_commit_whose_requests_meet_a_proxy_says_what_became_of_it(
-    lake, proxy, fault, place, change
-):
+def test_a_commit_whose_requests_meet_a_proxy_says_what_became_of_it(lake, fault, place, change):
     make, expected = CHANGES[change]
     table = lake.table()
     before = lake.rows(table)
-    met = []
-
-    def choose(asked):
-        # each object meets the fault once
-        if asked.name != "PutObject" or not PLACES[place](asked) or asked.path in met:
-            return ""
-        met.append(asked.path)
-        return fault
-
-    with proxy.fresh():
-        proxy.choose = choose
+    met, choose = meeting(CREATES, fault, PLACES[place])
+    with lake.proxy.fresh():
+        lake.proxy.choose = choose
         outcome = "done"
         try:
             make(table)
@@ -117,49 +151,31 @@ def test_a_commit_whose_requests_meet_a_proxy_says_what_became_of_it(
 
 
 @pytest.mark.parametrize("fault", MIDDLE_FAULTS)
-def test_a_table_whose_creation_meets_a_proxy_is_there_once_and_told(lake, proxy, fault):
-    lake.made += 1
-    name = f"db.t{lake.made}"
-    with proxy.fresh():
-        met = set()
-
-        def choose(asked):
-            if asked.name != "PutObject" or asked.path in met:
-                return ""
-            met.add(asked.path)
-            return fault
-
-        proxy.choose = choose
+def test_a_table_whose_creation_meets_a_proxy_is_there_once_and_told(lake, fault):
+    name = lake.name()
+    with lake.proxy.fresh():
+        met, lake.proxy.choose = meeting(CREATES, fault)
         lake.catalog.create_table(name, ROWS.schema)
+    assert met
     assert lake.direct.load_table(name).scan().count() == 0
 
 
 @pytest.mark.parametrize("fault", ["text_404", "text_503", "no_headers"])
-@pytest.mark.parametrize("name", ["HeadObject", "GetObject", "ListObjectsV2"])
-def test_an_answer_that_is_not_the_stores_proves_nothing_missing(lake, proxy, name, fault):
+@pytest.mark.parametrize("asked", QUESTIONS)
+def test_an_answer_that_is_not_the_stores_proves_nothing_missing(lake, asked, fault):
     """Each request of a kind is answered so once; then the store itself is heard."""
     table = lake.table()
-    met = set()
-
-    def choose(asked):
-        if asked.name != name or asked.path in met:
-            return ""
-        met.add(asked.path)
-        return fault
-
-    with proxy.fresh():
-        proxy.choose = choose
+    with lake.proxy.fresh():
+        _, lake.proxy.choose = meeting(QUESTIONS[asked], fault)
         again = lake.catalog.load_table(table.name()[-2:])
         again.append(ROWS)
         assert again.scan().count() == 9
     assert lake.rows(table) == sorted([1, 2, 3] * 3)
 
 
-def test_a_store_that_is_never_heard_is_told_as_that_and_not_as_a_table_that_is_missing(
-    lake, proxy
-):
+def test_a_store_that_is_never_heard_is_told_as_that_and_not_as_a_table_that_is_missing(lake):
     table = lake.table()
-    with proxy.fresh():
-        proxy.choose = lambda _: "text_404"
+    with lake.proxy.fresh():
+        lake.proxy.choose = lambda _: "text_404"
         with pytest.raises(IcecombError, match="404"):
             lake.catalog.load_table(table.name()[-2:])
