@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from icecomb.catalog.commit import check_commit_allowed
-from icecomb.format.argument import checked_text, property_texts
-from icecomb.format.errors import SchemaError
+from icecomb.format.argument import checked_text, json_of_pyiceberg, name_of_type, property_texts
+from icecomb.format.errors import ValidationError
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.schema_argument import as_schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER, SortOrder
 from icecomb.format.storage.location import check_table_location
 
@@ -58,15 +59,15 @@ class TableDefinition:
 
         Raises:
             SchemaError: An Arrow type has no Iceberg type.
-            ValidationError: A property is no text.
+            ValidationError: A property is no text, or an argument is of another type.
         """
         if location is not None:
             location = checked_text("location of a table", location).rstrip("/")
         return cls(
-            iceberg_schema(schema),
+            as_schema(schema),
             location,
-            partition_spec or UNPARTITIONED_PARTITION_SPEC,
-            sort_order or UNSORTED_SORT_ORDER,
+            _own(PartitionSpec, "partition spec", partition_spec),
+            _own(SortOrder, "sort order", sort_order),
             property_texts("property", properties),
         )
 
@@ -133,23 +134,23 @@ class Draft:
         check_commit_allowed(".".join(self.identifier), metadata)
 
 
-def iceberg_schema(schema: Schema | pa.Schema) -> Schema:
-    """A schema as Iceberg's; Arrow's fields get ids.
+_F = TypeVar("_F", PartitionSpec, SortOrder)
+
+
+def _own(kind: type[_F], what: str, given: Any) -> _F:
+    """A spec or order as ours, also of PyIceberg's class; that of none for None.
 
     Raises:
-        SchemaError: an Arrow type has no Iceberg type, or it is no schema.
+        ValidationError: It is none.
     """
-    if isinstance(schema, Schema):
-        return schema
-    import pyarrow as pa
-
-    from icecomb.format.spec.arrow_schema import pyarrow_to_schema
-
-    if not isinstance(schema, pa.Schema):
-        of_frame = isinstance(getattr(schema, "schema", None), pa.Schema)
-        raise SchemaError(
-            f"A schema is Schema(...) or pa.schema(...), not {type(schema).__name__}",
-            hint="Give its .schema." if of_frame else "Give one of these.",
+    if given is None:
+        return kind()
+    if isinstance(given, kind):
+        return given
+    raw = json_of_pyiceberg(given)
+    if type(given).__name__ != kind.__name__ or not isinstance(raw, dict):
+        raise ValidationError(
+            f"A {what} is {kind.__name__}(...), not {name_of_type(given)}: {given!r}",
+            hint=f"Take {kind.__name__} of icecomb.format.",
         )
-
-    return pyarrow_to_schema(schema)
+    return kind.from_json(raw)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from icecomb.catalog.definition import iceberg_schema
 from icecomb.catalog.identifier import Identifier, parts_of
 from icecomb.catalog.setting import Properties
 from icecomb.catalog.view import View
 from icecomb.format.argument import property_texts
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.spec.schema_argument import as_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -232,4 +232,4 @@ def _definition(
         parts_of(identifier)[:-1] if default_namespace is None else parts_of(default_namespace)
     )
     summary = {"engine-name": "icecomb", "engine-version": version("icecomb")}
-    return ViewDefinition(iceberg_schema(schema), queries, namespace, default_catalog, summary)
+    return ViewDefinition(as_schema(schema), queries, namespace, default_catalog, summary)

@@ -6,6 +6,7 @@ So each value checks its members when it is made.
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
@@ -106,16 +107,48 @@ def checked_members(
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):
         raise error(
             f"{_begun(what)} must be a sequence of {kind.__name__}, not {values!r}",
-            hint="Give a list, also of one value.",
+            hint=hint_of_pyiceberg(values, kind.__name__) or "Give a list, also of one value.",
         )
     members = tuple(values)
     for member in members:
         if not isinstance(member, kind):
             raise error(
                 f"{_begun(what)} must be a sequence of {kind.__name__}: {member!r} is none",
-                hint="Give values of that type only.",
+                hint=hint_of_pyiceberg(member, kind.__name__) or "Give values of that type only.",
             )
     return members
+
+
+def name_of_type(value: Any) -> str:
+    """The name of a value's type with its module, which tells types of one name apart."""
+    module, name = type(value).__module__, type(value).__qualname__
+    return name if module == "builtins" else f"{module}.{name}"
+
+
+def json_of_pyiceberg(value: Any) -> Any:
+    """The JSON of a schema, type, spec or order of PyIceberg, which is the specification's.
+
+    Returns:
+        None for what is nothing of PyIceberg.
+    """
+    dump = getattr(value, "model_dump_json", None) if _is_of_pyiceberg(value) else None
+    return None if dump is None else json.loads(dump())
+
+
+def hint_of_pyiceberg(value: Any, wanted: str) -> str | None:
+    """What to do with a value of PyIceberg that is not taken; None for what is none.
+
+    Args:
+        value: What was given.
+        wanted: Which of the names of `icecomb.format` was expected.
+    """
+    if not _is_of_pyiceberg(value):
+        return None
+    return f"It is {name_of_type(value)}: take {wanted} of icecomb.format."
+
+
+def _is_of_pyiceberg(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "pyiceberg"
 
 
 def property_texts(what: str, properties: Any) -> dict[str, str]:
@@ -185,7 +218,12 @@ def members_or_named(
 
     Raises:
         TypeError: An argument is unknown, or given twice.
+        ValidationError: A member is one of PyIceberg's.
     """
+    for value in args:
+        hint = hint_of_pyiceberg(value, kind.__name__)
+        if hint is not None and type(value).__name__ == kind.__name__:
+            raise ValidationError(f"{owner} takes no {name_of_type(value)}: {value!r}", hint=hint)
     one_by_one = bool(args) and all(isinstance(value, kind) for value in args)
     placed = {"fields": args} if one_by_one else dict(zip(names, args, strict=False))
     unknown = named.keys() - set(names)

@@ -13,7 +13,7 @@ from icecomb.format.spec.requirement import (
     AssertLastAssignedFieldId,
     AssertTableUUID,
 )
-from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.schema_argument import as_schema
 from icecomb.format.spec.table_property import NAME_MAPPING
 from icecomb.format.spec.transform import VoidTransform
 from icecomb.format.spec.update import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.types import IcebergType
     from icecomb.format.spec.update import TableUpdate
 
@@ -183,13 +184,9 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         Columns that only this table has stay. What the other schema has narrower stays, too.
 
         Raises:
-            SchemaError: A column has types that do not fit.
+            SchemaError: A column has types that do not fit, or it is no schema.
         """
-        if not isinstance(new_schema, Schema):
-            from icecomb.format.spec.arrow_schema import pyarrow_to_schema
-
-            new_schema = pyarrow_to_schema(new_schema)
-        new = new_schema.as_struct()
+        new = as_schema(new_schema).as_struct()
         self._record(lambda edit: edit.union(new))
         return self
 

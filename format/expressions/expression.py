@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
+from icecomb.format.argument import hint_of_pyiceberg
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expressions.given_value import python_value
 from icecomb.format.expressions.literal import literal_text
@@ -527,7 +528,8 @@ def _expression(value: object) -> BooleanExpression:
     if not isinstance(value, BooleanExpression):
         raise ExpressionError(
             f"Not an expression: {value!r}",
-            hint='Predicates are objects like EqualTo("id", 1); parse SQL text with parse().',
+            hint=hint_of_pyiceberg(value, "the expression of the same name")
+            or 'Predicates are objects like EqualTo("id", 1); parse SQL text with parse().',
         )
     return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, Union
 
+from icecomb.format.argument import hint_of_pyiceberg
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 
@@ -39,5 +40,6 @@ def as_expression(row_filter: RowFilter | None) -> BooleanExpression:
         return from_arrow(row_filter)
     raise ExpressionError(
         f"Not a row filter: {row_filter!r}",
-        hint='Give SQL text, or an expression like EqualTo("id", 1) or pc.field("id") == 1.',
+        hint=hint_of_pyiceberg(row_filter, "the expression of the same name")
+        or 'Give SQL text, or an expression like EqualTo("id", 1) or pc.field("id") == 1.',
     )

@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from icecomb.format.argument import hint_of_pyiceberg
 from icecomb.format.errors import ExpressionError
 from icecomb.format.spec.temporal import days_from_civil
 from icecomb.format.spec.transform import (
@@ -54,7 +55,8 @@ class Reference:
         if not isinstance(self.name, str) or not self.name:
             raise ExpressionError(
                 f"A column is named by a non-empty string, not {self.name!r}",
-                hint="Give its name, dots leading into structs.",
+                hint=hint_of_pyiceberg(self.name, "Reference")
+                or "Give its name, dots leading into structs.",
             )
 
     def __str__(self) -> str:

@@ -34,11 +34,29 @@ class _Index:
     id_by_name: Mapping[str, int]
     name_by_id: Mapping[int, str]
     parent_by_id: Mapping[int, int]
+    repeated: Mapping[int, str]
+
+    def check(self, field_id: int | None = None) -> None:
+        """Refuse an id that several fields have; without one, any such id.
+
+        Raises:
+            SchemaError: There is one.
+        """
+        if self.repeated and (field_id is None or field_id in self.repeated):
+            which = next(iter(self.repeated)) if field_id is None else field_id
+            raise SchemaError(
+                f"Invalid schema: field id {which} is used by {self.name_by_id[which]!r} and "
+                f"{self.repeated[which]!r}",
+                hint="Give every field an id of its own; create_table and "
+                "assign_fresh_schema_ids do, where nothing else names this id.",
+            )
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Schema:
     """The columns of a table at one time.
+
+    Ids may repeat where nobody asks for them: `create_table` gives out new ones, as in PyIceberg.
 
     Args:
         fields: The top-level columns, in order: as one sequence, or one argument each.
@@ -47,8 +65,8 @@ class Schema:
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        SchemaError: An id or a full name occurs twice, an identifier field is not allowed, or an
-            argument is of the wrong type.
+        SchemaError: A full name occurs twice, an identifier field is not allowed, or an argument
+            is of the wrong type; later also where an id is asked for that occurs twice.
     """
 
     fields: tuple[NestedField, ...] = ()
@@ -112,12 +130,22 @@ class Schema:
     @property
     def field_ids(self) -> frozenset[int]:
         """The ids of all fields, nested ones too."""
+        self.check_ids()
         return frozenset(self._index.by_id)
 
     @property
     def highest_field_id(self) -> int:
         """The highest id of any field, 0 for an empty schema."""
+        self.check_ids()
         return max(self._index.by_id, default=0)
+
+    def check_ids(self) -> None:
+        """Refuse the schema if several of its fields have one id.
+
+        Raises:
+            SchemaError: They have.
+        """
+        self._index.check()
 
     def as_struct(self) -> StructType:
         """The columns as a struct type."""
@@ -143,6 +171,8 @@ class Schema:
             if isinstance(name_or_id, int)
             else self._find_id(name_or_id, case_sensitive=case_sensitive)
         )
+        if field_id is not None:
+            self._index.check(field_id)
         found = None if field_id is None else self._index.by_id.get(field_id)
         if found is None:
             what = "id" if isinstance(name_or_id, int) else "name"
@@ -162,10 +192,12 @@ class Schema:
 
     def find_column_name(self, field_id: int) -> str | None:
         """The full dotted name of a field, or None."""
+        self._index.check(field_id)
         return self._index.name_by_id.get(field_id)
 
     def find_parent_id(self, field_id: int) -> int | None:
         """The id of the field that holds this one, or None for a column."""
+        self._index.check(field_id)
         return self._index.parent_by_id.get(field_id)
 
     def contains(self, name_or_id: str | int, *, case_sensitive: bool = True) -> bool:
@@ -200,8 +232,12 @@ class Schema:
         return {**out, **self.extra}
 
     @classmethod
-    def from_json(cls, raw: Any) -> Schema:
+    def from_json(cls, raw: Any, *, ids_may_repeat: bool = False) -> Schema:
         """Read a schema; one of format version 1 has no id and gets 0.
+
+        Args:
+            raw: The parsed JSON.
+            ids_may_repeat: Whether it is for a new table, which gives out new ids.
 
         Raises:
             SchemaError: It is not a schema, or not a valid one.
@@ -210,12 +246,15 @@ class Schema:
         struct = parse_type(raw)
         if not isinstance(struct, StructType):
             raise SchemaError(f"A schema is a struct, not {struct}", hint="Give a StructType.")
-        return cls(
+        made = cls(
             struct.fields,
             int(raw.get("schema-id") or INITIAL_SCHEMA_ID),
             tuple(raw.get("identifier-field-ids") or ()),
             unknown_members(raw, _MEMBERS),
         )
+        if not ids_may_repeat:
+            made.check_ids()
+        return made
 
     def __str__(self) -> str:
         return "table {\n" + "".join(f"  {f}\n" for f in self.fields) + "}"
@@ -245,8 +284,10 @@ class Schema:
         return found
 
     def _check_identifier(self, field_id: int) -> None:
+        self._index.check(field_id)
         found = self._index.by_id.get(field_id)
         if found is None:
+            self._index.check()
             raise SchemaError(
                 f"Identifier field {field_id} does not exist",
                 hint="Name fields that the schema has.",
@@ -420,15 +461,12 @@ def _build_index(fields: tuple[NestedField, ...]) -> _Index:
     short: dict[str, int] = {}
     name_by_id: dict[int, str] = {}
     parents: dict[int, int] = {}
+    repeated: dict[int, str] = {}
 
-    def add(level: tuple[NestedField, ...], prefix: str, brief: str, parent: int | None) -> None:
+    def add(
+        level: tuple[NestedField, ...], prefix: str, brief: str, parent: NestedField | None
+    ) -> None:
         for f in level:
-            if f.field_id in by_id:
-                raise SchemaError(
-                    f"Invalid schema: field id {f.field_id} is used by "
-                    f"{name_by_id[f.field_id]!r} and {prefix + f.name!r}",
-                    hint="Give every field an id of its own; assign_fresh_schema_ids does.",
-                )
             full = prefix + f.name
             if full in names:
                 raise SchemaError(
@@ -436,23 +474,26 @@ def _build_index(fields: tuple[NestedField, ...]) -> _Index:
                     f"{f.field_id}",
                     hint="Give every field a name of its own.",
                 )
-            by_id[f.field_id] = f
             names[full] = f.field_id
-            name_by_id[f.field_id] = full
-            if parent is not None:
-                parents[f.field_id] = parent
+            if f.field_id in by_id:
+                repeated.setdefault(f.field_id, full)
+            else:
+                by_id[f.field_id] = f
+                name_by_id[f.field_id] = full
+                if parent is not None:
+                    parents[f.field_id] = parent.field_id
             if brief != prefix:
                 short.setdefault(brief + f.name, f.field_id)
             if f.field_type.is_primitive:
                 continue
             # Structs in lists and map values may be named without "element" and "value".
             hidden = parent is not None and (
-                (isinstance(by_id[parent].field_type, ListType))
-                or (isinstance(by_id[parent].field_type, MapType) and f.name == "value")
+                (isinstance(parent.field_type, ListType))
+                or (isinstance(parent.field_type, MapType) and f.name == "value")
             )
             is_struct = isinstance(f.field_type, StructType)
             inner = brief if hidden and is_struct else f"{brief}{f.name}."
-            add(children(f.field_type), f"{full}.", inner, f.field_id)
+            add(children(f.field_type), f"{full}.", inner, f)
 
     add(fields, "", "", None)
-    return _Index(by_id, {**short, **names}, name_by_id, parents)
+    return _Index(by_id, {**short, **names}, name_by_id, parents, repeated)

@@ -208,7 +208,9 @@ _E = TypeVar("_E", bound=Enum)
 
 
 def _one_of(kind: type[_E], given: Any) -> _E:
-    """A member of an enumeration, or the one of a text."""
+    """A member of an enumeration, the one of a text, or the one that PyIceberg has."""
+    if isinstance(given, Enum) and not isinstance(given, kind):
+        given = given.value
     try:
         return kind(given.lower() if isinstance(given, str) else given)
     except ValueError:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from icecomb.format.argument import checked_int
+from icecomb.format.argument import checked_int, json_of_pyiceberg
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.spec.decimal_value import decimal_bytes, scaled, unscaled
 from icecomb.format.spec.temporal import (
@@ -420,6 +420,8 @@ def as_transform(given: Any) -> Transform:
         return given
     if isinstance(given, str):
         return parse_transform(given)
+    if isinstance(raw := json_of_pyiceberg(given), str):
+        return parse_transform(raw)
     raise ValidationError(
         f"Not a transform: {given!r}", hint='Give one like DayTransform() or "bucket[16]".'
     )

@@ -17,6 +17,7 @@ from icecomb.format.argument import (
     checked_flag,
     checked_int,
     checked_members,
+    json_of_pyiceberg,
     members_or_named,
 )
 from icecomb.format.errors import SchemaError, UnsupportedError
@@ -529,6 +530,8 @@ def as_type(given: Any) -> IcebergType:
         return given
     if isinstance(given, str):
         return parse_type(given)
+    if (raw := json_of_pyiceberg(given)) is not None:
+        return parse_type(raw)
     raise SchemaError(
         f"Not a column's type: {given!r}",
         hint='Give one like StringType() or "decimal(9, 2)"; for types of pyarrow use '

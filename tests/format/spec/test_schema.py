@@ -206,7 +206,7 @@ def test_selected_fields_keep_the_structs_around_them():
 @pytest.mark.parametrize(
     ("fields", "identifiers"),
     [
-        ((NestedField(1, "a", LongType()), NestedField(1, "b", LongType())), ()),
+        ((NestedField(1, "a", LongType(), True), NestedField(1, "b", LongType())), (1,)),
         ((NestedField(1, "a", LongType()), NestedField(2, "a", LongType())), ()),
         (
             (

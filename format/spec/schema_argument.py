@@ -1,0 +1,36 @@
+"""Schemas in the forms that callers may give them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icecomb.format.argument import json_of_pyiceberg, name_of_type
+from icecomb.format.errors import SchemaError
+from icecomb.format.spec.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def as_schema(schema: Schema | pa.Schema) -> Schema:
+    """A schema as Iceberg's, also of PyIceberg's class; Arrow's fields get ids.
+
+    Raises:
+        SchemaError: an Arrow type has no Iceberg type, or it is no schema.
+    """
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(raw := json_of_pyiceberg(schema), dict):
+        return Schema.from_json(raw, ids_may_repeat=True)
+    import pyarrow as pa
+
+    from icecomb.format.spec.arrow_schema import pyarrow_to_schema
+
+    if not isinstance(schema, pa.Schema):
+        of_frame = isinstance(getattr(schema, "schema", None), pa.Schema)
+        raise SchemaError(
+            f"A schema is Schema(...) or pa.schema(...), not {name_of_type(schema)}",
+            hint="Give its .schema." if of_frame else "Give one of these.",
+        )
+
+    return pyarrow_to_schema(schema)
