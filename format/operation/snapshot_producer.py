@@ -8,7 +8,6 @@ is called only when it is proven what was committed.
 
 from __future__ import annotations
 
-import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +35,8 @@ from icecomb.format.manifests.writer import (
 )
 from icecomb.format.manifests.written_lists import written_lists
 from icecomb.format.operation.summary import SnapshotSummary, snapshot_texts, with_totals
+from icecomb.format.operation.written_schema import check_branch
+from icecomb.format.spec.metadata_builder import time_after
 from icecomb.format.spec.metadata_file import metadata_folder
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Snapshot
@@ -154,6 +155,7 @@ class SnapshotProducer(ABC):
         """
         self.check_not_committed(base)
         parent = self._parent(base)
+        check_branch(base, parent, self.branch)
         self._draw_id(base)
         self.validate(base, parent)
         self._attempt += 1
@@ -169,7 +171,7 @@ class SnapshotProducer(ABC):
             snapshot_id=self.snapshot_id,
             parent_snapshot_id=None if parent is None else parent.snapshot_id,
             sequence_number=sequence_number,
-            timestamp_ms=max(int(time.time() * 1000), base.last_updated_ms),
+            timestamp_ms=time_after(base),
             manifest_list=location,
             summary=self._full_summary(base, parent, manifests),
             schema_id=base.current_schema_id,

@@ -39,6 +39,15 @@ from icecomb.format.spec.table_property import (
 LAST_ADDED: Final = -1
 
 
+def time_after(base: TableMetadata) -> int:
+    """Return the time of a change made now, in milliseconds since the epoch.
+
+    No two changes of a table have the same, however quick they are or whatever the clock says: time
+    travel tells them apart.
+    """
+    return max(time.time_ns() // 1_000_000, base.last_updated_ms + 1)
+
+
 class MetadataBuilder:
     """Metadata in the making; `metadata` is what it is by now.
 
@@ -50,8 +59,7 @@ class MetadataBuilder:
     def __init__(self, base: TableMetadata, now_ms: int | None = None) -> None:
         self._base = base
         # A clock that is behind must not make an update look older than the one before.
-        now = int(time.time() * 1000) if now_ms is None else now_ms
-        self._now_ms = max(now, base.last_updated_ms)
+        self._now_ms = time_after(base) if now_ms is None else max(now_ms, base.last_updated_ms)
         self.metadata = base
         self._last_schema_id: int | None = None
         self._last_spec_id: int | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -217,9 +216,6 @@ def test_where_the_metadata_files_are_gone_it_says_what_it_does_not_know(
     diff: Any, table: Table
 ) -> None:
     old = ids_of(table)[0]
-    # a file of the snapshot's own millisecond may be the one that its commit made
-    while time.time_ns() // 1_000_000 <= table.metadata.last_updated_ms:
-        time.sleep(0.001)
     with table.update_schema() as update:
         update.add_column("note", StringType())
     with table.update_properties() as change:

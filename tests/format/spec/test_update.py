@@ -1,6 +1,7 @@
 """Changes of table metadata, and the requirements of commits."""
 
 import json
+import time
 import uuid
 from dataclasses import replace
 
@@ -188,6 +189,16 @@ def test_a_clock_that_is_behind_never_moves_a_log_back():
     times = [e.timestamp_ms for e in following.snapshot_log]
     assert times == sorted(times)
     assert following.last_updated_ms >= metadata.last_updated_ms
+
+
+def test_changes_within_a_millisecond_have_times_of_their_own(monkeypatch):
+    monkeypatch.setattr(time, "time_ns", lambda: NOW * 1_000_000)
+    metadata, times = table(), []
+    for n in range(3):
+        metadata = update_table_metadata(metadata, (SetPropertiesUpdate({"n": str(n)}),))
+        times.append(metadata.last_updated_ms)
+    assert len(set(times)) == 3
+    assert times == sorted(times)
 
 
 def test_branches_and_tags_leave_main_alone():
