@@ -1,7 +1,7 @@
 """Files of this machine and of file systems mounted on it."""
 
 # pathlib normalises names, and these must be kept exactly
-# ruff: noqa: PTH102, PTH103, PTH105, PTH106, PTH108, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH102, PTH103, PTH105, PTH106, PTH108, PTH110, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -64,17 +64,18 @@ class LocalFileSystem(FileSystem):
 
     def read(self, location: str) -> bytes:
         """See `FileIO.read`."""
-        with _failures("read", location), open(_local_path(location), "rb") as file:
-            return file.read()
+        with _failures("read", location):
+            _regular(location)
+            with open(_local_path(location), "rb") as file:
+                return file.read()
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
         """See `FileIO.open_input`."""
         import pyarrow as pa
 
         with _failures("open", location):
-            path = _local_path(location)
-            _regular(path)
-            return pa.OSFile(path, "rb")
+            _regular(location)
+            return pa.OSFile(_local_path(location), "rb")
 
     def create(self, location: str, data: bytes) -> None:
         """See `FileIO.create`."""
@@ -148,13 +149,14 @@ class LocalFileSystem(FileSystem):
             ) from cause
 
     def exists(self, location: str) -> bool:
-        """See `FileIO.exists`."""
-        return os.path.isfile(_local_path(location))
+        """See `FileIO.exists`: also a file that cannot be read, as a FIFO."""
+        path = _local_path(location)
+        return os.path.isfile(path) or (os.path.exists(path) and not os.path.isdir(path))
 
     def size(self, location: str) -> int:
         """See `FileIO.size`."""
         with _failures("look at", location):
-            return _regular(_local_path(location)).st_size
+            return _regular(location).st_size
 
     def list(self, prefix: str) -> Iterator[FileStatus]:
         """See `FileIO.list`."""
@@ -173,7 +175,7 @@ class LocalFileSystem(FileSystem):
         """See `FileIO.rename`."""
         source_path, target_path = _local_path(source), _local_path(target)
         with _failures("rename", source):
-            _regular(source_path)
+            _regular(source)
         with _failures("rename to", target):
             _make_folders(os.path.dirname(target_path))
             _publish(source_path, target_path)
@@ -294,18 +296,44 @@ def _local_path(location: str) -> str:
     return path
 
 
-def _regular(path: str) -> os.stat_result:
+def _regular(location: str) -> os.stat_result:
+    path = _local_path(location)
     found = os.stat(path)
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(found.st_mode):
+        # whoever reads one waits for a writer, or reads without an end
+        raise FileIOError(
+            f"{location} cannot be read: it is {_kind(found)}, not a file",
+            hint="put the file there that the name stands for, or remove what is there",
+            path=location,
+        )
     return found
 
 
+def _kind(found: os.stat_result) -> str:
+    if stat.S_ISREG(found.st_mode):
+        return "a file"
+    if stat.S_ISFIFO(found.st_mode):
+        return "a FIFO"
+    return "a socket" if stat.S_ISSOCK(found.st_mode) else "a device"
+
+
 def _make_folders(folder: str) -> None:
-    """Create a folder and those above it; what holds a new one is synced."""
+    """Create a folder and those above it; what holds a new one is synced.
+
+    Raises:
+        FileIOError: One of them is no folder.
+    """
     missing = []
     path = folder
     while path != "/" and not os.path.isdir(path):
+        if os.path.exists(path):
+            raise FileIOError(
+                f"Cannot create {folder}: {path} is {_kind(os.stat(path))}, not a folder",
+                hint="choose another place, or move away what is there",
+                path=path,
+            )
         missing.append(path)
         path = os.path.dirname(path)
     os.makedirs(folder, exist_ok=True)

@@ -1,0 +1,89 @@
+"""Locations of FIFOs, sockets and devices: to read one would wait for ever, or never end."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from icecomb.format.errors import FileExistsAlreadyError, FileIOError
+from icecomb.format.storage.file_io import FileIO
+
+KINDS = {"FIFO": "a FIFO", "socket": "a socket", "device": "a device", "link": "a FIFO"}
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture(params=KINDS)
+def special(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Path, str]]:
+    """A file of each kind, and what it is called."""
+    place = tmp_path / "special"
+    with socket.socket(socket.AF_UNIX) as listening:
+        if request.param == "socket":
+            monkeypatch.chdir(tmp_path)  # a socket's name is short
+            listening.bind("special")
+        elif request.param == "device":
+            place.symlink_to(os.devnull)
+        else:
+            os.mkfifo(place if request.param == "FIFO" else tmp_path / "real")
+        if request.param == "link":
+            place.symlink_to(tmp_path / "real")
+        yield place, KINDS[request.param]
+
+
+@pytest.mark.parametrize("spelling", ["{}", "file:{}", "file://{}"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda io, at: io.read(at),
+        lambda io, at: io.open_input(at),
+        lambda io, at: io.open_input(at, 4),
+        lambda io, at: io.size(at),
+        lambda io, at: io.rename(at, f"{at}2"),
+    ],
+    ids=["read", "open", "open with its size", "size", "rename"],
+)
+def test_what_is_no_file_is_refused_by_name(
+    special: tuple[Path, str], ask: Callable[[FileIO, str], object], spelling: str
+) -> None:
+    place, kind = special
+    location = spelling.format(place)
+    with pytest.raises(FileIOError, match=f"it is {kind}") as refused:
+        ask(FileIO({}), location)
+    assert location in str(refused.value)
+    assert os.path.lexists(place)
+
+
+def test_a_name_that_is_taken_by_what_is_no_file_is_taken(special: tuple[Path, str]) -> None:
+    place, _ = special
+    io = FileIO({})
+    assert io.exists(str(place))
+    with pytest.raises(FileExistsAlreadyError):
+        io.create(str(place), b"x")
+    io.delete([str(place)])
+    assert not io.exists(str(place))
+
+
+@pytest.mark.parametrize("below", ["", "/ns", "/ns/table"])
+def test_a_folder_below_what_is_none_is_refused_by_its_name(
+    special: tuple[Path, str], below: str
+) -> None:
+    place, kind = special
+    for create in (
+        lambda io: io.create(f"{place}{below}/file", b"x"),
+        lambda io: io.create_folder(f"{place}{below}/folder"),
+    ):
+        with pytest.raises(FileIOError, match=f"{place} is {kind}, not a folder"):
+            create(FileIO({}))
+
+
+def test_a_file_is_no_folder_either(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"")
+    with pytest.raises(FileIOError, match="plain is a file, not a folder"):
+        FileIO({}).create(f"{tmp_path}/plain/x", b"x")
+    with pytest.raises(FileIOError, match="plain is a file, not a folder"):
+        FileIO({}).create_folder(f"{tmp_path}/plain/x")
