@@ -451,9 +451,9 @@ MUTATIONS = [
     ),
     Mutation(
         "a snapshot is older than the one before where clocks differ",
-        "format/operation/snapshot_producer.py",
-        "timestamp_ms=max(int(time.time() * 1000), base.last_updated_ms),",
-        "timestamp_ms=int(time.time() * 1000),",
+        "format/spec/metadata_builder.py",
+        "return max(time.time_ns() // 1_000_000, base.last_updated_ms + 1)",
+        "return time.time_ns() // 1_000_000",
         ("tests/format/operation/test_made_snapshots.py",),
     ),
     Mutation(
