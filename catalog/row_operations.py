@@ -443,6 +443,7 @@ class RowOperations(ABC):
             self._pointer.check_writable(metadata)
             more = snapshot_texts(snapshot_properties)
             target = WriteTarget(operations.io, metadata, branch, more, case_sensitive)
+            target.check_branch()
             yield target, operations._commit_change  # noqa: SLF001 - of this class, too
 
     def _commit_change(self, change: WrittenChange | None) -> None:

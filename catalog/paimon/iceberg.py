@@ -21,9 +21,9 @@ from icecomb.catalog.paimon.data_type import (
 )
 from icecomb.catalog.paimon.table_schema import TableSchema
 from icecomb.format.errors import SchemaError, UnsupportedError
-from icecomb.format.evolution.schema_edit import can_promote
 from icecomb.format.spec.name_mapping import NameMapping, create_name_mapping, join_name_mappings
 from icecomb.format.spec.partition import PartitionSpec, identity_spec
+from icecomb.format.spec.promotion import can_promote
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     BinaryType,

@@ -49,7 +49,8 @@ _FORMAT_VERSION = "format-version"
 class TableReplacement(PendingUpdate):
     """Makes a table another one without rows; snapshots, history and refs but ``main`` stay.
 
-    Columns keep the ids that the old schema has under their names, whatever their types.
+    Columns keep the ids that the old schema has under their names where files with their old types
+    can be read with the new ones: snapshots that stay, and writers that are late, know the old.
 
     Args:
         schema: The columns, with any ids.

@@ -15,15 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from icecomb.format.argument import checked_members, checked_text
 from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.spec.promotion import can_promote
 from icecomb.format.spec.schema import Schema, children, fresh_field, walk, with_children
 from icecomb.format.spec.types import (
-    DecimalType,
-    DoubleType,
-    FloatType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
     StructType,
@@ -425,17 +421,6 @@ class SchemaEdit:
         loosened = False if known.required and not new.required else None
         if wider is not None or doc is not None or loosened is not None:
             self.update(path, wider, doc, required=loosened)
-
-
-def can_promote(old: IcebergType, new: IcebergType) -> bool:
-    """Whether a column may change its type so (spec: Schema Evolution); the same type counts."""
-    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
-        return old.scale == new.scale and old.precision <= new.precision
-    return (
-        old == new
-        or (isinstance(old, IntegerType) and isinstance(new, LongType))
-        or (isinstance(old, FloatType) and isinstance(new, DoubleType))
-    )
 
 
 def _checked_path(path: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from icecomb.format.arrow.array_build import integers
 from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
-    BoundPredicate,
     BoundReference,
     BoundSetPredicate,
+    bound_predicates,
 )
 from icecomb.format.expressions.comparison import ComparableColumn, bounds_column, typed_column
-from icecomb.format.expressions.expression import BooleanExpression, Junction
+from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.spec.partition import PartitionSpec
 
@@ -37,19 +37,14 @@ def bounded_columns(expression: BooleanExpression) -> list[BoundReference] | Non
     Returns:
         The columns; None when the counts of files with bounds matter, too.
     """
-    if isinstance(expression, Junction):
-        found: list[BoundReference] = []
-        for operand in expression.operands:
-            part = bounded_columns(operand)
-            if part is None:
-                return None
-            found += part
-        return found
-    if not isinstance(expression, BoundPredicate):
-        return []
-    term = expression.term
-    compares = isinstance(expression, (BoundLiteralPredicate, BoundSetPredicate))
-    return [term] if compares and isinstance(term, BoundReference) and not term.may_be_nan else None
+    found: list[BoundReference] = []
+    for predicate in bound_predicates(expression):
+        term = predicate.term
+        compares = isinstance(predicate, (BoundLiteralPredicate, BoundSetPredicate))
+        if not compares or not isinstance(term, BoundReference) or term.may_be_nan:
+            return None
+        found.append(term)
+    return found
 
 
 class ManifestMetrics:
@@ -57,10 +52,12 @@ class ManifestMetrics:
 
     Args:
         columns: The manifest, with the statistics of `METRICS`, or with `BOUNDS` and no counts.
+        doubted: Columns of which nothing is known, whatever it says.
     """
 
-    def __init__(self, columns: ManifestColumns) -> None:
+    def __init__(self, columns: ManifestColumns, doubted: Collection[int] = ()) -> None:
         self._columns = columns
+        self._doubted = doubted
         self._picked: dict[tuple[str, int], pa.Array] = {}
         self.record_count: pa.Array = columns.column("record_count")
 
@@ -98,6 +95,8 @@ class ManifestMetrics:
         found = self._picked.get((name, field_id))
         if found is None:
             found = self._columns.statistic(name, field_id)
+            if field_id in self._doubted:
+                found = pa.nulls(len(found), found.type)
             self._picked[name, field_id] = found
         return found
 

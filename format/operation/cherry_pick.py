@@ -12,6 +12,7 @@ from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStat
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each, read_each_columns, read_manifest
 from icecomb.format.operation.merging import MergingProducer
+from icecomb.format.operation.written_schema import check_moved
 from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of, is_ancestor
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, SnapshotRef
@@ -64,6 +65,12 @@ class CherryPick(MergingProducer):
                 snapshot_id=self.picked_id,
             )
         check_not_picked(base, self.picked_id)
+        check_moved(
+            base,
+            picked,
+            f"Cannot cherry-pick snapshot {self.picked_id}, which is of an older table",
+            "Read it by its id, and write its rows to the table anew.",
+        )
         if picked.parent_snapshot_id == base.current_snapshot_id:
             return _remembered(base, self.picked_id, _fast_forward(base, picked))
         if self._picked is None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.column_doubts import ColumnDoubts, believed_spec
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.expressions.manifest_evaluator import select_manifests
 from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics, partition_columns
@@ -53,7 +54,8 @@ class FileMatcher:
         self._io = io
         self._base = base
         self._filter = bind(base.schema(), expression, case_sensitive)
-        self._residuals: dict[int, ResidualEvaluator] = {}
+        self._doubts = ColumnDoubts(base, base.schema())
+        self._residuals: dict[tuple[int, frozenset[int]], ResidualEvaluator] = {}
 
     @property
     def statistics(self) -> tuple[str, ...]:
@@ -72,7 +74,8 @@ class FileMatcher:
         if isinstance(self._filter, AlwaysFalse):
             return False
         spec = self._base.spec_by_id(manifest.partition_spec_id)
-        return bool(select_manifests([manifest], spec, project_inclusive(self._filter, spec)))
+        projected = project_inclusive(self._filter, believed_spec(spec, self._doubts.ids))
+        return bool(select_manifests([manifest], spec, projected))
 
     def match(self, columns: ManifestColumns) -> tuple[Mask, Mask]:
         """Where rows of a file may match, and where all do.
@@ -85,8 +88,9 @@ class FileMatcher:
         count = len(columns)
         might, must = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         holds_deletes = columns.manifest.content is ManifestContent.DELETES
-        metrics = (_DeleteMetrics if holds_deletes else ManifestMetrics)(columns)
-        for residual, rows in self._by_residual(columns):
+        doubted = self._doubts.of(columns)
+        metrics = (_DeleteMetrics if holds_deletes else ManifestMetrics)(columns, doubted)
+        for residual, rows in self._by_residual(columns, doubted):
             if isinstance(residual, AlwaysTrue):
                 might[rows] = must[rows] = True
             elif not isinstance(residual, AlwaysFalse):
@@ -94,11 +98,14 @@ class FileMatcher:
                 must[rows] = _mask(must_match(residual, metrics))[rows]
         return might, must
 
-    def _by_residual(self, columns: ManifestColumns) -> list[tuple[BooleanExpression, list[int]]]:
+    def _by_residual(
+        self, columns: ManifestColumns, doubted: frozenset[int]
+    ) -> list[tuple[BooleanExpression, list[int]]]:
         spec = self._base.spec_by_id(columns.manifest.partition_spec_id)
-        evaluator = self._residuals.get(spec.spec_id)
+        evaluator = self._residuals.get((spec.spec_id, doubted))
         if evaluator is None:
-            evaluator = self._residuals[spec.spec_id] = ResidualEvaluator(self._filter, spec)
+            evaluator = ResidualEvaluator(self._filter, believed_spec(spec, doubted))
+            self._residuals[spec.spec_id, doubted] = evaluator
         residuals = evaluator.residuals(partition_columns(columns, spec), len(columns))
         groups: dict[int, list[int]] = {}
         for row, residual in enumerate(residuals):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from icecomb.format.argument import MAX_LONG, checked_int, checked_text
 from icecomb.format.errors import CommitFailedError, NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
+from icecomb.format.operation.written_schema import check_moved
 from icecomb.format.spec.ancestry import is_ancestor, latest_ancestor_before
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.snapshot import MAIN_BRANCH, SnapshotRef, SnapshotRefType
@@ -397,6 +398,15 @@ class RefEdit:
             )
 
     def _set(self, name: str, ref: SnapshotRef) -> None:
+        snapshot = self.metadata.snapshot_by_id(ref.snapshot_id)
+        moves = ref.snapshot_id != self.metadata.current_snapshot_id
+        if name == MAIN_BRANCH and moves and snapshot is not None:
+            check_moved(
+                self.metadata,
+                snapshot,
+                f"Cannot point {name!r} to snapshot {ref.snapshot_id}, which is of an older table",
+                "Read it by its id, or replace the table by its rows, with their types.",
+            )
         ref.check_limits(self.metadata.refs.get(name))
         self._require(name)
         self._change(SetSnapshotRefUpdate.of(name, ref))

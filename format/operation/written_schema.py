@@ -1,4 +1,4 @@
-"""Whether files that were written for one state of a table fit another one: schema and specs."""
+"""Whether files, or snapshots, of one state of a table fit another one: schema and specs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.evolution.schema_edit import can_promote
+from icecomb.format.spec.column_history import reading_schema
+from icecomb.format.spec.promotion import unlike_columns
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ def check_written_schema(written: Schema, now: Schema) -> None:
     """Refuse files whose columns mean something else by now.
 
     A schema that evolves reads its older files. One that replaced it may have used an id again for
-    a column of another type, or have columns that no older file has and that must have values.
+    a column of another type, may have another column under a name, which would be null in all of
+    the rows, or have columns that no older file has and that must have values.
 
     Args:
         written: The schema that the files were written with.
@@ -62,18 +65,76 @@ def check_written_schema(written: Schema, now: Schema) -> None:
     """
     if written == now:
         return
-    for field_id in now.field_ids:
-        field = now.find_field(field_id)
-        name = now.find_column_name(field_id)
-        if not written.contains(field_id):
-            top = now.find_parent_id(field_id) is None
-            if top and field.required and field.initial_default is None:
-                raise _refusal(f"the rows have no column {name!r}, which is required now")
+    if changed := changed_column(written, now):
+        raise _refusal(changed)
+    for field in now.fields:
+        if (
+            field.required
+            and field.initial_default is None
+            and not written.contains(field.field_id)
+        ):
+            raise _refusal(f"the rows have no column {field.name!r}, which is required now")
+
+
+def changed_column(written: Schema, now: Schema) -> str | None:
+    """Say which values would be read as other ones, or not at all under their name; None if none.
+
+    Args:
+        written: The schema that files were written with.
+        now: The schema that they would be read with.
+    """
+    unlike = unlike_columns(written, now)
+    for field_id in sorted(written.field_ids):
+        old, name = written.find_field(field_id), written.find_column_name(field_id) or ""
+        if field_id in unlike:
+            field = now.find_field(field_id)
+        elif not now.contains(field_id) and now.contains(name):
+            field = now.find_field(name)
+        else:
             continue
-        old = written.find_field(field_id).field_type
-        kept = old.is_primitive and can_promote(old, field.field_type)
-        if not kept and (old.is_primitive or type(old) is not type(field.field_type)):
-            raise _refusal(f"column {name!r} is {field.field_type}, the rows have {old} there")
+        return (
+            f"column {name!r} is {field.field_type} (id {field.field_id}), the rows have "
+            f"{old.field_type} (id {field_id}) there"
+        )
+    return None
+
+
+def check_branch(metadata: TableMetadata, head: Snapshot | None, branch: str) -> None:
+    """Refuse to write to a branch that is read with other columns than the table has.
+
+    Args:
+        metadata: The table.
+        head: The snapshot to build on, if there is one.
+        branch: The branch.
+
+    Raises:
+        ValidationError: Names the first such column.
+    """
+    if head is not None:
+        check_moved(
+            metadata,
+            head,
+            f"Cannot write to branch {branch!r}, which is of an older table",
+            f"Read its rows by snapshot id {head.snapshot_id}, and write them to the table anew; "
+            "remove the branch, or point it to a snapshot of the table as it is.",
+        )
+
+
+def check_moved(metadata: TableMetadata, snapshot: Snapshot, refused: str, hint: str) -> None:
+    """Refuse a snapshot of which the table, as it is, would read other values than it has.
+
+    Args:
+        metadata: The table.
+        snapshot: The snapshot.
+        refused: What cannot be done.
+        hint: What to do instead.
+
+    Raises:
+        ValidationError: Names the first such column.
+    """
+    own, now = reading_schema(metadata, snapshot), metadata.schema()
+    if own is not now and (changed := changed_column(own, now)):
+        raise ValidationError(f"{refused}: the table's {changed}", hint=hint)
 
 
 def _refusal(what: str) -> ValidationError:

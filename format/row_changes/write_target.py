@@ -14,7 +14,7 @@ from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher
-from icecomb.format.operation.written_schema import WrittenWith
+from icecomb.format.operation.written_schema import WrittenWith, check_branch
 from icecomb.format.scan.delete_index import partition_keys
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -103,6 +103,16 @@ class WriteTarget:
             NoSuchSnapshotError: There is no such branch.
         """
         return self._scan(AlwaysTrue()).snapshot()
+
+    def check_branch(self) -> None:
+        """Refuse a branch that is read with other columns than the table has by now.
+
+        Raises:
+            ValidationError: Names the first such column.
+        """
+        refs = self.metadata.refs
+        name = self.branch if self.branch in refs else MAIN_BRANCH
+        check_branch(self.metadata, self.metadata.snapshot_by_name(name), self.branch)
 
     def snapshot_id(self) -> int | None:
         """The id of `snapshot`."""

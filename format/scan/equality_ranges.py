@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import binaries, integers
-from icecomb.format.evolution.schema_edit import can_promote
 from icecomb.format.expressions.comparison import bounds_column
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.spec.promotion import can_promote
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType, UUIDType
 
 if TYPE_CHECKING:

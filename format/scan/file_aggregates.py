@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.expressions.manifest_metrics import METRICS
 from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.spec.column_history import unlike_in_table
 from icecomb.format.spec.single_value import from_bytes
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import (
@@ -105,6 +106,9 @@ class FileAggregates:
         Returns:
             A row a group; a key that holds NaN may come more than once. None if that is not known.
         """
+        asked = {aggregate.field_id for aggregate in aggregates}.union(group_by)
+        if not asked.isdisjoint(unlike_in_table(self._metadata, self._schema)):
+            return None
         groups: dict[tuple[Any, ...], list[Any]] = {}
         if not group_by:
             groups[()] = _empty(aggregates)

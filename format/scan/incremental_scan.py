@@ -146,6 +146,7 @@ class IncrementalAppendScan(TableScan):
             self.io,
             self.schema(),
             bound,
+            read=self._read_columns(),
             added_by=[snapshot.snapshot_id for snapshot in appends],
             keep=keep,
             metrics=metrics,

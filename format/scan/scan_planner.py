@@ -19,6 +19,7 @@ from icecomb.format.arrow.array_build import mask as constant
 from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import ValidationError
+from icecomb.format.expressions.column_doubts import ColumnDoubts, believed_spec
 from icecomb.format.expressions.comparison import evaluate
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.expressions.manifest_evaluator import select_manifests
@@ -166,6 +167,8 @@ class ScanPlanner:
         io: Reads the manifests.
         schema: What the filter is bound to.
         row_filter: Bound.
+        read: The columns that are read of the chosen files, all by default: where one is known to
+            be of another type there, planning refuses it.
         added_by: Only files that these snapshots added; all live files by default.
         removed_by: Only files that these snapshots removed.
         keep: Statistics that `Selected` has whatever the filter needs.
@@ -179,6 +182,7 @@ class ScanPlanner:
         schema: Schema,
         row_filter: BooleanExpression,
         *,
+        read: Iterable[int] | None = None,
         added_by: Iterable[int] | None = None,
         removed_by: Iterable[int] | None = None,
         keep: Iterable[str] = (),
@@ -194,7 +198,9 @@ class ScanPlanner:
         status = ManifestEntryStatus.ADDED if removed_by is None else ManifestEntryStatus.DELETED
         self._status = scalar(status.value, pa.int32())
         self._keep = tuple(keep)
-        self._specs: dict[int, _SpecFilter] = {}
+        self._doubts = ColumnDoubts(metadata, schema)
+        self._read = None if read is None else frozenset(read)
+        self._specs: dict[tuple[int, frozenset[int]], _SpecFilter] = {}
         self._bounded = bounded_columns(row_filter)
         self._statistics = METRICS if self._bounded is None else BOUNDS if self._bounded else ()
 
@@ -269,12 +275,12 @@ class ScanPlanner:
                 by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
         kept: set[int] = set()
         for spec_id, members in by_spec.items():
-            found = self._spec_filter(spec_id)
+            found = self._spec_filter(spec_id, self._doubts.ids)
             kept.update(map(id, select_manifests(members, found.spec, found.partition)))
         return [manifest for manifest in manifests if id(manifest) in kept]
 
-    def _spec_filter(self, spec_id: int) -> _SpecFilter:
-        found = self._specs.get(spec_id)
+    def _spec_filter(self, spec_id: int, doubted: frozenset[int] = frozenset()) -> _SpecFilter:
+        found = self._specs.get((spec_id, doubted))
         if found is None:
             spec = self._metadata.specs().get(spec_id)
             if spec is None:
@@ -282,8 +288,11 @@ class ScanPlanner:
                     f"A manifest has partition spec {spec_id}, which the table does not have",
                     hint="The metadata is damaged: read an older snapshot or metadata file.",
                 )
-            found = self._specs[spec_id] = _SpecFilter(
-                spec, project_inclusive(self._filter, spec), ResidualEvaluator(self._filter, spec)
+            believed = believed_spec(spec, doubted)
+            found = self._specs[spec_id, doubted] = _SpecFilter(
+                spec,
+                project_inclusive(self._filter, believed),
+                ResidualEvaluator(self._filter, believed),
             )
         return found
 
@@ -293,7 +302,7 @@ class ScanPlanner:
     def _index_deletes(self, manifests: Sequence[ManifestFile]) -> DeleteFileIndex:
         chosen: list[_ChosenDeletes] = []
         for manifest, columns in zip(manifests, self._delete_columns(manifests), strict=True):
-            found = self._spec_filter(manifest.partition_spec_id)
+            found = self._spec_filter(manifest.partition_spec_id, self._doubts.of(columns))
             mask = _and(
                 columns.live, evaluate(found.partition, partition_columns(columns, found.spec))
             )
@@ -343,15 +352,17 @@ class ScanPlanner:
     ) -> Selected:
         manifest, content = fetched
         data = content if isinstance(content, bytes) else None
-        found = self._spec_filter(manifest.partition_spec_id)
+        doubted = self._doubts.of(columns)
+        found = self._spec_filter(manifest.partition_spec_id, doubted)
         keep = self._kept(manifest, deletes)
         if not self._statistics:
             rows = _rows(self._wanted(columns))
+            self._doubts.check(columns, rows, self._read)
             return Selected(columns.without_statistics(keep), rows, ())
         partition = partition_columns(columns, found.spec)
         mask = _and(self._wanted(columns), evaluate(found.partition, partition))
         if mask.true_count:
-            metrics = ManifestMetrics(columns)
+            metrics = ManifestMetrics(columns, doubted)
             mask = pc.and_(mask, might_match(self._filter, metrics))
             if self._needs_counts(columns, metrics, mask):
                 self._statistics = METRICS  # other manifests are likely to need them, too
@@ -360,6 +371,7 @@ class ScanPlanner:
                 )
                 return self._select(complete, fetched, deletes)
         rows = _rows(mask)
+        self._doubts.check(columns, rows, self._read)
         count = len(columns) if rows is None else len(rows)
         chosen = partition_columns(columns, found.spec, rows)
         residuals = found.residuals.residuals(chosen, count)

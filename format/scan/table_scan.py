@@ -18,11 +18,13 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
 from icecomb.format.optional_library import optional_library
 from icecomb.format.rows.metadata_columns import METADATA_COLUMNS, metadata_column
 from icecomb.format.rows.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
+from icecomb.format.spec.column_history import reading_schema
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot
@@ -104,11 +106,14 @@ class TableScan:
     def schema(self) -> Schema:
         """The schema of the scan: the snapshot's when one was chosen, else the current one.
 
-        A branch is read with the current schema, as it is written with it.
+        A branch is read with the current schema, as it is written with it; but where the table was
+        replaced, and has another column under an id or a name by now, with its own.
         """
         snapshot = self.snapshot() if self.snapshot_id is not None else None
-        if snapshot is None or snapshot.schema_id is None or self._reads_branch():
+        if snapshot is None or snapshot.schema_id is None:
             return self.metadata.schema()
+        if self._reads_branch():
+            return reading_schema(self.metadata, snapshot)
         return self.metadata.schema_by_id(snapshot.schema_id)
 
     def projection(self) -> Schema:
@@ -217,7 +222,12 @@ class TableScan:
             self.bound_filter()
             return iter(())
         planner = ScanPlanner(
-            self.metadata, self.io, self.schema(), self.bound_filter(), metrics=metrics
+            self.metadata,
+            self.io,
+            self.schema(),
+            self.bound_filter(),
+            read=self._read_columns(),
+            metrics=metrics,
         )
         return planner.plan(snapshot, limit=self.limit)
 
@@ -237,7 +247,7 @@ class TableScan:
         from icecomb.format.expressions.manifest_metrics import METRICS
         from icecomb.format.scan.top_rows import TopFiles
 
-        field_type = top.ordered_type(self.metadata)
+        field_type = top.ordered_type(self.metadata, self.schema())
         if field_type is None:
             yield from replace(self, limit=None).plan_files(metrics)
             return
@@ -435,10 +445,20 @@ class TableScan:
         from icecomb.format.scan.scan_planner import ScanPlanner
 
         planner = ScanPlanner(
-            self.metadata, self.io, self.schema(), self.bound_filter(), keep=keep, metrics=metrics
+            self.metadata,
+            self.io,
+            self.schema(),
+            self.bound_filter(),
+            read=self._read_columns(),
+            keep=keep,
+            metrics=metrics,
         )
         snapshot = self.snapshot()
         return planner, *(([], DeleteFileIndex()) if snapshot is None else planner.live(snapshot))
+
+    def _read_columns(self) -> set[int]:
+        """The columns that are returned, and those of the filter."""
+        return {*self.projection().field_ids, *bound_references(self.bound_filter())}
 
     def _reads_branch(self) -> bool:
         ref = None if self.ref is None else self.metadata.refs.get(self.ref)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.spec.column_history import unlike_in_table
 from icecomb.format.spec.single_value import from_bytes
 from icecomb.format.spec.types import (
     DateType,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from icecomb.format.scan.delete_index import DeleteFileIndex
     from icecomb.format.scan.scan_planner import Selected
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
 
 _WHOLE_NUMBERS: Final = (IntegerType, LongType)
 _OTHERS: Final = (DateType, DecimalType)
@@ -62,10 +64,16 @@ class TopRows:
     nulls_first: bool
     count: int
 
-    def ordered_type(self, metadata: TableMetadata) -> PrimitiveType | None:
-        """The type of the column, None where files of the table cannot be told apart by it."""
-        schema = metadata.schema()
+    def ordered_type(self, metadata: TableMetadata, schema: Schema) -> PrimitiveType | None:
+        """The type of the column, None where files of the table cannot be told apart by it.
+
+        Args:
+            metadata: The table.
+            schema: What its files are read with.
+        """
         if not schema.contains(self.field_id) or schema.find_parent_id(self.field_id) is not None:
+            return None
+        if self.field_id in unlike_in_table(metadata, schema):
             return None
         foreign = metadata.name_mapping() is not None
         ordered = _WHOLE_NUMBERS if foreign else (*_WHOLE_NUMBERS, *_OTHERS, *_TIMES)

@@ -269,6 +269,11 @@ class TableMetadata:
         return self
 
     @cached_property
+    def unlike_by_schema(self) -> dict[int, tuple[Schema, frozenset[int]]]:
+        """What `column_history` has found out about schemas, by their identity."""
+        return {}
+
+    @cached_property
     def _specs(self) -> Mapping[int, PartitionSpec]:
         return MappingProxyType({spec.spec_id: spec for spec in self.partition_specs})
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from icecomb.format.argument import checked_int, checked_members, members_or_named
 from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
 from icecomb.format.spec.json_object import extra_field, unknown_members
+from icecomb.format.spec.promotion import can_go_on
 from icecomb.format.spec.types import (
     DoubleType,
     FloatType,
@@ -388,38 +389,40 @@ def assign_fresh_schema_ids(
 
     Args:
         schema: The schema with any ids.
-        base: When a table is replaced, its schema: fields of the same full name keep their id.
+        base: When a table is replaced, its schema: fields of the same full name keep their id where
+            their type can go on with the new one; others are new columns to all files there are.
         last_column_id: The highest id ever used; new ids follow it.
     """
     fresh = count(last_column_id + 1)
-
-    def next_id(name: str) -> int:
-        if base is not None and base.contains(name):
-            return base.find_field(name).field_id
-        return next(fresh)
-
     new_ids: dict[int, int] = {}
-    fields = _renumber(schema.fields, "", next_id, new_ids)
+    known = () if base is None else base.fields
+    fields = _renumber(schema.fields, known, lambda: next(fresh), new_ids)
     return Schema(fields, schema.schema_id, tuple(new_ids[i] for i in schema.identifier_field_ids))
 
 
 def fresh_field(field: NestedField, next_id: Callable[[], int]) -> NestedField:
     """The field with new ids: its own first, then those inside it, level by level."""
-    (fresh,) = _renumber((field,), "", lambda _: next_id(), {})
+    (fresh,) = _renumber((field,), (), next_id, {})
     return fresh
 
 
 def _renumber(
     fields: Iterable[NestedField],
-    prefix: str,
-    next_id: Callable[[str], int],
+    known: Iterable[NestedField],
+    next_id: Callable[[], int],
     new_ids: dict[int, int],
 ) -> tuple[NestedField, ...]:
-    level = []
+    """The fields with new ids, but those that go on: they have the ids of their namesakes."""
+    namesakes = {f.name: f for f in known}
+    level: list[tuple[NestedField, tuple[NestedField, ...]]] = []
     for old in fields:
-        new = replace(old, field_id=next_id(prefix + old.name))
+        before = namesakes.get(old.name)
+        if before is not None and can_go_on(before.field_type, old.field_type):
+            new, inside = replace(old, field_id=before.field_id), children(before.field_type)
+        else:
+            new, inside = replace(old, field_id=next_id()), ()
         new_ids[old.field_id] = new.field_id
-        level.append(new)
+        level.append((new, inside))
     return tuple(
         f
         if f.field_type.is_primitive
@@ -427,10 +430,10 @@ def _renumber(
             f,
             field_type=with_children(
                 f.field_type,
-                _renumber(children(f.field_type), f"{prefix}{f.name}.", next_id, new_ids),
+                _renumber(children(f.field_type), inside, next_id, new_ids),
             ),
         )
-        for f in level
+        for f, inside in level
     )
 
 

@@ -13,6 +13,7 @@ from icecomb.format.errors import (
     IcecombError,
     UnsupportedError,
 )
+from icecomb.format.operation.written_schema import check_branch
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -122,6 +123,9 @@ class Writes:
             else Place()
         )
         _check_writable(state, request)
+        begin = head(state.metadata, place.branch)
+        if rewrite is None and begin is not None:
+            check_branch(state.metadata, state.metadata.snapshot_by_id(begin), place.branch)
         if request.operation in {REPLACE_FILES, CHANGE_ROWS}:
             check_read(request.audit, state)
             if branch not in {None, state.branch}:

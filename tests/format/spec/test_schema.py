@@ -168,6 +168,76 @@ def test_a_replaced_table_keeps_the_ids_of_equal_names():
     assert [(f.name, f.field_id) for f in fresh.fields] == [("fresh", 61), ("id", 10)]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (IntegerType(), LongType()),
+        (FloatType(), DoubleType()),
+        (DecimalType(9, 2), DecimalType(10, 2)),
+        (StringType(), StringType()),
+        (
+            StructType((NestedField(90, "a", LongType()),)),
+            StructType((NestedField(90, "b", LongType()),)),
+        ),
+        (ListType(90, IntegerType()), ListType(90, LongType())),
+        (MapType(90, StringType(), 91, FloatType()), MapType(90, StringType(), 91, DoubleType())),
+    ],
+    ids=str,
+)
+def test_a_replaced_column_keeps_its_id_where_files_of_its_old_type_can_be_read(old, new):
+    base = Schema((NestedField(1, "x", old),))
+    fresh = assign_fresh_schema_ids(Schema((NestedField(1, "x", new),)), base, 99)
+    assert fresh.find_field("x").field_id == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (LongType(), IntegerType()),
+        (IntegerType(), StringType()),
+        (IntegerType(), DateType()),
+        (DoubleType(), FloatType()),
+        (LongType(), DoubleType()),
+        (TimestampType(), TimestamptzType()),
+        (StringType(), BinaryType()),
+        (FixedType(4), FixedType(5)),
+        (DecimalType(9, 2), DecimalType(9, 3)),
+        (DecimalType(9, 2), DecimalType(8, 2)),
+        (LongType(), StructType((NestedField(90, "a", LongType()),))),
+        (ListType(90, LongType()), StructType((NestedField(90, "element", LongType()),))),
+        (
+            MapType(90, StringType(), 91, LongType()),
+            StructType(
+                (NestedField(90, "key", StringType()), NestedField(91, "value", LongType()))
+            ),
+        ),
+        (ListType(90, LongType()), ListType(90, StringType())),
+        (ListType(90, ListType(91, LongType())), ListType(90, ListType(91, DateType()))),
+        (MapType(90, StringType(), 91, LongType()), MapType(90, StringType(), 91, IntegerType())),
+        (MapType(90, IntegerType(), 91, LongType()), MapType(90, StringType(), 91, LongType())),
+    ],
+    ids=str,
+)
+def test_a_replaced_column_whose_type_cannot_go_on_is_a_new_column(old, new):
+    base = Schema((NestedField(1, "x", old), NestedField(2, "y", LongType())))
+    replaced = Schema((NestedField(1, "x", new), NestedField(2, "y", LongType())))
+    fresh = assign_fresh_schema_ids(replaced, base, 99)
+    assert fresh.find_field("y").field_id == 2
+    assert {i for i in fresh.field_ids if i != 2}.isdisjoint(base.field_ids)
+    assert fresh.highest_field_id == 98 + len(fresh.field_ids)
+
+
+def test_of_a_replaced_struct_only_the_fields_of_other_types_are_new():
+    def struct(kind):
+        inner = (NestedField(4, "a", LongType()), NestedField(5, "b", kind))
+        held = ListType(3, StructType(inner))
+        return Schema((NestedField(1, "s", StructType((NestedField(2, "l", held),))),))
+
+    fresh = assign_fresh_schema_ids(struct(StringType()), struct(LongType()), 5)
+    found = {name: fresh.find_field(f"s.l.element{name}").field_id for name in ("", ".a", ".b")}
+    assert found == {"": 3, ".a": 4, ".b": 6}
+
+
 def test_fields_are_found_by_id_and_by_long_and_short_names():
     schema = nested()
     assert schema.find_field("points.element.x").field_id == 31

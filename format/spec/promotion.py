@@ -1,0 +1,66 @@
+"""Which types a column may go on with under its id (spec: Schema Evolution, Column Projection)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icecomb.format.spec.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    StructType,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.types import IcebergType
+
+
+def can_promote(old: IcebergType, new: IcebergType) -> bool:
+    """Whether a column may change its type so (spec: Schema Evolution); the same type counts."""
+    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        return old.scale == new.scale and old.precision <= new.precision
+    return (
+        old == new
+        or (isinstance(old, IntegerType) and isinstance(new, LongType))
+        or (isinstance(old, FloatType) and isinstance(new, DoubleType))
+    )
+
+
+def can_go_on(old: IcebergType, new: IcebergType) -> bool:
+    """Whether files with the old type can be read with the new one, by the id of the column.
+
+    The fields of a struct are found by their ids, so that a struct goes on whatever it holds. The
+    element of a list and the key and value of a map are found by their place: a list or a map goes
+    on where these do. Ids inside of the types do not count.
+    """
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        return True
+    if isinstance(old, ListType) and isinstance(new, ListType):
+        return can_go_on(old.element_type, new.element_type)
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        return can_go_on(old.key_type, new.key_type) and can_go_on(old.value_type, new.value_type)
+    return old.is_primitive and can_promote(old, new)
+
+
+def unlike_columns(old: Schema, new: Schema) -> frozenset[int]:
+    """The ids under which two schemas have columns, or parts of them, that cannot go on.
+
+    A table that was replaced may have them where the writer took the ids of columns by their names
+    alone, as Iceberg Java does (TypeUtil.assignFreshIds), or one whose column was changed to a type
+    that is not wider.
+
+    Args:
+        old: The schema that files were written with.
+        new: The schema that they are read with.
+    """
+    return frozenset(
+        field_id
+        for field_id in old.field_ids
+        if new.contains(field_id)
+        and not can_go_on(old.find_type(field_id), new.find_type(field_id))
+    )

@@ -1,0 +1,169 @@
+"""Tables that were replaced by columns of other types: their ids, and what reads and writes the old ones."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.format.errors import ValidationError
+from icecomb.format.scan.file_aggregates import Aggregate, AggregateFunction
+from icecomb.format.scan.top_rows import TopRows
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import LongType, NestedField
+from icecomb.format.spec.update import (
+    AddSchemaUpdate,
+    Changes,
+    RemoveSnapshotRefUpdate,
+    SetCurrentSchemaUpdate,
+)
+
+OLD = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "x": [1.0, 2.0, 300.0]})
+NEW = pa.table({"id": pa.array([4, 5, 6], pa.int64()), "x": pa.array([7, 800, 9], pa.int64())})
+LONGS = Schema((NestedField(1, "id", LongType()), NestedField(2, "x", LongType())))
+
+
+class SameIds:
+    """A replacement as Iceberg Java's, under which columns keep their ids whatever their types."""
+
+    starting_point = None
+
+    def __init__(self, schema):
+        self.schema = schema
+
+    def apply(self, base):
+        removed = (RemoveSnapshotRefUpdate("main"),) if base.current_snapshot_id else ()
+        return Changes((), (*removed, AddSchemaUpdate(self.schema), SetCurrentSchemaUpdate()))
+
+    def clean_up(self, committed):
+        pass
+
+
+@pytest.fixture
+def lake(tmp_path):
+    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    return catalog
+
+
+@pytest.fixture(params=["1", "2"])
+def old(request, lake):
+    """A table with a branch, a tag, and a snapshot that is staged."""
+    table = lake.create_table("db.t", OLD.schema, properties={"format-version": request.param})
+    table.append(OLD)
+    number = table.current_snapshot().snapshot_id
+    with table.manage_snapshots() as manage:
+        manage.create_tag(number, "old").create_branch(number, "b")
+    with table.update_properties() as update:
+        update.set("write.wap.enabled", "true")
+    table.append(OLD.slice(0, 1), snapshot_properties={"wap.id": "w"})
+    return table
+
+
+@pytest.fixture(params=["by us", "by Iceberg Java"])
+def replaced(request, lake, old):
+    """That table with other values in the column, whose id is a new one, or the same."""
+    if request.param == "by us":
+        old = lake.replace_table("db.t", LONGS)
+    else:
+        old.commit(SameIds(LONGS))
+    old.append(NEW)
+    return old
+
+
+def read(scan):
+    return scan.to_arrow().sort_by("id").to_pydict()
+
+
+def staged_id(table):
+    return next(s.snapshot_id for s in table.snapshots() if s.summary.get("wap.id") == "w")
+
+
+@pytest.mark.parametrize("ref", ["old", "b"])
+def test_a_tag_and_a_branch_of_the_old_table_are_read_with_its_columns(replaced, ref):
+    scan = replaced.scan().use_ref(ref)
+    assert read(scan) == OLD.to_pydict()
+    assert read(scan.filter("x > 100")) == OLD.slice(2).to_pydict()
+    assert read(scan.filter("x < 2.5")) == OLD.slice(0, 2).to_pydict()
+    assert read(replaced.scan()) == NEW.to_pydict()
+    assert read(replaced.scan("x > 100")) == NEW.slice(1, 1).to_pydict()
+
+
+@pytest.mark.parametrize("ref", ["old", "b"])
+def test_the_first_rows_and_the_extremes_are_those_of_the_old_values(replaced, ref):
+    for scan, rows, first in (
+        (replaced.scan().use_ref(ref), OLD, 1.0),
+        (replaced.scan(), NEW, 7),
+    ):
+        number = scan.schema().find_field("x").field_id
+        tasks = list(scan.plan_top_files(TopRows(number, False, False, 1)))
+        assert min(scan.to_arrow(tasks).column("x").to_pylist()) == first
+        asked = [Aggregate(function, number) for function in AggregateFunction]
+        known = scan.known_aggregates(asked)
+        values = rows.column("x").to_pylist()
+        assert known in (None, [(len(values), min(values), max(values))])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.delete("x > 100", branch="b"),
+        lambda t: t.delete("id = 1", branch="b"),
+        lambda t: t.append(NEW, branch="b"),
+        lambda t: t.overwrite(NEW, branch="b"),
+        lambda t: t.upsert(NEW, join_cols=["id"], branch="b"),
+        lambda t: t.publish_changes("w"),
+        lambda t: t.manage_snapshots().cherry_pick(staged_id(t)).commit(),
+        lambda t: t.manage_snapshots().set_current_snapshot(ref_name="b").commit(),
+        lambda t: t.manage_snapshots().replace_branch(t.refs()["b"].snapshot_id, "main").commit(),
+    ],
+    ids=range(9),
+)
+def test_the_old_rows_are_not_changed_or_published_under_the_new_columns(replaced, change):
+    before = replaced.refs()
+    with pytest.raises(ValidationError, match=r"'x' is long .*double") as caught:
+        change(replaced)
+    assert caught.value.hint
+    replaced.refresh()
+    assert replaced.refs() == before
+    assert read(replaced.scan()) == NEW.to_pydict()
+    assert read(replaced.scan().use_ref("b")) == OLD.to_pydict()
+
+
+def test_an_empty_replaced_table_takes_no_old_rows_either(lake, old):
+    table = lake.replace_table("db.t", LONGS)
+    for move in (
+        lambda: table.publish_changes("w"),
+        lambda: table.manage_snapshots().fast_forward("main", "b").commit(),
+    ):
+        with pytest.raises(ValidationError, match=r"'x' is long .*double"):
+            move()
+    table.refresh()
+    assert table.current_snapshot() is None
+
+
+def test_a_late_append_of_the_old_columns_is_refused(lake, old):
+    def late():
+        yield from OLD.slice(0, 1).to_batches()
+        lake.replace_table("db.t", LONGS)
+        yield from OLD.slice(1).to_batches()
+
+    with pytest.raises(ValidationError, match=r"'x' is long .*double"):
+        old.append(pa.RecordBatchReader.from_batches(OLD.schema, late()))
+    assert lake.load_table("db.t").current_snapshot() is None
+
+
+def test_a_column_that_goes_on_keeps_branches_open_for_writers(lake, old):
+    table = lake.replace_table("db.t", OLD.schema.append(pa.field("y", pa.string())))
+    table.append(OLD, branch="b")
+    assert table.scan().use_ref("b").to_arrow().num_rows == 6
+    assert table.scan().use_ref("b").to_arrow().column("y").null_count == 6
+
+
+def test_a_column_that_was_dropped_and_added_again_is_that_of_the_branch_too(lake, old):
+    with old.update_schema() as update:
+        update.delete_column("x")
+    with old.update_schema() as update:
+        update.add_column("x", LongType())
+    old.append(NEW, branch="b")
+    assert read(old.scan().use_ref("b"))["x"] == [None, None, None, 7, 800, 9]
