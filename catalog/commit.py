@@ -6,7 +6,7 @@ import logging
 import random
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -122,11 +122,20 @@ def commit(
         # whoever else is first: the names in the change are those that the caller knows
         producer.name_columns_by(base.metadata.schema())
 
-    tried: list[MetadataVersion] = []
+    made: set[int] = set()
+    newest = base
 
     def change(base: MetadataVersion) -> TableMetadata:
-        tried.append(base)
-        return _changed(pointer, base, producer)
+        nonlocal newest
+        newest = base
+        if _has_one_of(base.metadata, made):
+            raise AlreadyCommittedError(
+                f"{pointer.name}: this change is committed already",
+                hint="begin a new one to make the same change again",
+            )
+        changed = _changed(pointer, base, producer)
+        made.update(_new_snapshots(base.metadata, changed))
+        return changed
 
     try:
         followed, done = commit_version(pointer, base, change)
@@ -135,9 +144,12 @@ def commit(
     except AlreadyCommittedError:
         # an attempt that passed for lost, or whose outcome was not known, was made: its files are
         # needed
-        return tried[-1]
+        return newest
     except IcecombError:
         # Our own errors are raised on proof that nothing was committed; an interrupt is none.
+        with suppress(IcecombError, OSError):
+            if made and _has_one_of((newest := pointer.load()).metadata, made):
+                return newest
         with suppress(IcecombError, OSError):
             producer.clean_up(None)
         raise
@@ -264,6 +276,19 @@ def _changed(guard: WriteGuard, base: MetadataVersion, producer: Producer) -> Ta
     for requirement in changes.requirements:
         requirement.check(base.metadata)
     return update_table_metadata(base.metadata, changes.updates, base_location=base.location)
+
+
+def _has_one_of(metadata: TableMetadata, made: Iterable[int]) -> bool:
+    """Whether an attempt is in that passed for one that others came before: by its snapshots."""
+    return any(metadata.snapshot_by_id(number) is not None for number in made)
+
+
+def _new_snapshots(before: TableMetadata, after: TableMetadata) -> Iterator[int]:
+    """The snapshots that a change adds, which stand behind the others."""
+    for snapshot in reversed(after.snapshots):
+        if before.snapshot_by_id(snapshot.snapshot_id) is not None:
+            return
+        yield snapshot.snapshot_id
 
 
 def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
+from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.catalog.pointer import Conflict
 from icecomb.format.errors import ValidationError
 from icecomb.format.operation.append import FastAppend
@@ -26,14 +27,14 @@ def table(tmp_path):
 @pytest.fixture
 def swapped_in_vain(table, monkeypatch):
     """The first swap is made and passes for one that another writer came before."""
-    swap, outcomes = table._pointer.swap, []
+    swap, outcomes = HadoopPointer.swap, []
 
-    def passes_for_lost(expected, new):
-        outcome = swap(expected, new)
+    def passes_for_lost(self, expected, new):
+        outcome = swap(self, expected, new)
         outcomes.append(outcome)
         return Conflict("somebody was first", new.location) if len(outcomes) == 1 else outcome
 
-    monkeypatch.setattr(table._pointer, "swap", passes_for_lost)
+    monkeypatch.setattr(HadoopPointer, "swap", passes_for_lost)
     return outcomes
 
 
@@ -42,6 +43,13 @@ def in_one(table):
         transaction.append(ROWS.slice(0, 1))
         transaction.delete("id = 3")
         transaction.append(ROWS.slice(1, 1))
+
+
+def replaced_by_own_rows(table):
+    catalog = table.catalog
+    with catalog.replace_table_transaction("db.t", ROWS.schema) as new:
+        new.rely_on(table.current_snapshot().snapshot_id)
+        new.append(table.scan().to_arrow().slice(0, 4))
 
 
 CHANGES = {
@@ -53,6 +61,7 @@ CHANGES = {
         [1, 1, 2, 2, 3, 3],
     ),
     "manifests": (lambda t: t.maintenance.rewrite_manifests(), [1, 1, 2, 2, 3, 3]),
+    "replacement": (replaced_by_own_rows, [1, 1, 2, 3]),
     "transaction": (in_one, [1, 1, 1, 2, 2, 2]),
 }
 
@@ -67,6 +76,18 @@ def test_it_is_told_as_done_and_its_files_stay(table, swapped_in_vain, change):
     # and the table can be written to
     table.append(ROWS)
     assert table.scan().count() == len(expected) + 3
+
+
+def test_a_commit_that_may_not_be_tried_again_is_looked_for_before_its_files_go(
+    table, swapped_in_vain
+):
+    swapped_in_vain.append("none is to fail yet")
+    with table.transaction() as transaction:
+        transaction.set_properties({"commit.retry.num-retries": "0"})
+    swapped_in_vain.clear()
+    table.append(ROWS)
+    assert len(swapped_in_vain) == 1
+    assert table.scan().count() == 9
 
 
 def test_an_operation_that_was_committed_is_refused_the_next_time_and_stays(table):
