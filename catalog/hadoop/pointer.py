@@ -115,10 +115,15 @@ class HadoopPointer:
         )
 
     def load(self) -> MetadataVersion:
-        """See `MetadataPointer.load`."""
+        """See `MetadataPointer.load`.
+
+        Raises:
+            CorruptFileError: two files of the newest version differ.
+        """
         from icecomb.format.spec.metadata_file import read_metadata
 
         location = self.locate()
+        self._files.check_alone(location, self._name)
         return MetadataVersion(location, read_metadata(self._io, location))
 
     def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
@@ -256,10 +261,12 @@ class HadoopPointer:
             # published
             lambda: self._files.find(version, but=new.location),
             lambda: self._beyond(version),
+            # whoever goes on from one of two bases buries the other
+            lambda: self._files.check_alone(expected.location, self._name),
         )
         if next(looked) is None:
             return Conflict("another writer was first: its base is gone", self._files.newest())
-        found = next(looked) or next(looked)
+        found = next(looked) or next(looked) or next(looked)
         return Conflict("another writer was first", found) if found else None
 
     def _answers(self, *questions: Callable[[], str | None]) -> Iterator[str | None]:

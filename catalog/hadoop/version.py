@@ -4,6 +4,9 @@ The files are ``v<N>.metadata.json``, compressed ``v<N>.gz.metadata.json``, as o
 them ``v<N>.metadata.json.gz``. The newest is the one whose successor does not exist;
 ``version-hint.text`` only says where to begin to look. It is written after the file that it names,
 so it may be behind, or missing, or of no use, and nothing depends on it.
+
+Two writers of which one compresses can both make a version: which of them is the table nobody can
+tell, unless both say the same.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.version_name import METADATA_SUFFIXES, VERSION_HINT, VERSION_NUMBER, version_of
-from icecomb.format.errors import FileMissingError, IcecombError
+from icecomb.format.errors import CorruptFileError, FileMissingError, IcecombError
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -62,10 +65,42 @@ class VersionFiles:
             version: Its number.
             but: A name that is not looked for.
         """
+        return next(self._there(version, but), None)
+
+    def check_alone(self, location: str, table: str) -> None:
+        """Refuse a version of which there is another file that says something else.
+
+        Args:
+            location: Its file.
+            table: The table, for the message.
+
+        Raises:
+            CorruptFileError: There is one.
+        """
+        from icecomb.format.spec.metadata_file import read_metadata_json
+
+        version = version_of(location)
+        if version is None:
+            return
+        for other in self._there(version, location):
+            with suppress(FileMissingError):
+                if read_metadata_json(self._io, other) == read_metadata_json(self._io, location):
+                    continue
+                raise CorruptFileError(
+                    f"{table} has two metadata files of version {version}, which differ: "
+                    f"{location} and {other}",
+                    hint="two writers made it, and each lacks what the other committed: look at "
+                    "both by open_table(<file>), move one out of the folder, repeat its change",
+                    table=table,
+                    path=other,
+                )
+
+    def _there(self, version: int, but: str | None) -> Iterator[str]:
+        """The files of a version, but one; asked for as they are taken, where that is as quick."""
         names = [f"{self.folder}/v{version}{spelling}" for spelling in _SPELLINGS]
         names = [name for name in names if name != but]
         there = self._io.each(self.folder, self._io.exists, names)
-        return next((name for name, found in zip(names, there, strict=False) if found), None)
+        return (name for name, found in zip(names, there, strict=True) if found)
 
     def name(self, version: int, marker: str) -> str:
         """Where the file of a new version belongs.
