@@ -11,6 +11,7 @@ from icecomb.format.errors import CorruptFileError, ValidationError
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.read_back import check_table
 from icecomb.format.spec.table_property import METADATA_CODEC, METADATA_PATH
+from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -61,14 +62,14 @@ def write_metadata(
     Args:
         io: Where it goes.
         metadata: What it is to say.
-        location: Its name.
+        location: Its name, which nobody else has.
         base: What the metadata was made of; see `metadata_bytes`.
 
     Raises:
-        FileExistsAlreadyError: The file is there already; it was left as it is.
+        FileExistsAlreadyError: Another's file is there already; it was left as it is.
         ValidationError: Nobody could read it.
     """
-    io.create(location, metadata_bytes(metadata, location, base))
+    create_own(io, location, metadata_bytes(metadata, location, base))
 
 
 def metadata_bytes(

@@ -30,6 +30,7 @@ from icecomb.format.spec.view import (
     ViewVersion,
     check_dialects,
 )
+from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -75,11 +76,12 @@ def write_view_metadata(io: FileIO, metadata: ViewMetadata, location: str) -> No
     """Create a view's metadata file; it is compressed when its name says so.
 
     Raises:
-        FileExistsAlreadyError: The file is there already; it was left as it is.
+        FileExistsAlreadyError: Another's file is there already; it was left as it is.
         ValidationError: Nobody could read it.
     """
     data = _checked_bytes(metadata)
-    io.create(location, gzip.compress(data, mtime=0) if ".gz.metadata" in location else data)
+    packed = gzip.compress(data, mtime=0) if ".gz.metadata" in location else data
+    create_own(io, location, packed)
 
 
 def new_view_location(metadata: ViewMetadata, version: int) -> str:

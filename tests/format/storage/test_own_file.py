@@ -1,0 +1,51 @@
+"""A file that its writer finds there already: its own, if something sent the request twice, or another's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from icecomb.format.errors import FileExistsAlreadyError
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.metadata_file import read_metadata, write_metadata
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import SortOrder
+from icecomb.format.spec.types import IntegerType, NestedField
+from icecomb.format.spec.view import ViewDefinition, new_view_metadata
+from icecomb.format.spec.view_json import read_view_metadata, write_view_metadata
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.own_file import create_own
+
+SCHEMA = Schema(NestedField(1, "n", IntegerType()))
+
+
+class RepeatingStorage(FileIO):
+    """Does what it is asked for, and says that it was done before."""
+
+    def create(self, location: str, data: bytes) -> None:
+        super().create(location, data)
+        super().create(location, data)
+
+
+def test_our_bytes_are_ours_and_others_stay(tmp_path: Path) -> None:
+    place = str(tmp_path / "x")
+    create_own(RepeatingStorage(), place, b"ours")
+    create_own(FileIO(), place, b"ours")
+    with pytest.raises(FileExistsAlreadyError):
+        create_own(FileIO(), place, b"theirs")
+    assert (tmp_path / "x").read_bytes() == b"ours"
+
+
+def test_metadata_of_tables_and_views_whose_request_was_repeated_is_written(tmp_path: Path) -> None:
+    """The names have a uuid: nobody else has them."""
+    io = RepeatingStorage()
+    table = new_table_metadata(SCHEMA, PartitionSpec(), SortOrder(0), str(tmp_path / "t"))
+    write_metadata(io, table, f"{tmp_path}/t.metadata.json")
+    assert read_metadata(io, f"{tmp_path}/t.metadata.json") == table
+    view = new_view_metadata(
+        ViewDefinition(SCHEMA, {"spark": "SELECT 1"}, ("db",)), str(tmp_path / "v"), {}
+    )
+    write_view_metadata(io, view, f"{tmp_path}/v.gz.metadata.json")
+    assert read_view_metadata(io, f"{tmp_path}/v.gz.metadata.json").view_uuid == view.view_uuid
