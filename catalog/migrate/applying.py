@@ -2,7 +2,8 @@
 
 Whatever the moment of a crash, running apply again goes on: before the turn it starts over (nothing
 but metadata files was written, and they are removed; footers that were read are kept), after it
-only what is left is done.
+only what is left is done. It never starts over after the turn: the journal is what tells of the
+partitions that were dropped.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Journal, Step, start_journal
 from icecomb.catalog.migrate.mapping import mapping_of
 from icecomb.catalog.migrate.migration_plan import MigrationPlan
+from icecomb.catalog.migrate.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.partition_pages import PartitionPages
 from icecomb.catalog.migrate.planning import plan_source
 from icecomb.catalog.migrate.second_look import ROUNDS, is_unchanged, keeps_changing
@@ -128,7 +130,8 @@ class Takeover:
         Raises:
             MigrationBlockedError: the plan has blockers; nothing was changed.
             AlreadyIcebergError: the table is an Iceberg table of other origin.
-            MigrationError: it keeps changing.
+            MigrationError: it keeps changing; or it was turned, and somebody overwrote its entry
+                with an old copy.
             ConfigurationError: lock-free mode where the metastore does not check what it replaces.
             CommitStateUnknownError: it is not known whether the entry was turned, or turned and
                 tidied up; nothing was deleted.
@@ -291,10 +294,13 @@ class Takeover:
 
         Raises:
             CommitStateUnknownError: one may still turn it; nothing was deleted.
+            MigrationError: it was turned, and the entry was overwritten since.
         """
         # Under the lock: whoever is about to turn the entry to these files has looked for them.
         with self._place.locked(self._place.entry.load()) as lock:
             now = self._place.entry.load()
+            if overwritten := find_overwritten(self._place.io, now, journal):
+                raise overwritten.error
             prepared = journal.step(Step.PREPARED)
             if now.is_iceberg and prepared and now.parameters.get("uuid") == prepared["uuid"]:
                 return False

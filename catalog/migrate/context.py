@@ -16,6 +16,7 @@ from icecomb.catalog.migrate.entry import DropUnansweredError, Entry
 from icecomb.catalog.migrate.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.catalog.migrate.kept_footers import FooterFolder, forget_footers
+from icecomb.catalog.migrate.overwritten_entry import find_overwritten
 from icecomb.catalog.pointer import Committed, Unknown
 from icecomb.catalog.progress import Progress
 from icecomb.format.errors import (
@@ -87,9 +88,11 @@ class Workplace:
         """The journal of an Iceberg table that a migration made, and what that prepared.
 
         Raises:
-            MigrationError: see `journal`.
+            MigrationError: see `journal`; or its entry was overwritten with an old copy.
         """
         journal = self.journal(table)
+        if journal is not None and (found := find_overwritten(self.io, table, journal)):
+            raise found.error
         prepared = journal.step(Step.PREPARED) if journal is not None else None
         if journal is None or prepared is None or not table.is_iceberg:
             return None

@@ -199,7 +199,7 @@ class Entry:
     def turn_to_hive(
         self, old: HiveTable, pointer: str, marker: str, lock: TableLock | None
     ) -> None:
-        """Make the Iceberg table the old Hive table again, in one alter, and tidy up after it.
+        """Make the Iceberg table the old Hive table again, in one alter; `tidy` comes after it.
 
         Args:
             old: the Hive table of the journal.
@@ -225,7 +225,6 @@ class Entry:
 
         outcome = self._alter(new, Expectation(METADATA_LOCATION, pointer), judge, lock)
         _require_done(outcome, old, "it is unknown whether it is a Hive table again", verb="revert")
-        self.tidy(old, marker, lock)
 
     def tidy(self, old: HiveTable, marker: str, lock: TableLock | None) -> None:
         """Make the entry exactly the old one, after the turn; nothing if it is so already.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.context import Workplace, being_reverted, moment
 from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.overwritten_entry import find_overwritten
 from icecomb.format.errors import MigrationError
 from icecomb.format.spec.table_property import GC_ENABLED
 
@@ -28,9 +29,12 @@ def status(place: Workplace) -> dict[str, Any]:
     journal = journals.live or journals.own[-1]
     prepared = journal.step(Step.PREPARED) or {}
     steps = {step.value: moment(done["at-ms"]) for step, done in journal.steps().items()}
+    overwritten = find_overwritten(place.io, table, journal)
+    if overwritten is not None:
+        facts["overwritten-pointer"] = overwritten.pointer
     return {
         **facts,
-        "state": _state(journal, iceberg=table.is_iceberg),
+        "state": _state(journal, iceberg=table.is_iceberg, overwritten=overwritten is not None),
         "journal": journal.location,
         "partitions": journal.partition_count,
         "files": prepared.get("files", 0),
@@ -94,12 +98,15 @@ class _AllowPurge:
         """Nothing was written."""
 
 
-def _state(journal: Journal, *, iceberg: bool) -> str:
+def _state(journal: Journal, *, iceberg: bool, overwritten: bool) -> str:
     steps = journal.steps()
     if Step.REVERTED in steps:
         return "reverted" if Step.SWAPPED in steps else "given up before anything was changed"
     if Step.REVERTING in steps:
         return "reverting: run revert again"
+    if overwritten:
+        then = "finalized" if Step.FINALIZED in steps else "run revert"
+        return f"an Iceberg table, overwritten with an old copy of the Hive table's entry: {then}"
     if Step.FINALIZED in steps:
         return "finalized"
     if Step.CLEANED in steps:

@@ -11,13 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.context import Workplace, being_reverted
+from icecomb.catalog.migrate.dropped_partitions import (
+    DroppedPartitions,
+    present_values,
+    values_of,
+)
 from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.place_list import DigestSet, digest
 from icecomb.catalog.migrate.source_files import Place, list_places
 from icecomb.catalog.progress import THREADS
@@ -25,8 +31,12 @@ from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.operation.file_addition import known_paths
 from icecomb.format.spec.metadata_file import read_metadata
 
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+
 _PAGE: Final = 200
 """Partitions that are dropped or added before the lock is given back: about a second."""
+_SHOWN: Final = 20
 
 
 class HiveParts:
@@ -42,12 +52,14 @@ class HiveParts:
         self._place = place
         self._journal = journal
         self._threads = threads
+        self._dropped = 0
 
     def take_away(self) -> None:
         """Drop all partitions, then the keys; safe to repeat at any point. No file is touched.
 
         Raises:
-            MigrationError: it is being reverted, or Hive added files after the turn.
+            MigrationError: it is being reverted, or Hive added files or dropped partitions after
+                the turn, or somebody overwrote the entry with an old copy of it.
             CommitFailedError: it is another table.
             CommitStateUnknownError: an answer was lost.
         """
@@ -68,12 +80,15 @@ class HiveParts:
                     self._drop(page, known)
             location = table.metadata_location or ""
             metadata = read_metadata(self._place.io, location)
+            self._check_none_dropped(table, metadata)
             shown = pointed(table, metadata, metadata, location, self._place.settings).storage
             self._place.entry.take_keys_away(shown, lock)
         self._journal.record(Step.CLEANED)
 
     def give_back(self, pointer: str) -> None:
-        """Give the keys and all partitions of the journal back; safe to repeat at any point.
+        """Give the keys and the partitions of the journal back; safe to repeat at any point.
+
+        Those that Hive dropped after the turn stay dropped.
 
         Args:
             pointer: the metadata file that the entry must point at all along.
@@ -83,16 +98,46 @@ class HiveParts:
             CommitStateUnknownError: an answer was lost.
         """
         journal, entry = self._journal, self._place.entry
-        old = journal.table
+        old, dropped = journal.table, DroppedPartitions(self._place, journal, entry.load())
+        self._dropped = len(dropped.names)
         with self.pointing_at(pointer) as lock:
             entry.give_keys_back(old, lock)
         with self._place.progress.task(
             "restoring metastore partitions", journal.partition_count, "partitions"
         ) as advance:
-            left = journal.partitions()
+            left = (one for one in journal.partitions() if one.values not in dropped)
             while page := list(islice(left, _PAGE)):
                 with self.pointing_at(pointer):
                     entry.give_partitions_back(page)
+                advance(len(page))
+
+    def give_rest_back(self) -> None:
+        """Give a Hive table those partitions that were taken away and are missing.
+
+        The table's lock is held. What is there stays as it is: Hive may have changed it. Safe to
+        repeat at any point.
+
+        Raises:
+            CommitStateUnknownError: an answer was lost.
+        """
+        journal, there = self._journal, present_values(self._place)
+        taken = values_of(journal.taken()) if journal.tells_taken else None
+        with self._place.progress.task(
+            "restoring metastore partitions", journal.partition_count, "partitions"
+        ) as advance:
+            left = journal.partitions()
+            while page := list(islice(left, _PAGE)):
+                digests = [digest(repr(one.values)) for one in page]
+                were_taken = [True] * len(page) if taken is None else taken.among(digests)
+                missing = [
+                    one
+                    for one, is_there, was_taken in zip(
+                        page, there.among(digests), were_taken, strict=True
+                    )
+                    if was_taken and not is_there
+                ]
+                if missing:
+                    self._place.entry.give_partitions_back(missing)
                 advance(len(page))
 
     def check_given_back(self) -> None:
@@ -104,10 +149,11 @@ class HiveParts:
         if not self._journal.table.partition_keys:
             return
         names = self._place.client.partitions.names(self._place.database, self._place.name)
-        if len(names) < self._journal.partition_count:
+        wanted = self._journal.partition_count - self._dropped
+        if len(names) < wanted:
             raise CommitFailedError(
                 f"{self._place.database}.{self._place.name} has {len(names)} partitions of "
-                f"{self._journal.partition_count}: somebody dropped them while it was reverted",
+                f"{wanted}: somebody dropped them while it was reverted",
                 hint="revert again",
                 table=f"{self._place.database}.{self._place.name}",
             )
@@ -129,6 +175,7 @@ class HiveParts:
         same = known.among(list(map(_identity, found)))
         if strangers := [one for one, is_known in zip(found, same, strict=True) if not is_known]:
             self._check_taken_over(strangers)
+        self._journal.note_taken(found)
         self._place.entry.drop_partitions(names)
 
     @contextmanager
@@ -136,13 +183,15 @@ class HiveParts:
         """Hold the lock on what still is the Iceberg table of the journal.
 
         Raises:
-            MigrationError: it is being reverted.
+            MigrationError: it is being reverted, or was overwritten with an old copy.
             CommitFailedError: it is another table.
         """
         with self._place.locked(self._place.entry.load()) as lock:
             table = self._place.entry.load()
             if self._journal.step(Step.REVERTING) is not None:
                 raise being_reverted(table)
+            if overwritten := find_overwritten(self._place.io, table, self._journal):
+                raise overwritten.error
             prepared = self._journal.step(Step.PREPARED)
             if prepared is None or table.parameters.get("uuid") != prepared["uuid"]:
                 raise CommitFailedError(
@@ -163,7 +212,7 @@ class HiveParts:
             return  # there are none
         partitions = self._place.client.partitions
         database, name = self._place.database, self._place.name
-        known = DigestSet(b"".join(digest(repr(one.values)) for one in self._journal.partitions()))
+        known = values_of(one.values for one in self._journal.partitions())
         homes = DigestSet(b"".join(map(_home, self._journal.partitions())))
         for page in partitions.name_pages(database, name, _PAGE):
             found = partitions.named(database, name, page)
@@ -174,10 +223,27 @@ class HiveParts:
                     raise MigrationError(
                         f"{database}.{name} cannot be reverted: Hive gave partition "
                         f"{'/'.join(one.values)} the folder {one.storage.location} after the turn",
-                        hint="move its files into its old folder, drop the partition's entry "
-                        "there, then revert again",
+                        hint="move its files into its old folder, give the partition that folder "
+                        "again, then revert again",
                         table=f"{database}.{name}",
                     )
+
+    def _check_none_dropped(self, table: HiveTable, metadata: TableMetadata) -> None:
+        """Refuse to end where Hive dropped partitions after the turn, whose rows are there still.
+
+        Raises:
+            MigrationError: there are some.
+        """
+        names = DroppedPartitions(self._place, self._journal, table).with_rows(metadata)
+        if names:
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            raise MigrationError(
+                f"{table.full_name} is an Iceberg table, but Hive dropped {len(names)} partitions "
+                f"after the turn, whose rows are in it still: {', '.join(names[:_SHOWN])}{more}",
+                hint="delete these rows with Table.delete, or add the partitions in Hive again, "
+                "then apply again; a revert leaves them dropped",
+                table=table.full_name,
+            )
 
     def _check_taken_over(self, strangers: Sequence[HivePartition]) -> None:
         """Refuse to drop partitions that were added after the turn: their rows would be lost.

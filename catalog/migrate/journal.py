@@ -7,6 +7,7 @@ either.
     partitions-00000.json ...   the metastore's partition objects, exactly, in pages
     journal.json                the table object, exactly, and the choices; written last
     step-<name>.json            one a step, written when it is done (an intent: before it)
+    taken-00000.json ...        the values of partitions whose entries are about to be dropped
 
 Every file is created once, completely or not at all, and never changed. Beside the journals lie
 footers that were read (`kept_footers`), which belong to none of them.
@@ -20,9 +21,10 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Final
 
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
@@ -33,12 +35,21 @@ from icecomb.catalog.hive.thrift.entity_json import (
     table_to_json,
 )
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.format.errors import CorruptFileError, FileMissingError, MigrationError
+from icecomb.format.errors import (
+    CorruptFileError,
+    FileExistsAlreadyError,
+    FileMissingError,
+    MigrationError,
+)
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.own_file import create_own
 
 FOLDER: Final = "_icecomb_migration"
-_VERSION: Final = 1
+_VERSION: Final = 2
+_WITHOUT_TAKEN: Final = 1
+"""The version of journals that do not say which partitions were taken away."""
 _PAGE: Final = 500
+_MARKER: Final = "icecomb-reverted:"
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _METADATA_FILE: Final = (
     r".*/(?:\d+-{0}(?:\.gz)?\.metadata\.json(?:\.gz)?|snap--?\d+-\d+-{0}\.avro|{0}-m\d+\.avro)"
@@ -55,7 +66,7 @@ class Step(Enum):
 
     ``WRITING``, ``PREPARED``, ``SWAPPING`` and ``REVERTING`` are intents, written before the change
     they announce. ``UNANSWERED`` says that a request may arrive late that the metastore
-    would not refuse.
+    would not refuse, ``RETURNED`` that the entry was turned back, with all its partitions.
     """
 
     WRITING = "writing"
@@ -67,6 +78,7 @@ class Step(Enum):
     VERIFIED = "verified"
     FINALIZED = "finalized"
     REVERTING = "reverting"
+    RETURNED = "returned"
     REVERTED = "reverted"
 
 
@@ -81,6 +93,7 @@ class Journal:
         pages: how many files of partitions there are.
         partition_count: how many partitions are in them.
         choices: what the user chose.
+        tells_taken: whether `taken` tells which partitions were taken away.
     """
 
     io: FileIO
@@ -90,6 +103,7 @@ class Journal:
     pages: int
     partition_count: int
     choices: Choices
+    tells_taken: bool = True
 
     def partitions(self) -> Iterator[HivePartition]:
         """The old partitions, exactly, but for the table's name."""
@@ -119,6 +133,20 @@ class Journal:
         existing = set(writing["existing"])
         return [one for one in listed if one not in existing and name.fullmatch(one)]
 
+    def note_taken(self, partitions: Iterable[HivePartition]) -> None:
+        """Say that the entries of some partitions are about to be dropped by this migration."""
+        data = _encoded({"values": [list(one.values) for one in partitions]})
+        _create_first(self.io, (self._taken_location(number) for number in count()), data)
+
+    def taken(self) -> Iterator[tuple[str, ...]]:
+        """The values of the partitions whose entries this migration dropped, or was about to."""
+        for number in count():
+            try:
+                page = _read(self.io, self._taken_location(number))
+            except FileMissingError:
+                return
+            yield from map(tuple, page["values"])
+
     def step(self, step: Step, attempt: int | None = None) -> dict[str, Any] | None:
         """The facts recorded for a step, of its newest attempt; None when it is not done."""
         if attempt is None:
@@ -134,8 +162,14 @@ class Journal:
 
     def record(self, step: Step, **facts: Any) -> None:
         """Record that a step is done (or announced)."""
-        body = {"step": step.value, "at-ms": _now_ms(), **facts}
-        self.io.create(self._step_location(step, self._attempts(step)), _encoded(body))
+        body = _encoded({"step": step.value, "at-ms": _now_ms(), **facts})
+        attempts = count(self._attempts(step))
+        _create_first(self.io, (self._step_location(step, one) for one in attempts), body)
+
+    @property
+    def marker(self) -> str:
+        """What stands where the pointer was, right after the entry was turned back."""
+        return f"{_MARKER}{self.migration_id}"
 
     @property
     def reverted(self) -> bool:
@@ -152,6 +186,9 @@ class Journal:
         while self.io.exists(self._step_location(step, attempt)):
             attempt += 1
         return attempt
+
+    def _taken_location(self, number: int) -> str:
+        return f"{self.location}/taken-{number:05}.json"
 
     def _step_location(self, step: Step, attempt: int) -> str:
         suffix = f"-{attempt}" if attempt else ""
@@ -176,7 +213,7 @@ def start_journal(
     pages = total = 0
     left = map(partition_to_json, partitions)
     while page := list(islice(left, _PAGE)):
-        io.create(_page_location(location, pages), _encoded({"partitions": page}))
+        create_own(io, _page_location(location, pages), _encoded({"partitions": page}))
         pages += 1
         total += len(page)
     body = {
@@ -188,7 +225,7 @@ def start_journal(
         "partition-count": total,
         "table": table_to_json(table),
     }
-    io.create(f"{location}/journal.json", _encoded(body))
+    create_own(io, f"{location}/journal.json", _encoded(body))
     return Journal(io, location, migration_id, table, pages, total, choices)
 
 
@@ -207,7 +244,7 @@ def find_journals(io: FileIO, table_location: str) -> list[Journal]:
 
 def _open_journal(io: FileIO, location: str) -> Journal:
     raw = _read(io, location)
-    if raw.get("version") != _VERSION:
+    if raw.get("version") not in {_WITHOUT_TAKEN, _VERSION}:
         raise MigrationError(
             f"{location} was written by another version of icecomb",
             hint="use that version, or a newer one",
@@ -222,6 +259,7 @@ def _open_journal(io: FileIO, location: str) -> Journal:
             raw["partition-pages"],
             raw["partition-count"],
             Choices.from_json(raw["choices"]),
+            tells_taken=raw["version"] != _WITHOUT_TAKEN,
         )
     except KeyError as error:
         raise CorruptFileError(
@@ -249,6 +287,14 @@ def _read(io: FileIO, location: str) -> dict[str, Any]:
             path=location,
         )
     return raw
+
+
+def _create_first(io: FileIO, locations: Iterator[str], data: bytes) -> None:
+    """Create a file of the first of some names that is free: others may do so at the same time."""
+    for location in locations:
+        with suppress(FileExistsAlreadyError):
+            create_own(io, location, data)
+            break
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:

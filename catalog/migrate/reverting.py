@@ -17,15 +17,16 @@ from icecomb.catalog.migrate.context import (
     moment_after,
     remove_empty_folder,
 )
+from icecomb.catalog.migrate.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.file_history import FileHistory
 from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.overwritten_entry import find_overwritten
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.storage.location import plain_paths, plain_texts
 
-_MARKER: Final = "icecomb-reverted:"
 _FOLDERS: Final = 100
 """Folders whose files are remembered."""
 
@@ -41,6 +42,7 @@ class RevertPlan:
         rows_then: rows at the migration.
         rows_now: rows now, None when the table does not say.
         missing_files: files of the Hive table that are gone.
+        dropped_partitions: those that Hive dropped after the turn: they stay dropped.
         done: whether it was carried out.
     """
 
@@ -50,6 +52,7 @@ class RevertPlan:
     rows_then: int | None = None
     rows_now: int | None = None
     missing_files: tuple[str, ...] = ()
+    dropped_partitions: tuple[str, ...] = ()
     done: bool = False
 
     @property
@@ -61,7 +64,9 @@ class RevertPlan:
     def summary(self) -> str:
         """It in a few words."""
         if self.done:
-            return f"the Hive table is back, with {self.partitions:,} partitions"
+            dropped = len(self.dropped_partitions)
+            without = f", without {dropped:,} that Hive dropped" if dropped else ""
+            return f"the Hive table is back, with {self.partitions:,} partitions{without}"
         lost = f"{len(self.lost_snapshots)} snapshots made since, {len(self.missing_files)} files"
         loss = f"would lose {lost}" if self.loses_data else "would lose nothing"
         return f"{loss}, and give {self.partitions:,} partitions back"
@@ -86,6 +91,7 @@ class RevertPlan:
                 for snapshot in self.lost_snapshots
             ],
             "missing-files": list(self.missing_files),
+            "dropped-partitions": list(self.dropped_partitions),
         }
 
 
@@ -128,8 +134,8 @@ class Reversal:
         journal = self._journal(table)
         self._check_unanswered(table, journal)
         if not table.is_iceberg:
-            return self._finish(table, journal, dry_run=dry_run)
-        plan, added = self._looked_at(table, journal)
+            return self._finish(table, journal, dry_run=dry_run, allow_data_loss=allow_data_loss)
+        plan, added = self._looked_at(table, journal, table.metadata_location)
         if dry_run:
             return plan
         if plan.loses_data and not allow_data_loss:
@@ -138,7 +144,7 @@ class Reversal:
             # What the run before asked for, and was not answered, could undo what is done now.
             self._place.fence(journal, table)
             table = self._place.entry.load()
-            plan, added = self._looked_at(table, journal)
+            plan, added = self._looked_at(table, journal, table.metadata_location)
             if plan.loses_data and not allow_data_loss:
                 raise RevertBlockedError(plan)
         old, pointer = journal.table, table.metadata_location or ""
@@ -154,14 +160,18 @@ class Reversal:
         with parts.pointing_at(pointer) as lock:
             parts.check_given_back()
             self._place.require_lock(lock)
-            self._place.entry.turn_to_hive(old, pointer, _marker(journal), lock)
+            self._place.entry.turn_to_hive(old, pointer, journal.marker, lock)
+            journal.record(Step.RETURNED)
+            self._place.entry.tidy(old, journal.marker, lock)
         self._set_aside(journal, old)
         return replace(plan, done=True)
 
-    def _looked_at(self, table: HiveTable, journal: Journal) -> tuple[RevertPlan, list[str]]:
+    def _looked_at(
+        self, table: HiveTable, journal: Journal, pointer: str | None
+    ) -> tuple[RevertPlan, list[str]]:
         """What going back would mean, and the files that would be set aside."""
-        pointer = table.metadata_location
-        if pointer is None or table.parameters.get("uuid") != _fact(journal, "uuid"):
+        other = table.is_iceberg and table.parameters.get("uuid") != _fact(journal, "uuid")
+        if pointer is None or other:
             raise MigrationError(
                 f"{table.full_name} is another Iceberg table than the one of its journal",
                 hint=f"the journal is {journal.location}",
@@ -237,18 +247,23 @@ class Reversal:
         lost = [s for s in metadata.snapshots if s.snapshot_id != first]
         current = metadata.current_snapshot()
         total = (current.summary or {}).get("total-records") if current else None
+        dropped = DroppedPartitions(self._place, journal, table)
         return RevertPlan(
             table.full_name,
-            journal.partition_count,
+            journal.partition_count - len(dropped.names),
             tuple(sorted(lost, key=lambda snapshot: snapshot.timestamp_ms)),
             _fact(journal, "rows"),
             int(total) if total is not None else None,
-            tuple(self._missing(history.old())),
+            tuple(self._missing(history.old(), dropped)),
+            tuple(dropped.names),
         )
 
-    def _missing(self, locations: Iterable[str]) -> Iterator[str]:
+    def _missing(self, locations: Iterable[str], dropped: DroppedPartitions) -> Iterator[str]:
         listed: dict[str, set[str]] = {}
+        gone = tuple(f"{folder.rstrip('/')}/" for folder in dropped.folders)
         for location in locations:
+            if location.startswith(gone):
+                continue  # Hive's own doing, as far as files went along
             folder = location.rpartition("/")[0]
             if folder not in listed:
                 if len(listed) >= _FOLDERS:  # files of one folder follow each other
@@ -257,19 +272,38 @@ class Reversal:
             if location not in listed[folder]:
                 yield location
 
-    def _finish(self, table: HiveTable, journal: Journal, *, dry_run: bool) -> RevertPlan:
-        plan = RevertPlan(table.full_name, journal.partition_count)
+    def _finish(
+        self, table: HiveTable, journal: Journal, *, dry_run: bool, allow_data_loss: bool
+    ) -> RevertPlan:
+        """Go on where the entry is a Hive table's: turned back, never turned, or overwritten."""
+        plan, added = RevertPlan(table.full_name, journal.partition_count), list[str]()
+        overwritten = find_overwritten(self._place.io, table, journal)
+        begun = journal.step(Step.REVERTING) is not None
+        pointer = overwritten.pointer if overwritten is not None else None
+        if pointer is not None and not begun:
+            plan, added = self._looked_at(table, journal, pointer)
         if dry_run:
             return plan
+        if plan.loses_data and not allow_data_loss:
+            raise RevertBlockedError(plan)
+        self._check_within_reach(table, journal, added)
         old = journal.table
         # Under the lock: whoever is about to turn the entry looks for the files that are set aside.
         with self._place.locked(table) as lock:
             now = self._place.entry.load()
             if now.is_iceberg or journal.reverted:
                 raise _changed(table)
-            if journal.step(Step.REVERTING) is not None:
+            if overwritten is not None:
+                if not begun:
+                    journal.record(Step.REVERTING, pointer=pointer, added=added)
                 with self._place.noting_unanswered(journal, table):
-                    self._place.entry.tidy(old, _marker(journal), lock)
+                    HiveParts(self._place, journal).give_rest_back()
+                journal.record(Step.RETURNED)
+            elif begun:
+                if now.metadata_location == journal.marker:
+                    journal.record(Step.RETURNED)  # before that is not to be seen any more
+                with self._place.noting_unanswered(journal, table):
+                    self._place.entry.tidy(old, journal.marker, lock)
             elif not self._place.rule_out_turn(journal, now, lock):
                 raise _changed(table)
             self._set_aside(journal, old)
@@ -318,7 +352,3 @@ def _changed(table: HiveTable) -> CommitFailedError:
     return CommitFailedError(
         f"{table.full_name} was changed meanwhile", hint="revert again", table=table.full_name
     )
-
-
-def _marker(journal: Journal) -> str:
-    return f"{_MARKER}{journal.migration_id}"

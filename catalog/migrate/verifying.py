@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.comparison import Comparison, FilePair, compare_files
 from icecomb.catalog.migrate.context import Workplace
+from icecomb.catalog.migrate.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.catalog.migrate.source import partition_place, table_place
 from icecomb.catalog.migrate.source_files import PlaceFiles, list_places
@@ -39,7 +40,10 @@ def verify(place: Workplace) -> Comparison:
     metadata = _metadata(place, table.metadata_location or "", prepared["snapshot-id"])
     comparison = Comparison()
     tasks = _tasks(place, metadata, prepared["snapshot-id"])
-    pairs = _pairs(place, journal, tasks, comparison)
+    dropped = DroppedPartitions(place, journal, table)
+    for name in dropped.with_rows(metadata):
+        comparison.differ(f"{name}: Hive dropped it after the turn, its rows are in Iceberg's")
+    pairs = _pairs(place, journal, tasks, comparison, dropped)
     snapshot = metadata.snapshot_by_id(prepared["snapshot-id"])
     schema_id = snapshot.schema_id if snapshot is not None else None
     schema = metadata.schema() if schema_id is None else metadata.schema_by_id(schema_id)
@@ -77,6 +81,7 @@ def _pairs(
     journal: Journal,
     tasks: Mapping[str, FileScanTask],
     comparison: Comparison,
+    dropped: DroppedPartitions,
 ) -> list[FilePair]:
     table, zone = journal.table, journal.choices.time_zone
     converted = source_schema(table, journal.choices.timestamp)
@@ -85,7 +90,8 @@ def _pairs(
         places = [partition_place(table, one, converted, zone) for one in journal.partitions()]
     keys = [key.name.lower() for key in table.partition_keys]
     pairs: list[FilePair] = []
-    left = dict(tasks)
+    left = {path: task for path, task in tasks.items() if task.file.partition not in dropped.values}
+    places = [one for one in places if one.values not in dropped.values]
     for found in list_places(place.io, places, place.progress):
         comparison.partitions.setdefault(found.place.name, [0, 0])
         for location in _visible(found, journal, tasks):
