@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.journal import Journal, Step, find_journals
+from icecomb.catalog.migrate.source_files import plain_folders
 from icecomb.format.errors import MigrationError, NoSuchNamespaceError, NoSuchTableError
-from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -94,8 +94,8 @@ class FolderJournals:
             return None
         with suppress(NoSuchTableError, NoSuchNamespaceError):
             entry = self._catalog.client.table(journaled.database, journaled.name)
-            folders = [(one.storage.location or "").rstrip("/") for one in (table, entry)]
-            one, same = plain_texts(folders, self._catalog.io.properties)
+            folders = [one.storage.location or "" for one in (table, entry)]
+            one, same = plain_folders(self._catalog.io.properties, folders)
             return entry if one == same else None
         return None
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from icecomb.catalog.finding import Finding, warning
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.format.storage.location import plain_texts
+from icecomb.catalog.migrate.source_files import plain_folders
 
 
 class Neighbours:
@@ -81,7 +81,7 @@ class Neighbours:
 
     def _plain(self, locations: Iterable[str]) -> list[str]:
         """Each with one slash at its end: what begins with it is inside."""
-        return [f"{one.rstrip('/')}/" for one in plain_texts(locations, self._properties)]
+        return [f"{one.rstrip('/')}/" for one in plain_folders(self._properties, locations)]
 
 
 def _listed(names: list[str]) -> str:

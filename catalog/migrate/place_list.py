@@ -85,7 +85,7 @@ class PlaceList(Sequence[Place]):
 
     def extend(self, io: FileIO, places: Sequence[Place]) -> list[str]:
         """Add places, and say which folders they are, spelled the one way."""
-        plain = plain_folders(io, (place.location for place in places))
+        plain = plain_folders(io.properties, (place.location for place in places))
         for place, folder in zip(places, plain, strict=True):
             packed = self._packing.pack(place.values)
             row = (place.name, place.location, packed, place.readable, place.positional)
@@ -118,7 +118,7 @@ class PlaceList(Sequence[Place]):
         return DigestSet(bytes(self._folders))
 
     def sharing(self, io: FileIO) -> Iterator[tuple[Place, Place]]:
-        """The pairs of places that are one folder, however it is spelled.
+        """The pairs of places that are one folder, however it is spelled or linked.
 
         Hive shows the rows of such a folder in both partitions; a file of Iceberg's is in one.
         """
@@ -130,7 +130,7 @@ class PlaceList(Sequence[Place]):
         for number, place in enumerate(self):
             one = self._folders[number * DIGEST : (number + 1) * DIGEST].rstrip(b"\0")
             if bytes(one) in twice:
-                (folder,) = plain_folders(io, [place.location])
+                (folder,) = plain_folders(io.properties, [place.location])
                 known = first.setdefault(folder, place)
                 if known is not place:
                     yield known, place

@@ -159,7 +159,7 @@ class _Survey:
         # Without a type for each key no value can be right, and the column's finding says why.
         typed = len(self._converted.spec.fields) == len(table.partition_keys)
         seen = PartitionNotes(table)
-        (own,) = plain_folders(self._io, [table.storage.location or ""])
+        (own,) = plain_folders(self._io.properties, [table.storage.location or ""])
         left = iter(partitions)
         while page := list(islice(left, _PAGE)):
             found: list[Place] = []
@@ -326,8 +326,8 @@ class _Survey:
 def _of_no_other(io: FileIO, found: PlaceFiles, others: DigestSet) -> list[FileStatus]:
     """The files in sub-folders of a place that are no folders of other places, nor below one."""
     folders = list(dict.fromkeys(_folder(status) for status in found.nested))
-    (own,) = plain_folders(io, [found.place.location])
-    plain = dict(zip(folders, plain_folders(io, folders), strict=True))
+    (own,) = plain_folders(io.properties, [found.place.location])
+    plain = dict(zip(folders, plain_folders(io.properties, folders), strict=True))
     below = {folder: _is_below_other(plain[folder], own, others) for folder in folders}
     return [status for status in found.nested if not below[_folder(status)]]
 

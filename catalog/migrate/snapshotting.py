@@ -22,10 +22,10 @@ from icecomb.catalog.migrate.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.partition_pages import PartitionPages
 from icecomb.catalog.migrate.planning import plan_source
 from icecomb.catalog.migrate.second_look import ROUNDS, is_unchanged, keeps_changing
+from icecomb.catalog.migrate.source_files import plain_folders
 from icecomb.catalog.table_creation import CreateTableTransaction
 from icecomb.format.errors import MigrationError, ValidationError
 from icecomb.format.operation.append import FastAppend
-from icecomb.format.storage.location import plain_texts
 
 _PURGE: Final = "external.table.purge"
 
@@ -157,7 +157,7 @@ def _owner_findings(table: HiveTable) -> Iterable[Finding]:
 
 def _check_apart(place: Workplace, source: str, target: str) -> None:
     """Refuse a folder in which Hive would read the new table's files as rows, or the other way."""
-    folders = plain_texts((source.rstrip("/"), target.rstrip("/")), place.io.properties)
+    folders = plain_folders(place.io.properties, (source, target))
     one, other = (f"{folder}/" for folder in folders)
     if one.startswith(other) or other.startswith(one):
         raise ValidationError(

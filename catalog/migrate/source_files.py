@@ -6,7 +6,8 @@ registered as partitions belong to nobody. Empty files hold no rows and no foote
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -82,19 +83,25 @@ def look_into(
 
 
 def shared_folders(io: FileIO, folders: Sequence[str]) -> list[tuple[int, int]]:
-    """The pairs of places in a list that are one folder, however it is spelled.
+    """The pairs of places in a list that are one folder, however it is spelled or linked.
 
     Hive shows the rows of such a folder in both partitions; a file of Iceberg's is in one.
     """
     first: dict[str, int] = {}
-    plain = enumerate(plain_folders(io, folders))
+    plain = enumerate(plain_folders(io.properties, folders))
     pairs = ((first.setdefault(folder, at), at) for at, folder in plain)
     return [(one, other) for one, other in pairs if one != other]
 
 
-def plain_folders(io: FileIO, folders: Iterable[str]) -> list[str]:
-    """Folders as texts that are equal where the folders are."""
-    return plain_texts((folder.rstrip("/") or "/" for folder in folders), io.properties)
+def plain_folders(properties: Mapping[str, str], folders: Iterable[str]) -> list[str]:
+    """Folders as texts that are equal where the folders are; links between local ones count.
+
+    Args:
+        properties: of the `FileIO`: what HDFS clusters there are.
+        folders: their locations.
+    """
+    texts = plain_texts((folder.rstrip("/") or "/" for folder in folders), properties)
+    return [os.path.realpath(text) if text.startswith("/") else text for text in texts]
 
 
 def list_place(io: FileIO, place: Place, *, by_folders: bool = False) -> PlaceFiles:

@@ -342,12 +342,15 @@ def test_lossy_steps_are_taken_only_when_accepted_by_name(make_hive_table: Any) 
 
 
 @pytest.mark.parametrize(
-    "spelling", sampled(["{}", "file:{}/", "file://{}//.", "{}/../shared"], keep=2)
+    "spelling",
+    sampled(["{}", "file:{}/", "{}-link", "{}/../links/shared", "file://{}//."], keep=2),
 )
 def test_two_partitions_in_one_folder_block(
     make_hive_table: Any, tmp_path: Path, spelling: str
 ) -> None:
     place = str(tmp_path / "shared")
+    (tmp_path / "shared-link").symlink_to(place)
+    (tmp_path / "links").symlink_to(tmp_path)
     table = make_hive_table(
         {"id": "bigint"},
         {"k": "int"},

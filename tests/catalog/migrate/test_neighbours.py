@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -81,6 +82,18 @@ def test_a_dry_run_names_them_and_both_sides_are_told(
         table.name: {"tables-inside": [inner]},
         inner: {"inside-table": [table.name]},
     }
+
+
+def test_a_link_to_a_folder_is_that_folder(tmp_path: Path) -> None:
+    (tmp_path / "t" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "t")
+    places = {"d.a": "t", "d.b": "link", "d.c": "link/inner", "d.e": "t2"}
+    entries = [
+        HiveTable("d", name[2:], storage=replace(PARQUET, location=f"file:{tmp_path}/{place}"))
+        for name, place in places.items()
+    ]
+    found = {one.code: one.places for one in Neighbours(entries, {}).findings(entries[0])}
+    assert found == {"same-folder": ("d.b",), "tables-inside": ("d.c",)}
 
 
 def test_folders_are_compared_as_folders_and_not_as_texts() -> None:
