@@ -44,7 +44,8 @@ _ADDING_DATA: Final = frozenset((Operation.APPEND, Operation.OVERWRITE))
 _ADDING_DELETES: Final = frozenset((Operation.OVERWRITE, Operation.DELETE))
 _ADDING_FILE_DELETES: Final = _ADDING_DELETES | {Operation.REPLACE}
 """Who converts equality deletes replaces them by position deletes, which replaced files lack."""
-_REMOVING_DATA: Final = frozenset((Operation.OVERWRITE, Operation.REPLACE, Operation.DELETE))
+_REMOVING_ROWS: Final = frozenset((Operation.OVERWRITE, Operation.DELETE))
+_REMOVING_DATA: Final = _REMOVING_ROWS | {Operation.REPLACE}
 _KNOWN: Final = frozenset(Operation)
 _REWRITING_DATA: Final = frozenset((Operation.OVERWRITE, Operation.REPLACE))
 
@@ -116,15 +117,23 @@ class History:
         self,
         expression: BooleanExpression | None = None,
         partitions: Collection[PartitionValues] | None = None,
+        *,
+        ignore_rewrites: bool = False,
     ) -> None:
         """Refuse when data files were removed that may have held matching rows.
+
+        Args:
+            expression: What rows, by the names that columns have now; None is all.
+            partitions: In which partitions; None is all.
+            ignore_rewrites: Files that others replaced by such as hold the same rows do no harm.
 
         Raises:
             ConflictError: They were.
         """
+        operations = _REMOVING_ROWS if ignore_rewrites else _REMOVING_DATA
         self._refuse(
             f"Found conflicting deleted files that can contain {_target(expression, partitions)}",
-            self._files(_REMOVING_DATA, ManifestStatus.REMOVED_DATA, expression, partitions),
+            self._files(operations, ManifestStatus.REMOVED_DATA, expression, partitions),
             "Load the table again, look at what was removed, and repeat the change.",
         )
 

@@ -31,6 +31,7 @@ class RowDelta(MergingProducer):
     _validate_deleted_files = False
     _no_conflicting_data = False
     _no_conflicting_deletes = False
+    _no_removed_rows = False
 
     def add_rows(self, file: DataFile) -> Self:
         """Add a data file."""
@@ -82,6 +83,14 @@ class RowDelta(MergingProducer):
         self._no_conflicting_deletes = True
         return self
 
+    def validate_no_removed_data_files(self) -> Self:
+        """Refuse the commit when data files with matching rows were removed meanwhile.
+
+        For rows that are not added because others are there already. A compaction removes none.
+        """
+        self._no_removed_rows = True
+        return self
+
     @property
     def operation(self) -> str:
         """`append`, `delete` or `overwrite`, by what it does."""
@@ -117,6 +126,8 @@ class RowDelta(MergingProducer):
         if self._no_conflicting_deletes:
             history.no_new_deletes_for(self.removed_data_files.values())
             history.no_new_deletes(rows)
+        if self._no_removed_rows:
+            history.no_removed_data(rows, ignore_rewrites=True)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
         """See `SnapshotProducer.manifests`."""

@@ -15,7 +15,9 @@ from icecomb.spark.planner.written_files import delete_file
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
+    from icecomb.format.expressions.expression import BooleanExpression
     from icecomb.format.operation.overwrite import OverwriteFiles
+    from icecomb.format.operation.row_delta import RowDelta
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.schema import Schema
@@ -155,8 +157,6 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
             not read.
         ValidationError: Others contradicted the change meanwhile.
     """
-    from icecomb.format.expressions.expression import AlwaysFalse
-    from icecomb.format.operation.row_delta import RowDelta
     from icecomb.format.row_changes.position_delta import PositionDelta
 
     if not delta.deletes and not files:
@@ -169,19 +169,10 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         delete_file(state.metadata, write, deletes, _only_partition(state, deletes, entries))
         for deletes in delta.deletes
     ]
-    place = Place.of(write)
-    change = RowDelta(
-        table.io, summary, place.branch, stage_only=place.is_staged, schema=state.schema
-    )
+    change = _row_delta(table, state, write, summary)
     change.validate_from_snapshot(state.snapshot_id)
-    rows = (
-        # what reads nothing of the table depends on nothing that others do to it
-        AlwaysFalse()
-        if delta.filters is None
-        else row_filter(delta.filters, state.schema, case_sensitive=True)
-    )
     PositionDelta(
-        rows,
+        _read_rows(state, delta),
         files,
         written,
         entries.keys(),
@@ -192,6 +183,58 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         for own in entries[path].own_deletes:
             change.remove_deletes(_own_deletes(state, entries[path], own))
     return change
+
+
+def insert_missing(  # noqa: PLR0917 - a write and what it found
+    table: Table,
+    state: TableState,
+    write: WriteState,
+    delta: Delta,
+    files: Sequence[DataFile],
+    summary: Mapping[str, str],
+) -> SnapshotProducer:
+    """Add the rows that a MERGE found missing: it does nothing else, and Spark makes it an append.
+
+    Args:
+        table: The table as it is now.
+        state: The table as the statement read it.
+        write: What began the write.
+        delta: The filters that the statement planned its files by.
+        files: The new data files.
+        summary: More keys of the snapshot's summary.
+
+    Raises:
+        ValidationError: It is serializable, and others added or removed such rows meanwhile.
+    """
+    change = _row_delta(table, state, write, summary)
+    if _is_serializable(table, write, str(write.command)):
+        change.validate_from_snapshot(state.snapshot_id)
+        change.conflict_detection_filter(_read_rows(state, delta))
+        change.validate_no_conflicting_data_files().validate_no_conflicting_delete_files()
+        change.validate_no_removed_data_files()
+    for file in files:
+        change.add_rows(file)
+    return change
+
+
+def _row_delta(
+    table: Table, state: TableState, write: WriteState, summary: Mapping[str, str]
+) -> RowDelta:
+    from icecomb.format.operation.row_delta import RowDelta
+
+    place = Place.of(write)
+    return RowDelta(
+        table.io, summary, place.branch, stage_only=place.is_staged, schema=state.schema
+    )
+
+
+def _read_rows(state: TableState, delta: Delta) -> BooleanExpression:
+    from icecomb.format.expressions.expression import AlwaysFalse
+
+    if delta.filters is None:
+        # what reads nothing of the table depends on nothing that others do to it
+        return AlwaysFalse()
+    return row_filter(delta.filters, state.schema, case_sensitive=True)
 
 
 def _only_partition(

@@ -71,6 +71,7 @@ from icecomb.spark.planner.table_change import (
     change_rows,
     check_same_table,
     check_uuid,
+    insert_missing,
     overwrite,
     overwrite_partitions,
     replace_files,
@@ -126,12 +127,12 @@ class Writes:
         begin = head(state.metadata, place.branch)
         if rewrite is None and begin is not None:
             check_branch(state.metadata, state.metadata.snapshot_by_id(begin), place.branch)
-        if request.operation in {REPLACE_FILES, CHANGE_ROWS}:
+        if request.command is not None:
             check_read(request.audit, state)
             if branch not in {None, state.branch}:
                 raise UnsupportedError(
-                    f"Table {state.name}: rows that were read cannot be replaced on a branch that "
-                    "an option names",
+                    f"Table {state.name}: {request.command.upper()} cannot change a branch that an "
+                    "option names: it has read the table's own rows",
                     hint=f"name it in the statement: {state.name}.branch_{branch}",
                     table=state.name,
                 )
@@ -260,13 +261,20 @@ class Writes:
 
         Raises:
             TableAlreadyExistsError: Others took the name meanwhile.
+            ConflictError: Others have changed what the new rows come from.
             CommitFailedError: Certainly not committed.
             CommitStateUnknownError: It cannot be told; the files must stay.
         """
+        from icecomb.catalog.table_creation import ReplaceTableTransaction
+
         transaction = self._staged.take(request.reference)
         if transaction is None:
             raise lost(request.reference)
         try:
+            if isinstance(transaction, ReplaceTableTransaction):
+                for state in map(self._states.find, request.read):
+                    if not state.time_travel:
+                        transaction.rely_on(state.snapshot_id, state.read_ref or MAIN_BRANCH)
             if request.write is not None:
                 self._write_staged(transaction, request.write, request.files)
             with _only_proven_failures(request.reference.identifier):
@@ -321,6 +329,9 @@ class Writes:
         if write.operation == CHANGE_ROWS and request.delta is not None:
             state = self._states.find(request.delta.reference)
             return change_rows(table, state, write, request.delta, files, summary)
+        if write.operation == APPEND and request.delta is not None:
+            state = self._states.find(request.delta.reference)
+            return insert_missing(table, state, write, request.delta, files, summary)
         if write.operation != APPEND:
             raise ValueError(f"a write cannot {write.operation}")
         place = Place.of(write)

@@ -16,6 +16,7 @@ from icecomb.catalog.pointer import Unknown
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
+    ConflictError,
     NoSuchTableError,
     TableAlreadyExistsError,
     ValidationError,
@@ -299,6 +300,27 @@ def test_a_replacement_wins_over_a_commit_that_was_first_and_keeps_it_in_the_his
         *(entry.snapshot_id for entry in orders.history()),
         table.current_snapshot().snapshot_id,
     ]
+
+
+def test_a_replacement_by_rows_of_the_table_itself_gives_up_where_others_were_first(
+    lake, orders, tmp_path
+):
+    data = tmp_path / "db" / "t" / "data"
+    new = lake.replace_table_transaction("db.t", NEW_SCHEMA)
+    new.rely_on(orders.current_snapshot().snapshot_id).append(NEW_ROWS)
+    orders.append(ROWS)
+    written = len(files(data))
+    with pytest.raises(ConflictError, match="Run the statement again"):
+        new.commit_transaction()
+    assert lake.load_table("db.t").metadata == orders.metadata
+    assert len(files(data)) == written - 1
+    new = lake.replace_table_transaction("db.t", NEW_SCHEMA)
+    new.rely_on(orders.current_snapshot().snapshot_id).append(NEW_ROWS)
+    with orders.update_properties() as update:
+        update.set("c", "1")
+    table = new.commit_transaction()
+    assert table.scan().to_arrow().sort_by("n").to_pydict() == NEW_ROWS.to_pydict()
+    assert table.properties["c"] == "1"
 
 
 def test_a_replacement_gives_up_when_others_took_the_ids_of_its_files(lake, orders, tmp_path):

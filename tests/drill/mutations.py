@@ -395,9 +395,30 @@ MUTATIONS = [
     Mutation(
         "files that a compaction removed are no conflict",
         "format/operation/conflict.py",
-        "frozenset((Operation.OVERWRITE, Operation.REPLACE, Operation.DELETE))",
-        "frozenset((Operation.OVERWRITE, Operation.DELETE))",
+        "_REMOVING_ROWS | {Operation.REPLACE}",
+        "_REMOVING_ROWS",
         ("tests/format/operation/test_conflict.py",),
+    ),
+    Mutation(
+        "a MERGE that only inserts sees no rows that others have deleted",
+        "format/operation/row_delta.py",
+        "history.no_removed_data(rows, ignore_rewrites=True)",
+        "pass",
+        ("tests/format/operation/test_conflict.py",),
+    ),
+    Mutation(
+        "what others have added is no conflict for a MERGE that only inserts",
+        "spark/planner/table_change.py",
+        "change.validate_no_conflicting_data_files().validate_no_conflicting_delete_files()",
+        "change.validate_no_conflicting_delete_files()",
+        ("tests/spark/planner/test_read_targets.py",),
+    ),
+    Mutation(
+        "a table is replaced by rows of it that lack what others added",
+        "catalog/table_creation.py",
+        "if now == read:",
+        "if now != read:",
+        ("tests/catalog/test_create_replace.py",),
     ),
     Mutation(
         "new deletes of a file that is replaced are no conflict",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from pyspark import TaskContext
@@ -20,6 +21,7 @@ class StandingStill:
 
     def __init__(self, spark, folder):
         self._spark = spark
+        folder.mkdir(exist_ok=True)
         self._started, self._go = folder / "started", folder / "go"
         started, go = str(self._started), str(self._go)
 
@@ -33,9 +35,10 @@ class StandingStill:
         spark.udf.register(FUNCTION, f.udf(wait, "bigint", useArrow=False))
 
     def run(self, statement, meanwhile):
-        """Runs a statement, and something else while it is on its way."""
+        """Runs a statement, or what a function does, and something else while it is on its way."""
+        begin = statement if callable(statement) else partial(self._spark.sql, statement)
         with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(self._spark.sql, statement)
+            running = pool.submit(begin)
             try:
                 while not (self._started.exists() or running.done()):
                     time.sleep(0.02)

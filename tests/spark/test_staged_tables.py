@@ -318,6 +318,33 @@ def test_a_name_that_others_take_meanwhile_is_theirs(spark, catalog, name, slow,
     assert files(catalog, name) == [table.metadata_location.removeprefix("file:")]
 
 
+OF_ITSELF = {
+    "itself": "SELECT {f}(id) AS id, s FROM {t}",
+    "a view of it": "SELECT {f}(id) AS id, s FROM of_orders",
+    "a subquery": "SELECT {f}(id) AS id, 'x' AS s FROM range(2) "
+    "WHERE id <= (SELECT max(id) FROM {t})",
+}
+
+
+@pytest.mark.parametrize("query", sampled(OF_ITSELF, keep=2))
+def test_a_table_is_not_replaced_by_rows_of_it_that_lack_what_others_appended(
+    spark, catalog, orders, slow, query
+):
+    def append():
+        load(catalog, orders).append(pa.table({"id": pa.array([3]), "s": ["c"]}))
+
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW of_orders AS SELECT * FROM {orders}")
+    held = files(catalog, orders)
+    text = OF_ITSELF[query].format(f=FUNCTION, t=orders)
+    with pytest.raises(PySparkException, match="cannot be replaced by rows of its own"):
+        slow.run(f"CREATE OR REPLACE TABLE {orders} AS {text}", append)
+    assert ids(spark, orders) == [1, 2, 3]
+    assert len(files(catalog, orders)) == len(held) + 4
+    spark.sql(f"REPLACE TABLE {orders} AS {text}")
+    assert load(catalog, orders).current_snapshot().parent_snapshot_id is None
+    spark.catalog.dropTempView("of_orders")
+
+
 def test_rows_that_others_append_meanwhile_are_part_of_the_history(spark, catalog, orders, slow):
     def append():
         load(catalog, orders).append(pa.table({"id": pa.array([3]), "s": ["c"]}))

@@ -64,7 +64,8 @@ class BeginWrite(Repeatable):
         reference: The table's state.
         operation: ``append``, ``overwrite``, ``overwrite_partitions``, ``replace_files`` or
             ``change_rows``.
-        command: Of the last two: ``delete``, ``update`` or ``merge``.
+        command: Of the last two: ``delete``, ``update`` or ``merge``. Of ``append``: ``merge``
+            where it has the rows that a MERGE found missing, which does nothing else.
         filters: Of ``overwrite``: which rows go.
         options: Of the write.
         settings: Of the session: those that belong to Iceberg, and what Spark says of shuffles.
@@ -397,7 +398,7 @@ class CommitWrite(Unrepeatable):
         write: What began it.
         files: The new data files.
         replaced: Of ``replace_files``: the files they stand for.
-        delta: Of ``change_rows``: the rows that go.
+        delta: Of ``change_rows``: the rows that go. Of an ``append`` of MERGE: what it read.
         epoch: Of a streaming query.
         merged: Of a MERGE, where Spark counts its rows.
     """
@@ -431,11 +432,19 @@ class AbortWrite(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class CommitStaged(Unrepeatable):
-    """Makes, or replaces, a table together with its rows, if there are any. Answer: `Done`."""
+    """Makes, or replaces, a table together with its rows, if there are any. Answer: `Done`.
+
+    Args:
+        reference: The table.
+        write: What began the write of its rows.
+        files: The new data files.
+        read: The states of the table it replaces that the rows come from.
+    """
 
     reference: Reference
     write: WriteState | None
     files: tuple[WrittenFile, ...]
+    read: tuple[Reference, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,21 +78,23 @@ ON_READ = {f"write.{each}.mode": "merge-on-read" for each in ("delete", "merge")
 #   pinned      likewise, equality deletes passed over: the new files keep their sequence number
 #   drop        nothing (a delete of all that matches, by metadata)
 #   remove      the named file exists
+#   insert      a row delta of rows that were missing, as a MERGE of Spark adds them that only inserts;
+#               serializable: no conflicting data or delete files, and none removed but by a rewrite
 MATRIX = """
-                            append  overwrite  on_write  delete  update  compact  pinned  drop  remove
-add rows                    .       s          s         s       s       .        .       .     .
-add rows out of reach       .       s          .         .       .       .        .       .     .
-add rows elsewhere          .       .          .         .       .       .        .       .     .
-replace the partition       .       x          x         x       x       x        x       .     x
-write the file anew         .       x          x         x       x       x        x       .     x
-delete a row by position    .       x          x         .       x       x        x       .     .
-delete a row by value       .       x          x         .       x       x        .       .     .
-delete a row elsewhere      .       .          .         .       .       .        .       .     .
-remove the file             .       x          x         .       x       x        x       .     x
-remove a file elsewhere     .       .          .         .       .       .        .       .     .
-compact the file            .       x          x         x       x       x        x       .     x
-compact a file elsewhere    .       .          .         .       .       .        .       .     .
-add a column                .       .          .         .       .       .        .       .     .
+                            append  overwrite  on_write  delete  update  compact  pinned  drop  remove  insert
+add rows                    .       s          s         s       s       .        .       .     .       s
+add rows out of reach       .       s          .         .       .       .        .       .     .       .
+add rows elsewhere          .       .          .         .       .       .        .       .     .       .
+replace the partition       .       x          x         x       x       x        x       .     x       s
+write the file anew         .       x          x         x       x       x        x       .     x       s
+delete a row by position    .       x          x         .       x       x        x       .     .       s
+delete a row by value       .       x          x         .       x       x        .       .     .       s
+delete a row elsewhere      .       .          .         .       .       .        .       .     .       .
+remove the file             .       x          x         .       x       x        x       .     x       s
+remove a file elsewhere     .       .          .         .       .       .        .       .     .       .
+compact the file            .       x          x         x       x       x        x       .     x       .
+compact a file elsewhere    .       .          .         .       .       .        .       .     .       .
+add a column                .       .          .         .       .       .        .       .     .       .
 """
 
 
@@ -269,6 +271,18 @@ def merge(table, branch):
     return change
 
 
+def insert_missing(table, branch):
+    change = RowDelta(IO, branch=branch)
+    if WriteTarget(IO, table).is_serializable("merge"):
+        change.validate_from_snapshot(table.snapshot_by_name(branch).snapshot_id)
+        change.conflict_detection_filter("k = 'a' AND id < 6")
+        change.validate_no_conflicting_data_files().validate_no_conflicting_delete_files()
+        change.validate_no_removed_data_files()
+    for file in write(table, [FIVE]):
+        change.add_rows(file)
+    return change
+
+
 def remove_named(table, branch):
     change = DeleteFiles(IO, branch=branch).delete_data_file(file_of(table, branch, "a"))
     return change.validate_files_exist()
@@ -330,6 +344,7 @@ CHANGES = {
         replaced(),
     ),
     "remove": Change("remove", remove_named, without(1, 2, 3)),
+    "insert missing": Change("insert", insert_missing, more(FIVE)),
 }
 
 

@@ -40,7 +40,7 @@ DEFAULTS = {
         "case_sensitive": False,
     },
     "commit_write": {"replaced": None, "delta": None, "epoch": None, "merged": None},
-    "commit_staged": {"write": None, "files": []},
+    "commit_staged": {"write": None, "files": [], "read": []},
     "delete_where": {"settings": {}, "audit": NO_AUDIT},
 }
 

@@ -9,6 +9,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.icecomb.spark.functions.FilterFunctions;
 import org.icecomb.spark.source.KeyFilters;
+import org.icecomb.spark.source.ReadTargets;
 import org.icecomb.spark.statement.ExtensionOrder;
 import org.icecomb.spark.statement.ProcedureCalls;
 import org.icecomb.spark.statement.RefusedStatements;
@@ -51,6 +52,7 @@ public final class IcecombSessionExtensions
     extensions.injectResolutionRule(RefusedStatements::new);
     extensions.injectResolutionRule(TablesLike::new);
     SparkVersion.keepSources(extensions);
+    extensions.injectPlanNormalizationRule(ReadTargets::new);
     extensions.injectPlannerStrategy(KeyFilters::new);
     if (!SparkVersion.pushesFunctions()) {
       extensions.injectOptimizerRule(FilterFunctions::new);

@@ -22,7 +22,7 @@ import org.icecomb.spark.write.StagedWriteBuilder;
  *
  * <p>Files of a failed statement are deleted, unless the commit may have happened after all.
  */
-final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
+public final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
 
   private final PlannerSession session;
   private final Identifier identifier;
@@ -30,6 +30,7 @@ final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
   private ArrayNode written = Json.array();
   private List<String> paths = List.of();
   private boolean commitUnknown;
+  private List<JsonNode> read = List.of();
 
   /**
    * @param table what it is going to be
@@ -50,6 +51,24 @@ final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
     return new StagedWriteBuilder(table.handle(), info, this::keep);
   }
 
+  /**
+   * Takes down what the new rows come from; what others add to the old table meanwhile must be among it.
+   *
+   * @param tables that the statement's query reads, whether it is this one or not
+   */
+  public void read(List<IcecombTable> tables) {
+    read = tables.stream().filter(each -> each.id().equals(table.id())).map(this::named).toList();
+  }
+
+  private JsonNode named(IcecombTable old) {
+    if (!old.handle().session().isBeside(session)) {
+      throw SparkErrors.unsupported(
+          "Table " + old + " cannot be replaced by " + this + ": its catalog is served by another Python",
+          "name the table by one catalog in the statement, or give both the same option python");
+    }
+    return old.reference();
+  }
+
   private void keep(JsonNode state, ArrayNode files, List<String> locations) {
     write = state;
     written = files;
@@ -61,7 +80,7 @@ final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
     // Only the planner's own refusal proves that the files are of no use.
     commitUnknown = true;
     try {
-      CommitStaged request = new CommitStaged(table.handle().reference(), write, written);
+      CommitStaged request = new CommitStaged(table.reference(), write, written, read);
       session.ask(catalog -> request, Done.class);
     } catch (PlannerException e) {
       commitUnknown = e.leavesCommitUnknown();

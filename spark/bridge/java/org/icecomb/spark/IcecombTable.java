@@ -35,6 +35,8 @@ import org.icecomb.spark.planner.Protocol.Possible;
 import org.icecomb.spark.planner.Protocol.TableDescription;
 import org.icecomb.spark.read.IcecombScanBuilder;
 import org.icecomb.spark.read.MetadataColumns;
+import org.icecomb.spark.read.MissingRowsScanBuilder;
+import org.icecomb.spark.write.MissingRows;
 import org.icecomb.spark.write.RowLevelDelta;
 import org.icecomb.spark.write.RowLevelRewrite;
 import org.icecomb.spark.write.TableWriteBuilder;
@@ -50,20 +52,44 @@ public final class IcecombTable
   private final TableDescription description;
   private final TableHandle handle;
   private final boolean withFunctions;
+  private final MissingRows read;
+  private final MissingRows written;
 
   IcecombTable(TableHandle handle, TableDescription description) {
-    this(handle, description, true);
+    this(handle, description, true, null, null);
   }
 
-  private IcecombTable(TableHandle handle, TableDescription description, boolean withFunctions) {
+  private IcecombTable(
+      TableHandle handle,
+      TableDescription description,
+      boolean withFunctions,
+      MissingRows read,
+      MissingRows written) {
     this.handle = handle;
     this.description = description;
     this.withFunctions = withFunctions;
+    this.read = read;
+    this.written = written;
   }
 
   /** The same table, where Spark does not know the catalog that has partition functions. */
   IcecombTable withoutFunctions() {
-    return new IcecombTable(handle, description, false);
+    return new IcecombTable(handle, description, false, null, null);
+  }
+
+  /** The same table, of which a statement reads which rows are missing: it is equal to itself only. */
+  public IcecombTable readFor(MissingRows missing) {
+    return new IcecombTable(handle, description, withFunctions, missing, null);
+  }
+
+  /** The same table, to which a statement adds the rows that it found missing. */
+  public IcecombTable writtenFor(MissingRows missing) {
+    return new IcecombTable(handle, description, withFunctions, null, missing);
+  }
+
+  /** Names its state to the planner. */
+  public JsonNode reference() {
+    return handle.reference();
   }
 
   @Override
@@ -124,13 +150,16 @@ public final class IcecombTable
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new IcecombScanBuilder(handle.ofCurrentUser(), options);
+    TableHandle table = handle.ofCurrentUser();
+    return read == null
+        ? new IcecombScanBuilder(table, options)
+        : new MissingRowsScanBuilder(table, options, read);
   }
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     return new TableWriteBuilder(
-        handle.ofCurrentUser(), description.uuid(), withFunctions, info);
+        handle.ofCurrentUser(), description.uuid(), withFunctions, written, info);
   }
 
   /** Whether the planner can delete these rows alone; else Spark writes their files anew. */
@@ -191,6 +220,7 @@ public final class IcecombTable
   @Override
   public boolean equals(Object other) {
     return other instanceof IcecombTable table
+        && read == table.read
         && handle.session() == table.handle.session()
         && handle.name().equals(table.handle.name())
         && handle.reference().equals(table.handle.reference())

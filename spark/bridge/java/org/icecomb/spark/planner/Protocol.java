@@ -377,7 +377,8 @@ public final class Protocol {
   /**
    * @param files as in {@link CommitWrite}
    */
-  public record CommitStaged(JsonNode reference, JsonNode write, JsonNode files)
+  public record CommitStaged(
+      JsonNode reference, JsonNode write, JsonNode files, List<JsonNode> read)
       implements Unrepeatable {}
 
   public record AbortStaged(JsonNode reference, List<String> files) implements Repeatable {}

@@ -1,6 +1,7 @@
 package org.icecomb.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.connector.expressions.SortOrder;
@@ -116,6 +117,11 @@ public class IcecombScanBuilder
     return answered == null
         ? new IcecombScan(table, required, pushed.conditions(), files, options, limit, first)
         : answered;
+  }
+
+  /** What the rows are chosen by so far. */
+  final ArrayNode conditions() {
+    return Condition.toJson(pushed.conditions());
   }
 
   /** The scan for a statement that writes the files it reads anew: it reads all their rows. */

@@ -172,7 +172,8 @@ final class RepeatableRows {
     return !defined.containsAll(named);
   }
 
-  private static void visit(LogicalPlan plan, Consumer<LogicalPlan> visitor) {
+  /** Visits a plan and what is below it, also in subqueries. */
+  static void visit(LogicalPlan plan, Consumer<LogicalPlan> visitor) {
     visitor.accept(plan);
     JavaConverters.seqAsJavaList(plan.children()).forEach(child -> visit(child, visitor));
     for (Object subquery :

@@ -46,11 +46,12 @@ public class IcecombWriteBuilder implements WriteBuilder {
   /**
    * The request to begin a write.
    *
-   * @param command the statement, where the operation replaces files
+   * @param command the statement, where it has read the rows of the table
    * @param filters the rows that go, where the operation overwrites
    */
   final BeginWrite begin(
       String operation, String command, ArrayNode filters, Map<String, String> options) {
+    boolean ofTable = operation.equals("replace_files") || operation.equals("change_rows");
     return new BeginWrite(
         table.reference(),
         operation,
@@ -60,7 +61,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
         IcebergSettings.ofWrites(),
         AuditSettings.now(),
         null,
-        command == null ? Schemas.toJson(info.schema()) : null,
+        ofTable ? null : Schemas.toJson(info.schema()),
         TableHandle.isCaseSensitive());
   }
 

@@ -1,5 +1,6 @@
 package org.icecomb.spark.write;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -12,6 +13,8 @@ import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
+import org.icecomb.spark.planner.Protocol.CommitWrite;
+import org.icecomb.spark.planner.Protocol.Committed;
 import org.icecomb.spark.planner.Protocol.StreamingQuery;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
@@ -22,6 +25,7 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
   private final TableHandle table;
   private final String uuid;
   private final boolean withFunctions;
+  private final MissingRows missing;
   private final LogicalWriteInfo info;
   private List<Condition> overwritten;
   private boolean dynamic;
@@ -29,13 +33,19 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
   /**
    * @param uuid the table's, whatever name it has
    * @param withFunctions whether Spark can evaluate partition functions
+   * @param missing what a MERGE has read that appends rows, else null
    */
   public TableWriteBuilder(
-      TableHandle table, String uuid, boolean withFunctions, LogicalWriteInfo info) {
+      TableHandle table,
+      String uuid,
+      boolean withFunctions,
+      MissingRows missing,
+      LogicalWriteInfo info) {
     super(table, info);
     this.table = table;
     this.uuid = uuid;
     this.withFunctions = withFunctions;
+    this.missing = missing;
     this.info = info;
   }
 
@@ -89,7 +99,16 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
       return begin("overwrite_partitions", null, Json.array(), options);
     }
     return overwritten == null
-        ? super.begin(options)
+        ? begin("append", missing == null ? null : "merge", Json.array(), options)
         : begin("overwrite", null, Condition.toJson(overwritten), options);
+  }
+
+  @Override
+  protected Committed commit(JsonNode write, FinishedFiles finished) {
+    return missing == null
+        ? super.commit(write, finished)
+        : commit(
+            new CommitWrite(
+                write, finished.files(), null, missing.delta(), null, finished.merged()));
   }
 }

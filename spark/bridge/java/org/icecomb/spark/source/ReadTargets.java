@@ -1,0 +1,130 @@
+package org.icecomb.spark.source;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.icecomb.spark.IcecombStagedTable;
+import org.icecomb.spark.IcecombTable;
+import org.icecomb.spark.write.MissingRows;
+import scala.Function1;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Tells writes that look plain what their queries read of the table that they write: what others do to
+ * that meanwhile contradicts them.
+ *
+ * <ul>
+ *   <li>A MERGE that only inserts is an append to Spark (since 4.2 of a kind of its own), of what an
+ *       anti-join with the table leaves. It is known by this join, which reads the very columns that are
+ *       written: all others who read the table, as INSERT … WHERE NOT EXISTS, have columns of their own.
+ *   <li>REPLACE TABLE … AS SELECT may select from the table that it replaces.
+ * </ul>
+ *
+ * <p>It runs when Spark has settled which states the query reads, and before it looks whether it has rows
+ * of them in its cache.
+ */
+public final class ReadTargets extends Rule<LogicalPlan> {
+
+  /**
+   * @param session whose plans are looked at, as Spark makes its rules; nothing is asked of it
+   */
+  public ReadTargets(SparkSession session) {}
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    return plan.transformDown(
+        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
+          @Override
+          public boolean isDefinedAt(LogicalPlan node) {
+            return node instanceof V2WriteCommand;
+          }
+
+          @Override
+          @SuppressWarnings("unchecked")
+          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
+            return node instanceof V2WriteCommand write
+                ? (B) told(write)
+                : otherwise.apply(node);
+          }
+        });
+  }
+
+  private static LogicalPlan told(V2WriteCommand write) {
+    if (!(write.table() instanceof DataSourceV2Relation target)) {
+      return (LogicalPlan) write;
+    }
+    List<DataSourceV2Relation> read = relations(write.query());
+    if (target.table() instanceof IcecombStagedTable staged) {
+      staged.read(read.stream().map(each -> (IcecombTable) each.table()).toList());
+    }
+    if (target.table() instanceof IcecombTable table) {
+      for (DataSourceV2Relation each : read) {
+        if (isSame(each, target)) {
+          return merge(write, target, table, (IcecombTable) each.table());
+        }
+      }
+    }
+    return (LogicalPlan) write;
+  }
+
+  private static LogicalPlan merge(
+      V2WriteCommand write, DataSourceV2Relation target, IcecombTable table, IcecombTable read) {
+    MissingRows missing = new MissingRows(read.reference());
+    LogicalPlan query =
+        write
+            .query()
+            .transformDown(
+                new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
+                  @Override
+                  public boolean isDefinedAt(LogicalPlan node) {
+                    return node instanceof DataSourceV2Relation relation
+                        && isSame(relation, target);
+                  }
+
+                  @Override
+                  @SuppressWarnings("unchecked")
+                  public <A extends LogicalPlan, B> B applyOrElse(
+                      A node, Function1<A, B> otherwise) {
+                    return isDefinedAt(node)
+                        ? (B) over((DataSourceV2Relation) node, read.readFor(missing))
+                        : otherwise.apply(node);
+                  }
+                });
+    return (LogicalPlan)
+        ((V2WriteCommand) write.withNewQuery(query))
+            .withNewTable(over(target, table.writtenFor(missing)));
+  }
+
+  /** Whether both are one relation: Spark gives the columns of every other one numbers of their own. */
+  private static boolean isSame(DataSourceV2Relation one, DataSourceV2Relation other) {
+    return one.table() instanceof IcecombTable
+        && !one.outputSet().intersect(other.outputSet()).isEmpty();
+  }
+
+  private static DataSourceV2Relation over(DataSourceV2Relation relation, IcecombTable table) {
+    Object[] members = new Object[relation.productArity()];
+    members[0] = table;
+    for (int i = 1; i < members.length; i++) {
+      members[i] = relation.productElement(i);
+    }
+    return (DataSourceV2Relation) (Object) relation.makeCopy(members);
+  }
+
+  /** The tables of ours that a query reads, also in its subqueries. */
+  private static List<DataSourceV2Relation> relations(LogicalPlan query) {
+    List<DataSourceV2Relation> found = new ArrayList<>();
+    RepeatableRows.visit(
+        query,
+        node -> {
+          if (node instanceof DataSourceV2Relation relation
+              && relation.table() instanceof IcecombTable) {
+            found.add(relation);
+          }
+        });
+    return found;
+  }
+}

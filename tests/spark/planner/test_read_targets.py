@@ -1,0 +1,218 @@
+"""Writes whose query has read the table that they write: what others do to that meanwhile."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.format.errors import CommitFailedError, ConflictError, UnsupportedError
+from icecomb.format.rows.write.data_writer import write_data
+from tests.spark.planner.protocol import NAMESPACE, Planner, named
+
+SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
+NAME = (*NAMESPACE, "t")
+IN_A = {"op": "eq", "column": ["k"], "type": "string", "value": "a"}
+
+
+def rows(*pairs):
+    return pa.table([[p[0] for p in pairs], [p[1] for p in pairs]], SCHEMA)
+
+
+BEFORE = rows((1, "a"), (2, "a"), (3, "b"))
+
+
+@pytest.fixture
+def folders(tmp_path):
+    catalog = load_catalog("folders", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace(NAMESPACE)
+    return catalog
+
+
+@pytest.fixture
+def planner(tmp_path):
+    return Planner(type="hadoop", warehouse=str(tmp_path), python="p")
+
+
+def ids(table, branch="main"):
+    found = table.refresh().scan(selected_fields="id").use_ref(branch).to_arrow()
+    return sorted(found["id"].to_pylist())
+
+
+class Merge:
+    """One that has read a table, and inserts a row of the key 5 that it has found missing."""
+
+    def __init__(self, planner, table, filters=(), name="t", written=(5, "a"), **asked):
+        self.planner = planner
+        loaded = planner.load(name)
+        begun = planner.ask(
+            "begin_write",
+            reference=loaded["reference"],
+            operation="append",
+            command="merge",
+            rows=loaded["schema"],
+            **asked,
+        )
+        counts = {"partition": [], "split_offsets": [], "columns": "[]"}
+        self.asked = {
+            "write": begun["write"],
+            "files": [
+                {
+                    "path": file.file_path,
+                    "size": file.file_size_in_bytes,
+                    "rows": file.record_count,
+                    **counts,
+                }
+                for file in write_data(table.io, table.metadata, rows(written))
+            ],
+            "delta": {
+                "reference": loaded["reference"],
+                "filters": None if filters is None else list(filters),
+                "files": [],
+                "deletes": [],
+            },
+        }
+
+    def commit(self):
+        self.planner.ask("commit_write", **self.asked)
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+@pytest.mark.parametrize("before", [BEFORE, None], ids=["rows", "empty"])
+def test_a_merge_that_only_inserts_is_refused_where_others_insert_what_it_missed(
+    folders, planner, version, before
+):
+    table = folders.create_table(NAME, SCHEMA, properties={"format-version": version})
+    if before is not None:
+        table.append(before)
+    first, second = Merge(planner, table), Merge(planner, table)
+    first.commit()
+    with pytest.raises(ConflictError, match="Found conflicting files") as refused:
+        second.commit()
+    inserted = table.refresh().current_snapshot()
+    assert refused.value.context["snapshot_ids"] == (inserted.snapshot_id,)
+    assert inserted.operation == "append"
+    assert ids(table).count(5) == 1
+    Merge(planner, table, written=(6, "a")).commit()
+    assert ids(table)[-2:] == [5, 6]
+
+
+def test_what_it_did_not_look_at_is_no_conflict(folders, planner):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    in_a, nothing = Merge(planner, table, [IN_A]), Merge(planner, table, None, written=(6, "a"))
+    table.append(rows((5, "b")))
+    in_a.commit()
+    nothing.commit()
+    assert ids(table) == [1, 2, 3, 5, 5, 6]
+
+
+def test_it_is_refused_where_others_delete_rows_that_it_found(folders, planner):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    merge = Merge(planner, table)
+    table.delete("id = 1")
+    with pytest.raises(ConflictError):
+        merge.commit()
+    assert ids(table) == [2, 3]
+
+
+def test_under_snapshot_isolation_it_is_an_append(folders, planner):
+    table = folders.create_table(
+        NAME, SCHEMA, properties={"write.merge.isolation-level": "snapshot"}
+    )
+    table.append(BEFORE)
+    merge = Merge(planner, table)
+    table.append(rows((5, "a")))
+    merge.commit()
+    assert ids(table) == [1, 2, 3, 5, 5]
+
+
+def test_a_branch_is_looked_at_by_itself(folders, planner):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    with table.manage_snapshots() as manage:
+        manage.create_branch(table.current_snapshot().snapshot_id, "audit")
+    on_main = Merge(planner, table)
+    table.append(rows((5, "a")), branch="audit")
+    on_main.commit()
+    assert ids(table) == ids(table, "audit") == [1, 2, 3, 5]
+
+
+def test_options_cannot_send_it_to_another_branch_than_it_read(folders, planner):
+    table = folders.create_table(NAME, SCHEMA)
+    with pytest.raises(UnsupportedError, match="MERGE cannot change a branch that an option names"):
+        Merge(planner, table, options={"branch": "audit"})
+
+
+def test_nor_can_settings_that_change_while_it_runs(folders, planner):
+    table = folders.create_table(NAME, SCHEMA, properties={"write.wap.enabled": "true"})
+    table.append(BEFORE)
+    with table.manage_snapshots() as manage:
+        manage.create_branch(table.current_snapshot().snapshot_id, "audit")
+    with pytest.raises(CommitFailedError, match="was changed while a statement read table"):
+        Merge(planner, table, audit={"wap_id": None, "wap_branch": "audit"})
+
+
+def replacement(planner, *read):
+    """The request that replaces the table by an empty one, made of these states of it."""
+    staged = planner.ask(
+        "stage_table",
+        catalog=planner.catalog,
+        operation="create_or_replace",
+        definition={
+            "table": named("t"),
+            "schema": planner.load("t")["schema"],
+            "partitioning": [],
+            "properties": {},
+        },
+    )
+    return {"reference": staged["reference"], "read": [each["reference"] for each in read]}
+
+
+@pytest.mark.parametrize("before", [BEFORE, None], ids=["rows", "empty"])
+@pytest.mark.parametrize("staged_first", [False, True], ids=["read first", "staged first"])
+def test_a_table_is_not_replaced_by_rows_of_it_that_lack_what_others_added(
+    folders, planner, before, staged_first
+):
+    table = folders.create_table(NAME, SCHEMA)
+    if before is not None:
+        table.append(before)
+    old = planner.load("t")
+    request = replacement(planner, old) if staged_first else None
+    table.append(rows((7, "a")))
+    with pytest.raises(ConflictError, match=f"snapshot {table.current_snapshot().snapshot_id} "):
+        planner.ask("commit_staged", **(request or replacement(planner, old)))
+    assert ids(table)[-1] == 7
+    planner.ask("commit_staged", **replacement(planner, planner.load("t")))
+    assert table.refresh().current_snapshot() is None
+
+
+def test_who_has_read_nothing_or_the_past_replaces_what_is_there(folders, planner):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    past = planner.load("t", version=str(table.current_snapshot().snapshot_id))
+    for read in ((), (past,)):
+        request = replacement(planner, *read)
+        table.refresh().append(rows((7, "a")))
+        planner.ask("commit_staged", **request)
+        assert table.refresh().current_snapshot() is None
+
+
+def test_rows_of_another_branch_are_those_that_it_has(folders, planner):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    with table.manage_snapshots() as manage:
+        manage.create_branch(table.current_snapshot().snapshot_id, "audit")
+    old = planner.ask(
+        "load_table",
+        catalog=planner.catalog,
+        table={"namespace": [*NAMESPACE, "t"], "name": "branch_audit"},
+        version=None,
+        timestamp_us=None,
+    )
+    request = replacement(planner, old)
+    table.append(rows((7, "a")), branch="audit")
+    with pytest.raises(ConflictError, match="its branch 'audit'"):
+        planner.ask("commit_staged", **request)
+    assert ids(table) == [1, 2, 3]
