@@ -100,3 +100,27 @@ def test_duckdb_filters_and_goes_back_in_time(connection, table):
     assert [row["id"] for row in found] == then["id"].to_pylist() == list(range(50))
     text = f"select id from iceberg_scan('{table.metadata_location}') where name is null and id < 9"
     assert sorted(connection.sql(text).fetchall()) == [(0,), (6,)]
+
+
+ODD = ["größe", "größe-1", "名前", "m²", "1st", "a b"]
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_duckdb_reads_manifests_whose_partitions_have_names_that_avro_does_not_allow(
+    connection, tmp_path, version
+):
+    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    lake.create_namespace("db")
+    rows = pa.table(
+        {"id": range(4), **{name: [f"{name}{i % 2}" for i in range(4)] for name in ODD}}
+    )
+    table = lake.create_table("db.t", rows.schema, properties={"format-version": version})
+    with table.update_spec() as update:
+        for name in ODD:
+            update.add_identity(name)
+    table.append(rows)
+    table.delete("id = 3")
+    assert ask(connection, table, "*") == rows.slice(0, 3).to_pylist()
+    text = f"select id from iceberg_scan('{table.metadata_location}') where \"m²\" = 'm²1'"
+    assert connection.sql(text).fetchall() == [(1,)]
+    lake.close()

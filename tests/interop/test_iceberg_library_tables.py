@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
+from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import BooleanType, LongType, NestedField, StringType
@@ -321,3 +322,32 @@ def test_iceberg_java_refuses_what_we_refuse(library):
     with pytest.raises(IcebergLibraryError, match="AlreadyExists"):
         library.iceberg.create(java, SCHEMA)
     assert library.agree("refused") == rows(0, 2)
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_the_note_of_what_was_published_is_a_property_that_others_keep(library, version):
+    note = "icecomb.published-snapshots"
+    name = f"published_v{version}"
+    properties = {"write.wap.enabled": "true", "format-version": version}
+    java = library.create(name, SCHEMA, BY_ID, properties)
+    library.iceberg.append(java, rows(0, 2))
+    table = library.load(name)
+    table.append(frame(2, 4), {"wap.id": "load"})
+    table.append(frame(4, 6))
+    [staged] = [s.snapshot_id for s in table.snapshots() if s.summary.get("wap.id") == "load"]
+    table.manage_snapshots().create_tag(staged, "audit").commit()
+    table.publish_changes("load")
+    assert ids(library.agree(name)) == [*range(6)]
+    library.iceberg.append(java, rows(6, 8))
+    assert ids(library.agree(name)) == [*range(8)]
+    assert library.load_peer(name).properties[note] == str(staged)
+    table.refresh()
+    assert table.properties[note] == str(staged)
+    with pytest.raises(ValidationError, match="already"):
+        table.publish_changes("load")
+    table.maintenance.expire_snapshots().older_than(
+        dt.datetime(2100, 1, 1, tzinfo=dt.timezone.utc)
+    ).retain_last(1).commit()
+    with pytest.raises(ValidationError, match="already"):
+        table.publish_changes("load")
+    assert ids(library.agree(name)) == [*range(8)]
