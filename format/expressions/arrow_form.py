@@ -39,6 +39,7 @@ from icecomb.format.expressions.expression import (
     disjunction,
     literal_predicate,
 )
+from icecomb.format.expressions.fold import folded
 from icecomb.format.expressions.given_value import scalar_value
 
 _COMPARISONS: Final = {
@@ -60,6 +61,8 @@ _HINT: Final = (
     "column can be used, joined by & | ~."
 )
 _NULL_MATCHES, _NULL_IS_SKIPPED = 0, 1
+_JOINS: Final = ("and_kleene", "or_kleene")
+_INVERT: Final = "invert"
 _SHOWN: Final = 300
 """So much of a filter is shown in messages, in characters."""
 
@@ -94,6 +97,8 @@ class _Call:
 
 
 _Node = _Column | _Constant | _Call
+_Asked = tuple[_Node, bool]
+"""A part, and whether the rows are asked for where it is true or where it is false."""
 
 
 class _Translation:
@@ -102,9 +107,6 @@ class _Translation:
     def __init__(self, expression: pc.Expression) -> None:
         self._whole = expression
         self._functions: dict[str, Callable[[_Call, bool], BooleanExpression]] = {
-            "and_kleene": self._join,
-            "or_kleene": self._join,
-            "invert": lambda call, wanted: self._rows(call.arguments[0], not wanted),
             "is_null": self._is_null,
             "is_valid": lambda call, wanted: _null(self._column(call), not wanted),
             "true_unless_null": self._known,
@@ -115,13 +117,7 @@ class _Translation:
         }
 
     def selected(self) -> BooleanExpression:
-        try:
-            return self._rows(self._parsed(), wanted=True)
-        except RecursionError:
-            raise ExpressionError(
-                f"The filter is nested too deeply: {self._text}",
-                hint="Write a long chain of alternatives as one isin.",
-            ) from None
+        return folded((self._parsed(), True), _parts, self._rows)
 
     @property
     def _text(self) -> str:
@@ -145,31 +141,24 @@ class _Translation:
                 hint="Write the filter as SQL text or by icecomb's expressions instead.",
             ) from error
 
-    def _rows(self, node: _Node, wanted: bool) -> BooleanExpression:  # noqa: FBT001 - true or false
+    def _rows(self, asked: _Asked, parts: list[BooleanExpression]) -> BooleanExpression:
         """The rows for which a part is true, or is false; for others it is unknown."""
+        node, wanted = asked
         if isinstance(node, _Column):
             return EqualTo(node.name, wanted)
         if isinstance(node, _Constant):
             if not pa.types.is_boolean(node.scalar.type) and node.scalar.is_valid:
                 self._refuse(node)
             return AlwaysTrue() if node.scalar.as_py() is wanted else AlwaysFalse()
+        if node.function == _INVERT:
+            return parts[0]
+        if node.function in _JOINS:
+            is_and = wanted is (node.function == "and_kleene")
+            return conjunction(parts) if is_and else disjunction(parts)
         function = self._functions.get(node.function)
         if function is None:
             self._refuse(node)
         return function(node, wanted)
-
-    def _join(self, call: _Call, wanted: bool) -> BooleanExpression:  # noqa: FBT001
-        parts = []
-        waiting: list[_Node] = [call]
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, _Call) and node.function == call.function:
-                waiting += reversed(node.arguments)
-            else:
-                parts.append(self._rows(node, wanted))
-        return (
-            conjunction(parts) if wanted is (call.function == "and_kleene") else disjunction(parts)
-        )
 
     def _compare(self, call: _Call, wanted: bool) -> BooleanExpression:  # noqa: FBT001
         operation = _COMPARISONS[call.function]
@@ -242,7 +231,8 @@ class _Translation:
             return scalar_value(constant.scalar)
         except (pa.ArrowException, ValueError, OverflowError) as error:
             raise ExpressionError(
-                f"A constant that no column can hold: {constant.scalar} in {self._text}: {error}",
+                f"A constant that no column can hold: {_shown(constant.scalar)} in {self._text}: "
+                f"{error}",
                 hint="Compare the column with a constant of its own type.",
             ) from error
 
@@ -300,12 +290,28 @@ def _options(scalar: pa.StructScalar) -> dict[str, Any]:
     }
 
 
-def _described(node: _Node) -> str:
+def _parts(asked: _Asked) -> list[_Asked]:
+    node, wanted = asked
+    if not isinstance(node, _Call) or node.function not in (_INVERT, *_JOINS):
+        return []
+    return [(argument, wanted is (node.function != _INVERT)) for argument in node.arguments]
+
+
+def _described(node: _Node, depth: int = 3) -> str:
     if isinstance(node, _Column):
         return node.name
     if isinstance(node, _Constant):
-        return str(node.scalar)
-    return f"{node.function}({', '.join(map(_described, node.arguments))})"
+        return _shown(node.scalar)
+    inside = ", ".join(_described(one, depth - 1) for one in node.arguments) if depth else "..."
+    return f"{node.function}({inside})"
+
+
+def _shown(scalar: pa.Scalar) -> str:
+    """The text of a constant, also of a time that Python has no value for."""
+    try:
+        return str(scalar)
+    except (pa.ArrowException, ValueError, OverflowError):
+        return f"a {scalar.type}"
 
 
 def _metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:

@@ -213,11 +213,13 @@ def unbind(expression: BooleanExpression) -> BooleanExpression:
 
 def bound_predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
     """The predicates of a bound expression."""
-    if isinstance(expression, Junction):
-        for operand in expression.operands:
-            yield from bound_predicates(operand)
-    elif isinstance(expression, BoundPredicate):
-        yield expression
+    waiting = [expression]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, Junction):
+            waiting.extend(reversed(found.operands))
+        elif isinstance(found, BoundPredicate):
+            yield found
 
 
 def bound_references(expression: BooleanExpression) -> dict[int, BoundReference]:

@@ -25,12 +25,15 @@ from icecomb.format.expressions.bound import (
     BoundTransform,
 )
 from icecomb.format.expressions.expression import (
+    AlwaysFalse,
     AlwaysTrue,
     And,
     BooleanExpression,
     Junction,
     Operation,
+    operands_of,
 )
+from icecomb.format.expressions.fold import folded
 from icecomb.format.spec.types import (
     BooleanType,
     DateType,
@@ -230,22 +233,36 @@ def combine(expression: BooleanExpression, leaf: Callable[[BoundPredicate], Any]
     Args:
         expression: Bound, without `Not`.
         leaf: Answers a predicate: one value a row, where null is unknown, or one bool for all.
+
+    Raises:
+        ExpressionError: It is not bound.
     """
-    if isinstance(expression, Junction):
-        is_and = isinstance(expression, And)
-        join = pc.and_kleene if is_and else pc.or_kleene
-        result: Any = None
-        for operand in expression.operands:
-            part = combine(operand, leaf)
-            if isinstance(part, bool):
-                if part is not is_and:
-                    return part
-                continue
-            result = part if result is None else join(result, part)
-        return is_and if result is None else result
-    if isinstance(expression, BoundPredicate):
-        return leaf(expression)
-    return isinstance(expression, AlwaysTrue)
+
+    def answer(node: BooleanExpression, found: list[Any]) -> Any:
+        if isinstance(node, Junction):
+            return found[0] if found else isinstance(node, And)
+        if isinstance(node, BoundPredicate):
+            return leaf(node)
+        if isinstance(node, (AlwaysTrue, AlwaysFalse)):
+            return isinstance(node, AlwaysTrue)
+        raise ExpressionError(
+            f"Not a bound expression: {node}",
+            hint="Bind it to the table's schema by bind first.",
+        )
+
+    return folded(expression, operands_of, answer, _join)
+
+
+def _join(node: BooleanExpression, before: list[Any], found: Any) -> bool:
+    is_and = isinstance(node, And)
+    if isinstance(found, bool):
+        if found is is_and:
+            return False
+        before[:] = [found]
+        return True
+    join = pc.and_kleene if is_and else pc.or_kleene
+    before[:] = [join(before[0], found)] if before else [found]
+    return False
 
 
 def _evaluate_predicate(predicate: BoundPredicate, column: ComparableColumn) -> pa.BooleanArray:

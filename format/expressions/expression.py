@@ -19,6 +19,7 @@ from typing import Any, ClassVar, TypeVar
 
 from icecomb.format.argument import hint_of_pyiceberg
 from icecomb.format.errors import ExpressionError
+from icecomb.format.expressions.fold import folded
 from icecomb.format.expressions.given_value import python_value
 from icecomb.format.expressions.literal import literal_text
 from icecomb.format.expressions.term import Reference, Term, as_term
@@ -122,18 +123,25 @@ class AlwaysFalse(BooleanExpression):
         return "false"
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+class _Unjoined(tuple["BooleanExpression", ...]):
+    """What a junction is made of whose operands nobody asked for yet.
+
+    Some are of its own kind: a chain that grows by one operand a time is taken apart once.
+    """
+
+    __slots__ = ()
+
+
 class Junction(BooleanExpression):
     """Several expressions as one, simplified when made: an `And` or an `Or`.
 
     `And(a, And(b, c))` is `And(a, b, c)`; a constant operand is left out or decides the result, so
     that what comes back may be another kind of expression.
-
-    Attributes:
-        operands: Two or more expressions, none of them of the same kind.
     """
 
-    operands: tuple[BooleanExpression, ...]
+    __slots__ = ("_hash", "_parts")
+    _hash: int | None
+    _parts: tuple[BooleanExpression, ...]
     neutral: ClassVar[BooleanExpression]
     """What an operand may be without a difference: the junction of none."""
 
@@ -143,26 +151,50 @@ class Junction(BooleanExpression):
         """Join the operands."""
         return cls.of((left, right, *rest))
 
-    def __getnewargs__(self) -> tuple[BooleanExpression, ...]:
-        return self.operands
-
     @classmethod
     def of(cls, operands: Iterable[BooleanExpression]) -> BooleanExpression:
         """The junction of any number of operands."""
         neutral, decisive = type(cls.neutral), type(~cls.neutral)
-        kept: dict[BooleanExpression, None] = {}
+        parts: list[BooleanExpression] = []
+        is_chain = False
         for operand in operands:
-            parts = operand.operands if isinstance(operand, cls) else (_expression(operand),)
-            for part in parts:
-                if isinstance(part, decisive):
-                    return part
-                if not isinstance(part, neutral):
-                    kept[part] = None
+            part = _expression(operand)
+            if isinstance(part, decisive):
+                return part
+            if isinstance(part, cls):
+                is_chain = True
+            elif isinstance(part, (Junction, Not)):
+                hash(part)  # it is kept, and those of all that is inside of it are known by now
+            if not isinstance(part, neutral):
+                parts.append(part)
+        if is_chain and len(parts) > 1:
+            return cls._made(_Unjoined(parts))
+        kept = tuple(dict.fromkeys(parts))
         if len(kept) < 2:
             return next(iter(kept), cls.neutral)
+        return cls._made(kept)
+
+    @classmethod
+    def _made(cls, parts: tuple[BooleanExpression, ...]) -> BooleanExpression:
         new = object.__new__(cls)
-        object.__setattr__(new, "operands", tuple(kept))
+        new._hash, new._parts = None, parts
         return new
+
+    @property
+    def operands(self) -> tuple[BooleanExpression, ...]:
+        """Two or more expressions, none of them of the same kind."""
+        parts = self._parts
+        if isinstance(parts, _Unjoined):
+            joined: dict[BooleanExpression, None] = {}
+            waiting = list(reversed(parts))
+            while waiting:
+                part = waiting.pop()
+                if isinstance(part, Junction) and type(part) is type(self):
+                    waiting.extend(reversed(part._parts))  # noqa: SLF001 - of this class
+                else:
+                    joined[part] = None
+            self._parts = parts = tuple(joined)
+        return parts
 
     @property
     def left(self) -> BooleanExpression:
@@ -175,27 +207,59 @@ class Junction(BooleanExpression):
         return self.of(self.operands[1:])
 
     def __invert__(self) -> BooleanExpression:
-        opposite = Or if isinstance(self, And) else And
-        return opposite.of(~operand for operand in self.operands)
+        whole: BooleanExpression = self
+        return folded(whole, operands_of, lambda e, found: _opposite(e).of(found) if found else ~e)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((type(self), self.operands))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Junction):
+            return NotImplemented
+        waiting: list[tuple[BooleanExpression, BooleanExpression]] = [(self, other)]
+        while waiting:
+            mine, theirs = waiting.pop()
+            if mine is theirs:
+                continue
+            inside, there = parts_of(mine), parts_of(theirs)
+            if type(mine) is not type(theirs) or len(inside) != len(there):
+                return False
+            if hash(mine) != hash(theirs) or (not inside and mine != theirs):
+                return False
+            waiting.extend(zip(inside, there, strict=True))
+        return True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        listed: list[Any] = []
+
+        def answered(e: BooleanExpression, found: list[bool]) -> bool:
+            listed.append((type(e), len(found)) if found else e)
+            return True
+
+        whole: BooleanExpression = self
+        folded(whole, parts_of, answered)
+        return _from_list, (listed,)
 
     def __str__(self) -> str:
-        return f"({f' {type(self).__name__.upper()} '.join(map(str, self.operands))})"
+        return _text(self, str)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self.operands))})"
+        return _text(self, repr)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
 class And(Junction):
     """True where all operands are; see `Junction`."""
 
+    __slots__ = ()
     neutral = AlwaysTrue()
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Or(Junction):
     """True where any operand is; see `Junction`."""
 
+    __slots__ = ()
     neutral = AlwaysFalse()
 
 
@@ -227,10 +291,10 @@ class Not(BooleanExpression):
         return self.child
 
     def __str__(self) -> str:
-        return f"NOT {self.child}"
+        return _text(self, str)
 
     def __repr__(self) -> str:
-        return f"Not({self.child!r})"
+        return _text(self, repr)
 
 
 class UnboundPredicate(BooleanExpression):
@@ -514,14 +578,84 @@ def replaced(
         kind: Which operands, at any depth, are replaced; others stay.
         answer: What stands in the place of one.
     """
-    if isinstance(expression, Junction):
-        return expression.of(replaced(operand, kind, answer) for operand in expression.operands)
-    return answer(expression) if isinstance(expression, kind) else expression
+
+    def answered(e: BooleanExpression, found: list[BooleanExpression]) -> BooleanExpression:
+        if isinstance(e, Junction):
+            return e.of(found)
+        return answer(e) if isinstance(e, kind) else e
+
+    def add(
+        e: BooleanExpression, before: list[BooleanExpression], found: BooleanExpression
+    ) -> bool:
+        before.append(found)
+        return isinstance(e, Junction) and isinstance(found, type(~e.neutral))
+
+    return folded(expression, operands_of, answered, add)
 
 
 def rewrite_not(expression: BooleanExpression) -> BooleanExpression:
     """The same expression without `Not`: negation is moved into the predicates."""
-    return replaced(expression, Not, lambda e: rewrite_not(~rewrite_not(e.child)))
+
+    def parts(asked: tuple[BooleanExpression, bool]) -> list[tuple[BooleanExpression, bool]]:
+        e, wanted = asked
+        if isinstance(e, Not):
+            return [(e.child, not wanted)]
+        return [(operand, wanted) for operand in operands_of(e)]
+
+    def answered(
+        asked: tuple[BooleanExpression, bool], found: list[BooleanExpression]
+    ) -> BooleanExpression:
+        e, wanted = asked
+        if isinstance(e, Not):
+            return found[0]
+        if isinstance(e, Junction):
+            return e.of(found) if wanted else _opposite(e).of(found)
+        return e if wanted else ~e
+
+    return folded((expression, True), parts, answered)
+
+
+def operands_of(expression: BooleanExpression) -> tuple[BooleanExpression, ...]:
+    """The operands of an `And` or `Or`; nothing of all else."""
+    return expression.operands if isinstance(expression, Junction) else ()
+
+
+def _opposite(junction: BooleanExpression) -> type[Junction]:
+    return Or if isinstance(junction, And) else And
+
+
+def parts_of(expression: BooleanExpression) -> tuple[BooleanExpression, ...]:
+    """What an `And`, `Or` or `Not` is made of; nothing of a leaf."""
+    return (expression.child,) if isinstance(expression, Not) else operands_of(expression)
+
+
+def _from_list(listed: list[Any]) -> BooleanExpression:
+    """The expression of a list in which parts stand before what is made of them."""
+    made: list[BooleanExpression] = []
+    for item in listed:
+        if isinstance(item, tuple):
+            kind, count = item
+            parts = made[-count:]
+            del made[-count:]
+            made.append(Not(*parts) if kind is Not else kind.of(parts))
+        else:
+            made.append(item)
+    (whole,) = made
+    return whole
+
+
+def _text(expression: BooleanExpression, text: Callable[[object], str]) -> str:
+    """The text of an expression, `str` or `repr`, from those of its parts."""
+
+    def answered(e: BooleanExpression, found: list[str]) -> str:
+        if not found:
+            return text(e)
+        name = type(e).__name__
+        if text is repr:
+            return f"{name}({', '.join(found)})"
+        return f"NOT {found[0]}" if isinstance(e, Not) else f"({f' {name.upper()} '.join(found)})"
+
+    return folded(expression, parts_of, answered)
 
 
 def _expression(value: object) -> BooleanExpression:

@@ -35,9 +35,11 @@ from icecomb.format.expressions.expression import (
     conjunction,
     disjunction,
     literal_predicate,
+    parts_of,
     set_predicate,
     unary_predicate,
 )
+from icecomb.format.expressions.fold import folded
 from icecomb.format.expressions.term import Reference, Term, UnboundTransform
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
@@ -48,13 +50,18 @@ _OPERATIONS = {operation.value: operation for operation in Operation}
 
 def to_json(expression: BooleanExpression) -> bool | dict[str, Any]:
     """The expression as JSON values; a bound one with its literals in the column's type."""
+    return folded(expression, parts_of, _to_json)
+
+
+def _to_json(
+    expression: BooleanExpression, parts: list[bool | dict[str, Any]]
+) -> bool | dict[str, Any]:
     if isinstance(expression, (AlwaysTrue, AlwaysFalse)):
         return isinstance(expression, AlwaysTrue)
     if isinstance(expression, Junction):
-        kind = "and" if isinstance(expression, And) else "or"
-        return _nested(kind, [to_json(operand) for operand in expression.operands])
+        return _nested("and" if isinstance(expression, And) else "or", parts)
     if isinstance(expression, Not):
-        return {"type": "not", "child": to_json(expression.child)}
+        return {"type": "not", "child": parts[0]}
     if isinstance(expression, BoundPredicate):
         return _bound_to_json(expression)
     if isinstance(expression, UnaryPredicate):
@@ -81,6 +88,19 @@ def from_json(raw: Any, schema: Schema | None = None) -> BooleanExpression:
     Raises:
         ExpressionError: This is not the JSON form of an expression.
     """
+
+    def parts(node: Any) -> list[Any]:
+        kind = node.get("type") if isinstance(node, dict) else None
+        if kind in ("and", "or"):
+            return [_member(node, "left"), _member(node, "right")]
+        return [_member(node, "child")] if kind == "not" else []
+
+    return folded(raw, parts, lambda node, found: _from_json(node, found, schema))
+
+
+def _from_json(
+    raw: Any, parts: list[BooleanExpression], schema: Schema | None
+) -> BooleanExpression:
     if isinstance(raw, bool):
         return AlwaysTrue() if raw else AlwaysFalse()
     if not isinstance(raw, dict):
@@ -92,10 +112,9 @@ def from_json(raw: Any, schema: Schema | None = None) -> BooleanExpression:
     if kind in ("true", "false"):
         return AlwaysTrue() if kind == "true" else AlwaysFalse()
     if kind in ("and", "or"):
-        sides = [from_json(_member(raw, side), schema) for side in ("left", "right")]
-        return conjunction(sides) if kind == "and" else disjunction(sides)
+        return conjunction(parts) if kind == "and" else disjunction(parts)
     if kind == "not":
-        return Not(from_json(_member(raw, "child"), schema))
+        return Not(parts[0])
     operation = _OPERATIONS.get(kind) if isinstance(kind, str) else None
     if operation is None:
         raise ExpressionError(

@@ -15,7 +15,7 @@ In place of a column there may be a partition transform: `bucket(16, id)`, `trun
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -110,6 +110,25 @@ class _Calculation:
 _Operand = _Column | _Constant | _Calculation | BooleanExpression
 
 
+@dataclass(slots=True)
+class _Level:
+    """What was read since a parenthesis was opened.
+
+    Attributes:
+        start: Where the operand begins that is being read.
+        negated: Whether it is negated.
+        has_words: Whether AND, OR or NOT was there, so that its operands are predicates.
+        conjuncts: What AND joins, since the last OR.
+        alternatives: What OR joins.
+    """
+
+    start: Token
+    negated: bool = False
+    has_words: bool = False
+    conjuncts: list[BooleanExpression] = field(default_factory=list)
+    alternatives: list[BooleanExpression] = field(default_factory=list)
+
+
 def parse(text: str, *, of_spark: bool = False) -> BooleanExpression:
     """Read a predicate.
 
@@ -131,7 +150,7 @@ def parse(text: str, *, of_spark: bool = False) -> BooleanExpression:
 
 
 class _Parser:
-    """Recursive descent: a method a level of precedence, from OR down to names and constants."""
+    """Recursive descent: methods by precedence, from OR down to names and constants."""
 
     def __init__(self, text: str, *, of_spark: bool) -> None:
         self._text = text
@@ -170,37 +189,52 @@ class _Parser:
             raise self._unexpected()
 
     def _disjunction(self) -> _Operand:
-        return self._joined(self._conjunction, "OR", disjunction)
+        """What `OR`, `AND` and `NOT` join; parentheses around it may be nested as deeply as any."""
+        levels = [_Level(self._next)]
+        while True:
+            level = levels[-1]
+            while self._take_word("NOT"):
+                level.negated = not level.negated
+                level.has_words = True
+            level.start = self._next
+            if self._take_sign("("):
+                levels.append(_Level(self._next))
+                continue
+            operand = self._comparison(self._calculation(), level.start)
+            while not self._goes_on(level, operand):
+                if len(levels) == 1:
+                    return self._closed(level, operand)
+                self._expect_sign(")")
+                operand = self._closed(levels.pop(), operand)
+                level = levels[-1]
+                operand = self._comparison(self._calculation(operand), level.start)
 
-    def _conjunction(self) -> _Operand:
-        return self._joined(self._negation, "AND", conjunction)
+    def _goes_on(self, level: _Level, operand: _Operand) -> bool:
+        """Whether another operand follows, after AND or OR."""
+        if not self._next.is_word("AND", "OR"):
+            return False
+        level.has_words = True
+        level.conjuncts.append(self._operand(level, operand))
+        if self._take().is_word("OR"):
+            level.alternatives.append(conjunction(level.conjuncts))
+            level.conjuncts = []
+        return True
 
-    def _joined(
-        self,
-        part: Callable[[], _Operand],
-        word: str,
-        join: Callable[[list[BooleanExpression]], BooleanExpression],
-    ) -> _Operand:
-        start = self._next
-        first = part()
-        if not self._next.is_word(word):
-            return first
-        parts = [self._predicate(first, start)]
-        while self._take_word(word):
-            start = self._next
-            parts.append(self._predicate(part(), start))
-        return join(parts)
+    def _closed(self, level: _Level, operand: _Operand) -> _Operand:
+        """All that stands between two parentheses, or in the whole text."""
+        if not level.has_words:
+            return operand
+        level.conjuncts.append(self._operand(level, operand))
+        level.alternatives.append(conjunction(level.conjuncts))
+        return disjunction(level.alternatives)
 
-    def _negation(self) -> _Operand:
-        if not self._take_word("NOT"):
-            return self._comparison()
-        start = self._next
+    def _operand(self, level: _Level, operand: _Operand) -> BooleanExpression:
         # undone at once, so that NOT (a IN ()) and the like stay simple
-        return ~self._predicate(self._negation(), start)
+        found = _negated(self._predicate(operand, level.start), level.negated)
+        level.negated = False
+        return found
 
-    def _comparison(self) -> _Operand:
-        start = self._next
-        left = self._calculation()
+    def _comparison(self, left: _Operand, start: Token) -> _Operand:
         while True:
             operator = self._next
             if operator.kind is TokenKind.SIGN and operator.value in _COMPARISONS:
@@ -301,15 +335,15 @@ class _Parser:
         # also for '': NotNull says the same of text, but its negation selects null
         return StartsWith(name, prefix)
 
-    def _calculation(self) -> _Operand:
-        operand = self._cast()
+    def _calculation(self, first: _Operand | None = None) -> _Operand:
+        operand = self._cast(first)
         while self._take_sign(*_ARITHMETIC):
             self._cast()
             operand = _Calculation()
         return operand
 
-    def _cast(self) -> _Operand:
-        operand = self._primary()
+    def _cast(self, first: _Operand | None = None) -> _Operand:
+        operand = self._primary() if first is None else first
         while self._take_sign("::"):
             self._type()
             operand = _cast(operand)

@@ -21,10 +21,12 @@ from icecomb.format.expressions.expression import (
     NotNull,
     Operation,
     StartsWith,
+    conjunction,
     disjunction,
     literal_predicate,
     set_predicate,
 )
+from icecomb.format.expressions.fold import folded
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ _COMPARISONS: Final = {
     "Gt": Operation.GT,
     "GtEq": Operation.GT_EQ,
 }
+_AND: Final = frozenset(("And", "LogicalAnd"))
+_OR: Final = frozenset(("Or", "LogicalOr"))
 
 
 def implied_by(predicate: pl.Expr, schema: Schema) -> BooleanExpression:
@@ -48,7 +52,11 @@ def implied_by(predicate: pl.Expr, schema: Schema) -> BooleanExpression:
         predicate: The filter, after polars has brought its literals to the types of the columns.
         schema: The columns.
     """
-    return _Translator(schema).implied(json.loads(predicate.meta.serialize(format="json")))
+    try:
+        parsed = json.loads(predicate.meta.serialize(format="json"))
+    except RecursionError:  # a chain of hundreds; polars filters once more
+        return AlwaysTrue()
+    return _Translator(schema).implied(parsed)
 
 
 class _Translator:
@@ -57,11 +65,12 @@ class _Translator:
         self._schema = schema
 
     def implied(self, node: Any) -> BooleanExpression:
+        return folded(node, _sides, self._implied)
+
+    def _implied(self, node: Any, sides: list[BooleanExpression]) -> BooleanExpression:
         kind, content = _only(node)
-        if kind == "BinaryExpr" and content.get("op") in {"And", "LogicalAnd"}:
-            return self.implied(content["left"]) & self.implied(content["right"])
-        if kind == "BinaryExpr" and content.get("op") in {"Or", "LogicalOr"}:
-            return self.implied(content["left"]) | self.implied(content["right"])
+        if sides:
+            return conjunction(sides) if content["op"] in _AND else disjunction(sides)
         try:
             found = self._predicate(kind, content)
             if found is not None:
@@ -117,6 +126,13 @@ class _Translator:
         known = kind == "Column" and isinstance(self._types.get(name), PrimitiveType)
         # A dot in a column's name would be taken for the way into a struct.
         return name if known and "." not in name else None
+
+
+def _sides(node: Any) -> list[Any]:
+    """What AND or OR joins; nothing of all else."""
+    kind, content = _only(node)
+    joins = kind == "BinaryExpr" and content.get("op") in _AND | _OR
+    return [content["left"], content["right"]] if joins else []
 
 
 def _only(node: Any) -> tuple[str, Any]:

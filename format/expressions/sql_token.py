@@ -6,8 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
 from icecomb.format.errors import ExpressionError
+
+_SHOWN: Final = 300
+"""So much of a text is shown in messages, in characters."""
 
 
 class TokenKind(Enum):
@@ -98,8 +102,9 @@ def tokens(text: str, *, of_spark: bool = False) -> Iterator[Token]:
 
 def unreadable(text: str, reason: str) -> ExpressionError:
     """The error of text that is no predicate in SQL."""
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
     return ExpressionError(
-        f"Cannot read the predicate {text!r}: {reason}",
+        f"Cannot read the predicate {shown!r}: {reason}",
         hint="Write it as in WHERE: `id > 5 AND name LIKE 'a%'`, text in single quotes.",
         predicate=text,
     )

@@ -15,7 +15,9 @@ so NOT stays right. What is not understood is dropped at a conjunct, which only 
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from icecomb.format.errors import IcecombError, UnsupportedError
@@ -41,6 +43,7 @@ from icecomb.format.expressions.expression import (
     conjunction,
     disjunction,
 )
+from icecomb.format.expressions.fold import folded
 from icecomb.format.expressions.term import Reference, Term, UnboundTransform
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
@@ -121,12 +124,16 @@ class _Translation:
 
     def widened(self, predicate: Mapping[str, Any]) -> BooleanExpression:
         """The predicate without the conjuncts that are not understood."""
-        if predicate.get("op") == "and":
-            return conjunction(map(self.widened, predicate["children"]))
-        try:
-            return self.exact(predicate)
-        except UnsupportedError:
-            return AlwaysTrue()
+        understood: list[BooleanExpression] = []
+        waiting = [predicate]
+        while waiting:
+            found = waiting.pop()
+            if found.get("op") == "and":
+                waiting.extend(reversed(found["children"]))
+                continue
+            with suppress(UnsupportedError):
+                understood.append(self.exact(found))
+        return conjunction(understood)
 
     def exact(self, predicate: Mapping[str, Any]) -> BooleanExpression:
         """The predicate, whole.
@@ -135,7 +142,7 @@ class _Translation:
             UnsupportedError: A part of it is not understood.
         """
         try:
-            return self._exact(predicate)
+            return folded(predicate, _children, self._exact)
         except (
             _UnknownPredicateError,
             IcecombError,
@@ -145,19 +152,20 @@ class _Translation:
             ValueError,
         ) as error:
             raise UnsupportedError(
-                f"The condition {predicate} cannot be evaluated exactly here",
+                f"The condition {reprlib.repr(predicate)} cannot be evaluated exactly here",
                 hint="compare columns, or partition transforms of them such as system.days(ts), "
                 "with values: =, <>, <, <=, >, >=, IN, IS NULL, LIKE 'x%'",
             ) from error
 
-    def _exact(self, predicate: Mapping[str, Any]) -> BooleanExpression:
+    def _exact(
+        self, predicate: Mapping[str, Any], children: list[BooleanExpression]
+    ) -> BooleanExpression:
         op = predicate["op"]
         if op in {"always_true", "always_false"}:
             return AlwaysTrue() if op == "always_true" else AlwaysFalse()
         if op == "not":
-            return Not(self._exact(predicate["child"]))
+            return Not(children[0])
         if op in {"and", "or"}:
-            children = [self._exact(child) for child in predicate["children"]]
             return conjunction(children) if op == "and" else disjunction(children)
         name, field_type = self._column(predicate["column"])
         if op in {"is_null", "not_null"}:
@@ -197,6 +205,12 @@ class _Translation:
         if name is None or self._read.find_type(field.field_id) != field.field_type:
             raise _UnknownPredicateError
         return name, field.field_type
+
+
+def _children(predicate: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    if predicate["op"] == "not":
+        return [predicate["child"]]
+    return list(predicate["children"]) if predicate["op"] in {"and", "or"} else []
 
 
 def _transformed(

@@ -6,7 +6,6 @@ The semantics are those of `expression`: unknown (a comparison with null) select
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -20,14 +19,8 @@ from icecomb.format.expressions.bound import (
     BoundTransform,
     BoundUnaryPredicate,
 )
-from icecomb.format.expressions.expression import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    Operation,
-    Or,
-)
+from icecomb.format.expressions.comparison import combine
+from icecomb.format.expressions.expression import BooleanExpression, Operation
 from icecomb.format.rows.data_metrics import truncated_upper
 from icecomb.format.rows.parquet.statistics import ChunkStatistics
 from icecomb.format.spec.arrow_schema import scalar_to_pyarrow, type_to_pyarrow
@@ -55,7 +48,9 @@ def row_mask(
     Returns:
         A boolean array without nulls.
     """
-    mask = _mask(expression, columns, rows)
+    mask = combine(expression, lambda predicate: _mask(predicate, columns))
+    if isinstance(mask, bool):
+        return pa.repeat(mask, rows)
     return mask.fill_null(False) if mask.null_count else mask
 
 
@@ -68,32 +63,15 @@ def may_match(
         expression: Bound, without `Not`.
         statistics: The statistics of a column by field id, None when nothing is known.
     """
-    if isinstance(expression, And):
-        return all(may_match(o, statistics) for o in expression.operands)
-    if isinstance(expression, Or):
-        return any(may_match(o, statistics) for o in expression.operands)
-    if isinstance(expression, AlwaysFalse):
-        return False
-    if not isinstance(expression, BoundPredicate):
-        return True
-    known = statistics(expression.term.field_id)
-    return True if known is None else _predicate_may_match(expression, known)
+
+    def answer(predicate: BoundPredicate) -> bool:
+        known = statistics(predicate.term.field_id)
+        return True if known is None else _predicate_may_match(predicate, known)
+
+    return bool(combine(expression, answer))
 
 
-def _mask(
-    expression: BooleanExpression, columns: Mapping[int, pa.Array], rows: int
-) -> pa.BooleanArray:
-    if isinstance(expression, And):
-        return reduce(pc.and_kleene, (_mask(o, columns, rows) for o in expression.operands))
-    if isinstance(expression, Or):
-        return reduce(pc.or_kleene, (_mask(o, columns, rows) for o in expression.operands))
-    if isinstance(expression, (AlwaysTrue, AlwaysFalse)):
-        return pa.repeat(isinstance(expression, AlwaysTrue), rows)
-    if not isinstance(expression, BoundPredicate):
-        raise ExpressionError(
-            f"Not a bound expression: {expression}",
-            hint="Bind it to the table's schema by bind first.",
-        )
+def _mask(expression: BoundPredicate, columns: Mapping[int, pa.Array]) -> pa.BooleanArray:
     array = columns[expression.term.field_id]
     if isinstance(expression.term, BoundTransform):
         array = expression.term.transform.apply_array(array)

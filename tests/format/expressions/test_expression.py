@@ -266,7 +266,7 @@ def test_what_means_something_else_to_spark_is_refused(text):
         ("a not in (1, null)", "NULL"),
         ("1 = 1", "Expected a column"),
         ("", "empty"),
-        ("(" * 100_000 + "a", "nested too deeply"),
+        ("(" * 100_000 + "a", "it ends too early"),
         ("a = X'0'", "Not hexadecimal"),
         ("a = 1)", "unexpected ')', column 6"),
         ("a = 1L", "unexpected text at '1L', column 5"),
