@@ -2,8 +2,8 @@
 
 A file is known by its path; scheme and authority are compared where the path is found, as in
 Iceberg, where files of one path under two prefixes may or may not be the same. Texts are made one
-spelling first (`plain_locations`); links between local folders are followed. Eight bytes stand for
-a text: two texts of one number only make a file look needed that is not.
+spelling first (`plain_locations`); local links are followed, to files as well. Eight bytes stand
+for a text: two texts of one number only make a file look needed that is not.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Spelling:
         schemes = {**flat("equal_schemes", EQUAL_SCHEMES), **flat("equal_schemes", equal_schemes)}
         self._schemes = schemes
         self._authorities = flat("equal_authorities", equal_authorities)
-        self._real = lru_cache(maxsize=1 << 16)(self._real_folder)
+        self._real = lru_cache(maxsize=1 << 16)(self._resolved)
 
     def keys(self, locations: pa.Array) -> LocationKeys:
         """The numbers of some locations."""
@@ -121,7 +121,7 @@ class Spelling:
         if any(local):
             is_local = np.array(local, np.bool_)[kind_of].tolist()
             paths = [
-                self._real_path(path) if here else path
+                self._resolved(path) if here else path
                 for path, here in zip(paths, is_local, strict=True)
             ]
         return written, rows, kinds, kind_of, paths
@@ -137,14 +137,10 @@ class Spelling:
             return f"{scheme}:"
         return f"{scheme}://{self._authorities.get(authority, authority)}"
 
-    def _real_path(self, path: str) -> str:
-        folder, name = posixpath.split(path)
-        return f"{self._real(folder).rstrip('/')}/{name}"
-
-    def _real_folder(self, folder: str) -> str:
-        above, name = posixpath.split(folder)
-        if not name:
-            return folder
+    def _resolved(self, path: str) -> str:
+        above, name = posixpath.split(path)
+        if above == path:
+            return path
         found = f"{self._real(above).rstrip('/')}/{name}"
         return os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114 - fast
 

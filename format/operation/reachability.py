@@ -12,7 +12,7 @@ from icecomb.format.errors import CorruptFileError, FileMissingError, IcecombErr
 from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
 from icecomb.format.manifests.manifest_union import distinct_manifests
 from icecomb.format.manifests.reader import read_each_columns
-from icecomb.format.storage.location import plain_locations
+from icecomb.format.operation.location_keys import Spelling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -141,15 +141,18 @@ def _remove_live(
     manifests: Iterable[ManifestFile],
     paths: dict[ManifestContent, dict[str, None]],
 ) -> None:
-    # one file may have been added by several spellings of its location
+    # one file may have been added by several spellings of its location, or by a link
     spelled: dict[str, list[str]] = {}
+    spelling = Spelling(io.properties)
     everything = [path for candidates in paths.values() for path in candidates]
-    for path, plain in zip(everything, _plain(io, pa.array(everything, pa.string())), strict=True):
+    for path, plain in zip(
+        everything, spelling.paths(pa.array(everything, pa.string())), strict=True
+    ):
         spelled.setdefault(plain, []).append(path)
     if not everything:
         return
     for columns in _columns(io, manifests):
-        for plain in _plain(io, columns.column("file_path").filter(columns.live)):
+        for plain in spelling.paths(columns.column("file_path").filter(columns.live)):
             for path in spelled.pop(plain, ()):
                 for candidates in paths.values():
                     candidates.pop(path, None)
@@ -166,11 +169,6 @@ def _columns(
     return read_each_columns(
         io, manifests, lambda _: None, cache=None, unreadable=unreadable, threads=_THREADS
     )
-
-
-def _plain(io: FileIO, locations: pa.Array) -> list[str]:
-    found: list[str] = plain_locations(locations, io.properties, any_cluster=True).to_pylist()
-    return found
 
 
 def _statistics(metadata: TableMetadata) -> set[str]:

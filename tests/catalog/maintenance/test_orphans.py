@@ -361,6 +361,72 @@ class TestSpellings:
         assert not Path(orphan).exists()
         assert ids(table) == [4]
 
+    @pytest.mark.parametrize("where", ["beside it", "elsewhere in the folder", "outside"])
+    def test_a_file_that_metadata_names_by_a_link_is_no_orphan(
+        self, table: Table, tmp_path: Path, where: str
+    ) -> None:
+        named = Path(table.inspect.files().to_pylist()[0]["file_path"])
+        places = {
+            "beside it": named.with_name("moved.parquet"),
+            "elsewhere in the folder": folder(table) / "data" / "new" / "moved.parquet",
+            "outside": tmp_path / "moved.parquet",
+        }
+        real = places[where]
+        real.parent.mkdir(exist_ok=True)
+        named.rename(real)
+        named.symlink_to(real)
+        age(folder(table))
+        orphan = left(folder(table) / "data" / "left.parquet")
+        found = table.maintenance.remove_orphan_files(location=str(folder(table)))
+        assert found.orphan_file_location == (orphan,)
+        named_files = [str(named), str(real), orphan]
+        found = table.maintenance.remove_orphan_files(files=named_files)
+        assert found.orphan_file_location == (orphan,)
+        assert remove(table).deleted_files_count == 1
+        assert ids(table) == [4]
+
+    def test_a_second_name_of_a_file_is_no_orphan(self, table: Table) -> None:
+        named = Path(table.inspect.files().to_pylist()[0]["file_path"])
+        named.with_name("second.parquet").symlink_to(named)
+        assert remove(table).orphan_file_location == ()
+        assert ids(table) == [4]
+
+    def test_a_warehouse_reached_by_a_link_has_the_same_files(
+        self, table: Table, tmp_path: Path
+    ) -> None:
+        (tmp_path / "other").symlink_to(tmp_path / "lake")
+        orphan = left(folder(table) / "data" / "left.parquet")
+        by_link = open_table(str(tmp_path / "other" / "db" / "t"))
+        by_link.append(numbers(5))
+        age(folder(table))
+        found = by_link.maintenance.remove_orphan_files(location=str(tmp_path / "other/db/t"))
+        assert [Path(one).resolve() for one in found.orphan_file_location] == [Path(orphan)]
+        assert remove(by_link, location=str(tmp_path / "other")).deleted_files_count == 1
+        assert ids(by_link) == [4, 5]
+
+    def test_a_table_whose_folder_is_a_link_into_another_keeps_its_files(
+        self, table: Table, tmp_path: Path
+    ) -> None:
+        inside = folder(table) / "data" / "theirs"
+        theirs = left(inside / "theirs.parquet")
+        (tmp_path / "link").symlink_to(inside)
+        spelling = Spelling({})
+        (known,) = spelling.paths(pa.array([str(tmp_path / "link")]))
+        (listed,) = spelling.paths(pa.array([theirs]))
+        assert listed.startswith(f"{known}/")
+
+    def test_expiry_keeps_a_file_that_a_live_snapshot_names_by_a_link(self, lake: Any) -> None:
+        table = lake.create_table("db.linked", numbers().schema)
+        table.append(numbers(1, 2))
+        real = Path(table.inspect.files().to_pylist()[0]["file_path"])
+        table.delete()
+        link = real.with_name("link.parquet")
+        link.symlink_to(real)
+        table.add_files([str(link)])
+        table.maintenance.expire_snapshots().older_than(2**62).retain_last(1).commit()
+        assert len(table.snapshots()) == 1
+        assert ids(table) == [1, 2]
+
     def test_other_schemes_are_an_error_until_they_are_explained(self) -> None:
         def sorts(spelling: Spelling, needed: str, listed: str) -> tuple[bool, bool]:
             reachable = ReachableFiles(FileIO(), spelling)
