@@ -273,7 +273,8 @@ class Writes:
         try:
             if isinstance(transaction, ReplaceTableTransaction):
                 for state in map(self._states.find, request.read):
-                    if not state.time_travel:
+                    # a snapshot that is named by its id or a time stays what it is
+                    if state.read_ref is not None or not state.time_travel:
                         transaction.rely_on(state.snapshot_id, state.read_ref or MAIN_BRANCH)
             if request.write is not None:
                 self._write_staged(transaction, request.write, request.files)

@@ -199,19 +199,16 @@ def test_who_has_read_nothing_or_the_past_replaces_what_is_there(folders, planne
         assert table.refresh().current_snapshot() is None
 
 
-def test_rows_of_another_branch_are_those_that_it_has(folders, planner):
+@pytest.mark.parametrize("by", ["name", "version"])
+def test_rows_of_another_branch_are_those_that_it_has(folders, planner, by):
     table = folders.create_table(NAME, SCHEMA)
     table.append(BEFORE)
     with table.manage_snapshots() as manage:
         manage.create_branch(table.current_snapshot().snapshot_id, "audit")
-    old = planner.ask(
-        "load_table",
-        catalog=planner.catalog,
-        table={"namespace": [*NAMESPACE, "t"], "name": "branch_audit"},
-        version=None,
-        timestamp_us=None,
-    )
-    request = replacement(planner, old)
+        manage.create_tag(table.current_snapshot().snapshot_id, "kept")
+    named_so = {"table": {"namespace": [*NAMESPACE, "t"], "name": "branch_audit"}}
+    old = planner.load("t", **(named_so if by == "name" else {"version": "audit"}))
+    request = replacement(planner, planner.load("t", version="kept"), old)
     table.append(rows((7, "a")), branch="audit")
     with pytest.raises(ConflictError, match="its branch 'audit'"):
         planner.ask("commit_staged", **request)
