@@ -179,10 +179,18 @@ class Catalog(ViewCatalog, ABC):
             NoSuchTableError: there is no such table.
         """
 
-    def entries_below(self, folder: str) -> Iterator[Entry]:  # noqa: ARG002
+    def entries_below(
+        self,
+        folder: str,  # noqa: ARG002
+        namespace: Identifier | None = None,  # noqa: ARG002
+    ) -> Iterator[Entry]:
         """What the catalog keeps of tables of any format that lie in a folder, or below it.
 
         A catalog in which tables are folders answers nothing: to look there tells more.
+
+        Args:
+            folder: The folder.
+            namespace: Look at the tables of this one only; otherwise all are looked at.
         """
         return iter(())
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
     from icecomb.catalog.commit import Producer
     from icecomb.format.evolution.property_update import UpdateProperties
@@ -41,6 +41,10 @@ class MetadataOperations(ABC):
     def _newest_loader(self) -> Callable[[], TableMetadata] | None:
         """Loads the table as it is now, past the state that this object is pinned to."""
         return None
+
+    def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
+        """Other tables that may need files of this one."""
+        return iter(())
 
     def update_schema(
         self,
@@ -119,7 +123,12 @@ class MetadataOperations(ABC):
         from icecomb.format.operation.expire import ExpireSnapshots
 
         return ExpireSnapshots(
-            self.metadata, self.io, self.commit, dry_run=dry_run, newest=self._newest_loader()
+            self.metadata,
+            self.io,
+            self.commit,
+            dry_run=dry_run,
+            newest=self._newest_loader(),
+            others=self._other_tables,
         )
 
     def rewrite_manifests(

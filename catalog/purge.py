@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from icecomb.catalog.version_name import VERSION_HINT, version_of
 from icecomb.format.errors import FileIOError, IcecombError, ValidationError
+from icecomb.format.operation.location_keys import Spelling
+from icecomb.format.operation.reachable_files import ReachableFiles
 from icecomb.format.spec.table_property import GC_ENABLED
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 
+Unneeded: TypeAlias = Callable[[list[str]], list[str]]
+"""Those of some files that may be deleted."""
 _BATCH: Final = 1000
 
 
@@ -58,7 +62,23 @@ def check_no_folder_table(io: FileIO, name: str, location: str, metadata: TableM
         return
 
 
-def purge(io: FileIO, metadata_location: str) -> None:
+def unneeded_by(io: FileIO, others: Iterable[tuple[TableMetadata, str]]) -> Unneeded:
+    """Tells which of some files others do not need.
+
+    Args:
+        io: Reads their metadata, now.
+        others: Other tables, each with its metadata file.
+
+    Raises:
+        CorruptFileError, FileMissingError: What one of them needs cannot be told.
+    """
+    reachable = ReachableFiles(io, Spelling(io.properties))
+    for metadata, location in others:
+        reachable.add_table(metadata, location)
+    return reachable.unneeded
+
+
+def purge(io: FileIO, metadata_location: str, unneeded: Unneeded) -> None:
     """Delete data, delete and metadata files reachable from a metadata file, that file last.
 
     What cannot be read any more is passed over: the rest is deleted all the same. Folders stay.
@@ -66,6 +86,7 @@ def purge(io: FileIO, metadata_location: str) -> None:
     Args:
         io: Where the files are.
         metadata_location: The metadata file of the table when it was dropped.
+        unneeded: Tells which of some files others do not need.
     """
     from icecomb.format.spec.metadata_file import read_metadata
 
@@ -73,17 +94,17 @@ def purge(io: FileIO, metadata_location: str) -> None:
         metadata = read_metadata(io, metadata_location)
     except IcecombError:
         return
-    purge_files(io, metadata)
-    io.delete([metadata_location])
+    purge_files(io, metadata, unneeded)
+    io.delete(unneeded([metadata_location]))
 
 
-def purge_files(io: FileIO, metadata: TableMetadata, spared: Container[str] = frozenset()) -> None:
+def purge_files(io: FileIO, metadata: TableMetadata, unneeded: Unneeded) -> None:
     """Delete what `reachable_files` names, as it comes.
 
     Args:
         io: Where the files are.
         metadata: Of the table when it was dropped.
-        spared: What is not deleted.
+        unneeded: Tells which of some files may go.
 
     Raises:
         FileIOError: some could not be deleted; the others are gone.
@@ -91,7 +112,7 @@ def purge_files(io: FileIO, metadata: TableMetadata, spared: Container[str] = fr
     failure: FileIOError | None = None
     for batch in reachable_files(io, metadata):
         try:
-            io.delete([location for location in batch if location not in spared])
+            io.delete(unneeded(batch))
         except FileIOError as error:  # noqa: PERF203 - the other files go all the same
             failure = failure or error
     if failure is not None:

@@ -277,6 +277,11 @@ class Table(RowOperations, MetadataOperations):
     def _newest_loader(self) -> Callable[[], TableMetadata]:
         return lambda: self._pointer.load().metadata
 
+    def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
+        from icecomb.catalog.maintenance.neighbours import tables_in_folder
+
+        return tables_in_folder(self.catalog, self.identifier, self.location(), self.io)
+
     def transaction(self) -> Transaction:
         """Several changes in one commit: others see all of them or none."""
         from icecomb.catalog.transaction import Transaction

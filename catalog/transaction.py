@@ -61,6 +61,10 @@ class Transaction(RowOperations, MetadataOperations):
         self._changes = Changes()
         self._ended = False
 
+    def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
+        table: Table | None = getattr(self, "_table", None)  # one that makes a table has none
+        return iter(()) if table is None else table._other_tables()  # noqa: SLF001
+
     @property
     def metadata(self) -> TableMetadata:
         """The table with the changes made so far."""

@@ -57,7 +57,10 @@ class TableFolder:
             FileIOError: the folder is not empty then.
         """
         if self._metadata is not None:
-            purge_files(self._io, self._metadata, frozenset(self._files))
+            here = frozenset(self._files)
+            purge_files(
+                self._io, self._metadata, lambda batch: [one for one in batch if one not in here]
+            )
         numbers = {name: version_of(name) for name in self._files}
         last = sorted((number, name) for name, number in numbers.items() if number is not None)
         self._io.delete(name for name, number in numbers.items() if number is None)

@@ -45,6 +45,7 @@ from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.location import plain_paths
 
 if TYPE_CHECKING:
+    from icecomb.catalog.purge import Unneeded
     from icecomb.format.spec.metadata import TableMetadata
 
 
@@ -148,10 +149,11 @@ class HiveCatalog(Catalog):
         """See `Catalog.load_pointer`."""
         return pointed_at(self.client.table(*database_and_table(identifier)))
 
-    def entries_below(self, folder: str) -> Iterator[Entry]:
-        """See `Catalog.entries_below`: all entries of the metastore are looked at."""
+    def entries_below(self, folder: str, namespace: Identifier | None = None) -> Iterator[Entry]:
+        """See `Catalog.entries_below`."""
         (root,) = plain_paths([folder.rstrip("/")], self.io.properties)
-        for database in self.client.databases():
+        databases = self.client.databases() if namespace is None else list(namespace)
+        for database in databases:
             with suppress(NoSuchNamespaceError):
                 found = self.client.tables(database, self.client.table_names(database))
                 places = [(one.storage.location or "").rstrip("/") for one in found]
@@ -235,7 +237,7 @@ class HiveCatalog(Catalog):
             entry = self.client.table(*place)
             location = pointed_at(entry)
             if purge_requested:
-                self._check_purge(place, location)
+                unneeded = self._unneeded(place, location)
             found = self.entries.remove(entry, pointer)
             if found and purge_requested and (lock is None or not lock.is_alive(ask=True)):
                 # Somebody else may have renamed it: its files are another table's then.
@@ -249,7 +251,7 @@ class HiveCatalog(Catalog):
         if purge_requested:
             from icecomb.catalog.purge import purge
 
-            purge(self.io, location)
+            purge(self.io, location, unneeded)
 
     def pointer(self, place: tuple[str, str]) -> HivePointer:
         """The pointer of a table, which need not exist."""
@@ -260,15 +262,23 @@ class HiveCatalog(Catalog):
     ) -> Table:
         return Table(place, version, self.io, pointer, self)
 
-    def _check_purge(self, place: tuple[str, str], metadata_location: str) -> None:
-        """Refuse what shares files; of a table whose metadata is lost nothing will be purged."""
-        from icecomb.catalog.purge import check_no_folder_table
+    def _unneeded(self, place: tuple[str, str], metadata_location: str) -> Unneeded:
+        """Tells which files of a table nobody else needs; what shares files is refused.
+
+        Of a table whose metadata is lost nothing will be purged.
+        """
+        from icecomb.catalog.maintenance.neighbours import tables_in_folder
+        from icecomb.catalog.purge import check_no_folder_table, unneeded_by
         from icecomb.format.spec.metadata_file import read_metadata
 
-        with suppress(FileMissingError, CorruptFileError):
+        try:
             metadata = read_metadata(self.io, metadata_location)
-            self.check_drop(place, metadata, purge_requested=True)
-            check_no_folder_table(self.io, ".".join(place), metadata_location, metadata)
+        except (FileMissingError, CorruptFileError):
+            return unneeded_by(self.io, ())
+        self.check_drop(place, metadata, purge_requested=True)
+        check_no_folder_table(self.io, ".".join(place), metadata_location, metadata)
+        others = tables_in_folder(self, place, metadata.location, self.io)
+        return unneeded_by(self.io, others)
 
 
 def on_metastore(catalog: Catalog) -> HiveCatalog:

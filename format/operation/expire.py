@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icecomb.format.manifests.manifest import ManifestFile
+    from icecomb.format.operation.garbage_list import OtherTables
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.update import TableUpdate
     from icecomb.format.storage.file_io import FileIO
@@ -81,6 +82,7 @@ class ExpireSnapshots(PendingUpdate):
         dry_run: Only find out what would be removed.
         newest: Loads the table as it is when files are to be deleted; otherwise it is taken to be
             as it was committed.
+        others: Other tables that may need files of this one.
 
     Attributes:
         result: What was removed, or what would be; None before the commit.
@@ -94,9 +96,11 @@ class ExpireSnapshots(PendingUpdate):
         *,
         dry_run: bool = False,
         newest: Callable[[], TableMetadata] | None = None,
+        others: OtherTables | None = None,
     ) -> None:
         super().__init__(commit)
         self._newest = newest
+        self._others = others
         self._now_ms = int(time.time() * 1000)
         self._garbage: _Garbage | None = None
         self._base = base
@@ -179,6 +183,11 @@ class ExpireSnapshots(PendingUpdate):
         after = update_table_metadata(self._base, self._changes(self._base).updates)
         ids, refs = _gone(self._base, after)
         found = self._unreachable(self._base, after)
+        try:
+            found.files = still_unreachable(self._io, found.files, None, (), self._others)
+        except (IcecombError, OSError) as error:
+            found.files = UnreachableFiles()
+            found.problem = f"It is unknown which files are needed: {reason_of(error)}"
         return Expiration(ids, refs, found.files, found.problem)
 
     def commit(self) -> None:
@@ -240,7 +249,7 @@ class ExpireSnapshots(PendingUpdate):
             newest = committed if self._newest is None else self._newest()
             if newest.table_uuid != committed.table_uuid:
                 newest = committed  # it was dropped, and another one has its name
-            files = still_unreachable(self._io, garbage.files, newest, garbage.known)
+            files = still_unreachable(self._io, garbage.files, newest, garbage.known, self._others)
             done = delete_garbage(self._io, files)
         except (IcecombError, OSError) as error:
             problem = f"It is unknown which files are needed: {reason_of(error)}"
@@ -248,7 +257,7 @@ class ExpireSnapshots(PendingUpdate):
         if not done.failed:
             self._forget()
         try:
-            done = done.joined(collect_left(self._io, newest))
+            done = done.joined(collect_left(self._io, newest, self._others))
         except (IcecombError, OSError) as error:
             problem = f"What runs before may have left could not be deleted: {reason_of(error)}"
             result = replace(result, problem=result.problem or problem)

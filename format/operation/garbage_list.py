@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -27,11 +27,13 @@ from icecomb.format.operation.reachable_files import ReachableFiles
 from icecomb.format.spec.metadata_file import metadata_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 
+OtherTables: TypeAlias = "Callable[[], Iterable[tuple[TableMetadata, str]]]"
+"""Loads other tables that may need a table's files, each with its metadata file."""
 ABANDONED_MS: Final = 600_000
 """A list of this age is that of a run which ended; one that has not loses nothing by a second."""
 _NAME: Final = re.compile(r"icecomb-gc-[0-9a-f-]{36}\.parquet")
@@ -116,15 +118,20 @@ def delete_garbage(io: FileIO, files: UnreachableFiles) -> Deleted:
 
 
 def still_unreachable(
-    io: FileIO, files: UnreachableFiles, metadata: TableMetadata, known: Iterable[str] = ()
+    io: FileIO,
+    files: UnreachableFiles,
+    metadata: TableMetadata | None,
+    known: Iterable[str] = (),
+    others: OtherTables | None = None,
 ) -> UnreachableFiles:
     """Files without those that metadata reaches, under whatever scheme or authority.
 
     Args:
         io: Reads manifests.
         files: What is asked for.
-        metadata: Of the table.
+        metadata: Of the table; None where it is known already that it does not need them.
         known: Manifests that need none of the files: they are not read.
+        others: Other tables that may need them.
 
     Raises:
         CorruptFileError, FileMissingError: Something that is needed to tell cannot be read.
@@ -132,17 +139,22 @@ def still_unreachable(
     everything = files.files
     if not everything:
         return files
-    spelling = Spelling(io.properties)
-    reachable = ReachableFiles(io, spelling)
+    reachable = ReachableFiles(io, Spelling(io.properties))
     reachable.skip(known)
-    reachable.add_table(metadata, None)
-    needed, doubtful = reachable.sort(spelling.keys(pa.array(everything, pa.string())))
-    rows = (needed | doubtful).nonzero()[0].tolist()
-    return without(files, frozenset(everything[row] for row in rows)) if rows else files
+    if metadata is not None:
+        reachable.add_table(metadata, None)
+    for other, location in others() if others is not None else ():
+        reachable.add_table(other, location)
+    return without(files, frozenset(everything).difference(reachable.unneeded(everything)))
 
 
-def collect_left(io: FileIO, metadata: TableMetadata) -> Deleted:
+def collect_left(io: FileIO, metadata: TableMetadata, others: OtherTables | None = None) -> Deleted:
     """Delete what the table's lists of runs that ended name, and it does not need as it is now.
+
+    Args:
+        io: Where they are.
+        metadata: Of the table.
+        others: Other tables that may need the files.
 
     Raises:
         CorruptFileError, FileMissingError: What the table needs cannot be told.
@@ -158,7 +170,7 @@ def collect_left(io: FileIO, metadata: TableMetadata) -> Deleted:
             continue
         if files is None:
             continue
-        found = delete_garbage(io, _present(io, still_unreachable(io, files, metadata)))
+        found = delete_garbage(io, _present(io, still_unreachable(io, files, metadata, (), others)))
         if not found.failed:
             delete_list(io, location)
         done = done.joined(found)

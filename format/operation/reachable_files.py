@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -101,6 +101,14 @@ class ReachableFiles:
             | self._any_authority.has(keys.scheme)
         )
         return needed, self._paths.has(keys.path) & ~needed
+
+    def unneeded(self, locations: Sequence[str]) -> list[str]:
+        """Those of some files that are not needed, under whatever scheme or authority."""
+        if not locations:
+            return []
+        keys = self._spelling.keys(pa.array(locations, pa.string()))
+        needed, doubtful = self.sort(keys)
+        return [locations[row] for row in (~(needed | doubtful)).nonzero()[0].tolist()]
 
     def _add_manifests(self, metadata: TableMetadata, *, damaged: bool) -> None:
         def pass_over(_: Snapshot | ManifestFile, error: IcecombError) -> None:

@@ -1,0 +1,101 @@
+"""Files that two tables of one folder have: what expires or purges one of them leaves what the other needs."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
+from icecomb.format.errors import FileIOError, ValidationError
+from icecomb.format.operation.expire import ExpireSnapshots
+from tests.format.test_expire import DAY_MS, IO, NOW, Story
+
+_NUMBERS = itertools.count()
+FUTURE = int(time.time() * 1000) + DAY_MS
+
+
+@pytest.fixture
+def table(catalog: Any) -> Any:
+    """Two snapshots, of which the second has other rows than the first."""
+    if not catalog.namespace_exists("sharing"):
+        catalog.create_namespace("sharing")
+    name = f"sharing.t{next(_NUMBERS)}"
+    made = catalog.create_table(name, pa.schema([("id", pa.int64())]))
+    made.append(pa.table({"id": [1]}))
+    return made
+
+
+def files(table: Any) -> set[Path]:
+    return set(Path(f"{table.location().removeprefix('file:')}/data").rglob("*.parquet"))
+
+
+def test_two_entries_on_one_metadata_file_are_purged_one_after_the_other(table: Any) -> None:
+    catalog, copy = table.catalog, f"{'.'.join(table.name())}_copy"
+    catalog.register_table(copy, table.metadata_location)
+    there = files(table)
+    catalog.purge_table(table.name())
+    assert files(table) == there
+    assert catalog.load_table(copy).scan().to_arrow()["id"].to_pylist() == [1]
+    catalog.purge_table(copy)
+    assert files(table) == set()
+
+
+def test_what_a_copy_of_the_table_needs_does_not_expire(table: Any) -> None:
+    catalog, copy = table.catalog, f"{'.'.join(table.name())}_copy"
+    catalog.register_table(copy, table.metadata_location)
+    first = files(table)
+    table.overwrite(pa.table({"id": [2]}))
+    with table.expire_snapshots(dry_run=True) as expire:
+        expire.older_than(FUTURE)
+    assert expire.result.files.files == ()
+    with table.expire_snapshots() as expire:
+        expire.older_than(FUTURE)
+    assert expire.result.files.data_files == ()
+    assert first < files(table)
+    assert catalog.load_table(copy).scan().to_arrow()["id"].to_pylist() == [1]
+    catalog.drop_table(copy)
+
+
+def test_the_folder_of_a_hive_table_is_no_place_to_delete_files_in(table: Any) -> None:
+    catalog, name = table.catalog, table.name()[1]
+    storage = StorageDescriptor(location=table.location())
+    twin = HiveTable("sharing", f"{name}_hive", storage=storage, table_type="EXTERNAL_TABLE")
+    catalog.client.create_table(replace(twin, parameters={"EXTERNAL": "TRUE"}))
+    table.overwrite(pa.table({"id": [2]}))
+    there = files(table)
+    shared = f"is that of table sharing.{name}_hive, too"
+    with (
+        pytest.raises(FileIOError, match=shared),
+        table.maintenance.expire_snapshots() as expire,
+    ):
+        expire.older_than(FUTURE)
+    with pytest.raises(ValidationError, match=shared):
+        catalog.purge_table(table.name())
+    assert files(table) == there
+    assert catalog.load_table(table.name()).scan().count() == 1
+    catalog.client.drop_table("sharing", f"{name}_hive")
+    catalog.purge_table(table.name())
+    assert files(table) == set()
+
+
+def test_others_are_asked_about_the_files_that_would_go(tmp_path: Path) -> None:
+    story = Story(tmp_path, 4)
+    story.append("a", "b")
+    other = story.metadata
+    story.delete("a")
+    story.append("c")
+    expire = ExpireSnapshots(story.metadata, IO, dry_run=True).older_than(NOW + DAY_MS)
+    expire.commit()
+    assert [Path(one).name for one in expire.result.files.data_files] == ["a"]
+    asked = ExpireSnapshots(
+        story.metadata, IO, dry_run=True, others=lambda: [(other, "1.metadata.json")]
+    )
+    asked.older_than(NOW + DAY_MS).commit()
+    assert asked.result.files.data_files == ()
+    assert len(asked.result.files.files) < len(expire.result.files.files)
