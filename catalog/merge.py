@@ -71,6 +71,13 @@ class Merge:
         self._matched: list[Clause] = []
         self._not_matched: list[Clause] = []
         self._not_matched_by_source: list[Clause] = []
+        self._is_tried = False
+
+    def __repr__(self) -> str:
+        tried = (
+            "executed, or refused" if self._is_tried else "nothing has happened before execute()"
+        )
+        return f"<{type(self).__name__}: {tried}>"
 
     def when_matched_update(self, values: Mapping[str, str], condition: str | None = None) -> Self:
         """Replace rows of the table that have a partner: columns get values, others stay.
@@ -163,6 +170,7 @@ class Merge:
             tuple(self._matched), tuple(self._not_matched), tuple(self._not_matched_by_source)
         )
         clauses.check()
+        self._is_tried = True
         return self._operations._merge(  # noqa: SLF001 - the other half of this builder
             self._source,
             self._condition,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.argument import json_of_pyiceberg, name_of_type
 from icecomb.format.errors import SchemaError
@@ -10,6 +10,11 @@ from icecomb.format.spec.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_OF_FRAMES: Final = {
+    "pandas": "Give pa.Schema.from_pandas(frame).",
+    "polars": "Give frame.to_arrow().schema.",
+}
 
 
 def as_schema(schema: Schema | pa.Schema) -> Schema:
@@ -28,9 +33,10 @@ def as_schema(schema: Schema | pa.Schema) -> Schema:
 
     if not isinstance(schema, pa.Schema):
         of_frame = isinstance(getattr(schema, "schema", None), pa.Schema)
+        library = type(schema).__module__.partition(".")[0]
         raise SchemaError(
             f"A schema is Schema(...) or pa.schema(...), not {name_of_type(schema)}",
-            hint="Give its .schema." if of_frame else "Give one of these.",
+            hint="Give its .schema." if of_frame else _OF_FRAMES.get(library, "Give one of these."),
         )
 
     return pyarrow_to_schema(schema)

@@ -162,6 +162,26 @@ def test_a_change_that_is_none_on_a_stale_state_is_looked_at_on_the_newest(lake,
     assert stale.metadata == lake.load_table("db.t").metadata
 
 
+def test_a_change_says_that_nothing_has_happened_before_its_commit(table):
+    table.append(ROWS)
+    changes = {
+        "UpdateSchema": table.update_schema(),
+        "UpdateSpec": table.update_spec(),
+        "UpdateSortOrder": table.update_sort_order(),
+        "UpdateProperties": table.update_properties(),
+        "ManageSnapshots": table.manage_snapshots(),
+        "ExpireSnapshots": table.expire_snapshots(),
+    }
+    for name, change in changes.items():
+        assert repr(change) == f"<{name}: nothing has happened before commit()>"
+        change.commit()
+        assert repr(change) == f"<{name}: committed, or refused>"
+    merge = table.merge(ROWS, on=ROWS.column_names[:1]).when_not_matched_insert_all()
+    assert repr(merge) == "<Merge: nothing has happened before execute()>"
+    merge.execute()
+    assert repr(merge) == "<Merge: executed, or refused>"
+
+
 def test_expired_snapshots_go_with_their_files(lake, table):
     table.append(ROWS)
     table.overwrite(ROWS)

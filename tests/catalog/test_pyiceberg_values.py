@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyiceberg import expressions as their_expressions
@@ -187,6 +189,21 @@ def test_a_part_of_pyiceberg_in_a_value_of_ours_is_refused_with_the_names_of_bot
     told = f"{caught.value.message} {caught.value.hint}"
     assert theirs in told
     assert "icecomb.format" in told
+
+
+@pytest.mark.parametrize(
+    ("frame", "hint"),
+    [
+        (pd.DataFrame({"a": [1]}), "pa.Schema.from_pandas"),
+        (pl.DataFrame({"a": [1]}), "to_arrow"),
+        (pa.table({"a": [1]}), ".schema"),
+    ],
+    ids=["pandas", "polars", "pyarrow"],
+)
+def test_the_schema_of_a_frame_is_asked_for(lake: Any, frame: Any, hint: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        lake.create_table("db.t", frame)
+    assert hint in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("given", ["a", 1, object()])
