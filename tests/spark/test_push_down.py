@@ -6,6 +6,7 @@ import re
 from contextlib import contextmanager
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from tests.rings import sampled
 
@@ -261,3 +262,12 @@ def test_states_of_a_table_are_counted_each_for_itself(spark):
     appended = spark.read.option("start-snapshot-id", str(first)).table(name)
     assert appended.groupBy().count().collect()[0][0] == 2
     spark.sql(f"DROP TABLE {name}")
+
+
+def test_a_filter_that_a_program_nests_deeply_is_planned(spark):
+    # SQL text becomes a balanced tree, the calls of a program one that is as deep as they are many
+    deep = F.col("id") < 2
+    for level in range(200):
+        deep = (deep & (F.col("x") > -level - 1), deep | (F.col("id") == level))[level % 2]
+    found = spark.table(SALES).filter(deep).collect()
+    assert sorted(row.id for row in found) == [0, 1, 3, 5, 7, 9, 11]
