@@ -209,6 +209,33 @@ def test_buckets_are_joined_with_a_multiple_of_them(sql_on, catalog, namespace, 
 
 
 @MORE
+@pytest.mark.parametrize("minor", ["4.3", "4.0", "4.1", "4.2"])
+def test_hours_are_joined_with_the_days_that_they_belong_to(sql_on, catalog, namespace, minor):
+    """Hours before 1970 too, which are the last ones of their day; and columns without a time zone."""
+    sql = sql_on(minor)
+    begin = dt.datetime(1969, 12, 30, 22, 30)
+    times = [*(begin + dt.timedelta(hours=5 * n) for n in range(24)), None]
+    same = Counter({**{(n, n): 1 for n in range(24)}, (None, 24): 1, (24, None): 1})
+    for zone in ("UTC", None):
+        schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", zone))])
+        values = [
+            each if each is None or zone is None else each.replace(tzinfo=dt.timezone.utc)
+            for each in times
+        ]
+        names = []
+        for transform in ("hour", "day"):
+            table, name = partitioned(catalog, ("ts", transform), schema=schema)
+            table.append(pa.table({"id": range(25), "ts": values}, schema))
+            names.append(name)
+        with settings(sql, {**GROUPED, COMPATIBLE: "true"}):
+            for left, right in (names, names[::-1]):
+                assert exchanges(sql, f"SELECT * FROM {left} l JOIN {right} r ON l.ts = r.ts") == 0
+                assert pairs(sql, left, right, "l.ts = r.ts") == same
+        with settings(sql, GROUPED):
+            assert pairs(sql, *names, "l.ts = r.ts") == same
+
+
+@MORE
 @pytest.mark.parametrize("sql", ["4.3"], indirect=True)
 def test_files_of_several_specs_are_told_apart_by_what_these_share(sql, catalog, namespace):
     left, left_name = partitioned(catalog, ("k", "bucket[4]"), ("s", "identity"))

@@ -188,7 +188,7 @@ public abstract class BoundFunction implements ScalarFunction<Object> {
     }
   }
 
-  public static final class DaysOfTimestamp extends BoundFunction {
+  public static final class DaysOfTimestamp extends BoundFunction implements ReducibleTime {
     DaysOfTimestamp(String name, DataType source) {
       super(name, Kind.DAY, source);
     }
@@ -198,7 +198,7 @@ public abstract class BoundFunction implements ScalarFunction<Object> {
     }
   }
 
-  public static final class HoursOfTimestamp extends BoundFunction {
+  public static final class HoursOfTimestamp extends BoundFunction implements ReducibleTime {
     HoursOfTimestamp(String name, DataType source) {
       super(name, Kind.HOUR, source);
     }
