@@ -22,7 +22,7 @@ from icecomb.catalog.migrate.file_history import FileHistory
 from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.catalog.migrate.overwritten_entry import find_overwritten
-from icecomb.format.errors import CommitFailedError, MigrationError
+from icecomb.format.errors import CommitFailedError, FileExistsAlreadyError, MigrationError
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.storage.location import plain_paths, plain_texts
@@ -318,7 +318,7 @@ class Reversal:
             if self._place.io.exists(name):
                 inside = path.startswith(f"{home}/")
                 inner = f"added/{path[len(home) + 1 :]}" if inside else f"elsewhere{path}"
-                self._place.io.rename(name, f"{journal.location}/{inner}")
+                self._move(name, f"{journal.location}/{inner}")
             self._remove_emptied(name, location)
         if (writing := journal.step(Step.WRITING)) is not None:
             folder = writing["folder"]
@@ -326,10 +326,20 @@ class Reversal:
             turned = journal.step(Step.SWAPPED) or journal.step(Step.REVERTING)
             for location in journal.metadata_files(later=turned is not None):
                 name = location[len(folder) + 1 :]
-                self._place.io.rename(location, f"{journal.location}/metadata/{name}")
+                self._move(location, f"{journal.location}/metadata/{name}")
             remove_empty_folder(self._place.io, folder)
         self._place.forget_footers(old.storage.location)
         journal.record(Step.REVERTED)
+
+    def _move(self, source: str, target: str) -> None:
+        io = self._place.io
+        try:
+            io.rename(source, target)
+        except FileExistsAlreadyError:
+            # An object store copies, then deletes: who was killed in between left both.
+            if io.size(source) != io.size(target):
+                raise
+            io.delete(source)
 
     def _remove_emptied(self, name: str, location: str) -> None:
         folder = name.rpartition("/")[0]

@@ -5,6 +5,7 @@ import json
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +23,7 @@ from icecomb.catalog.migrate.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal import FOLDER, Step
 from icecomb.catalog.migrate.reverting import Reversal, RevertBlockedError
 from icecomb.format.errors import CommitFailedError, MigrationError
+from icecomb.format.storage.file_io import FileIO
 from tests.rings import sampled
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -336,6 +338,7 @@ def test_lossy_steps_are_taken_only_when_accepted_by_name(make_hive_table: Any) 
     before = table.state
     migrate.apply(table.catalog, table.name, migrate.Choices(accept=accept))
     assert sorted(row["id"] for row in table.rows()) == [1, 2]
+    assert (table.entry.storage.num_buckets, table.entry.storage.bucket_columns) == (0, ())
     assert migrate.verify(table.catalog, table.name).difference_count == 0
     migrate.revert(table.catalog, table.name, dry_run=False)
     assert table.state == before
@@ -419,6 +422,34 @@ def test_files_that_were_added_outside_of_the_folder_are_set_aside_by_their_path
     places = sorted(str(path).partition("Z-")[2].partition("/")[2] for path in aside)
     assert places == ["added/p0/f.parquet", f"elsewhere{beside}/f.parquet"]
     assert not any(path.exists() for path in added)
+
+
+def test_a_revert_that_was_killed_while_a_store_moved_files_goes_on(
+    make_hive_table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An object store copies a file, then deletes it: who is killed in between leaves both."""
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    before, files = table.state, table.files()
+    migrate.apply(table.catalog, table.name)
+    table.catalog.load_table(table.name).append(numbers(2))
+    rename, copied = FileIO.rename, []
+
+    def killed(self: Any, source: str, target: str) -> None:
+        if target in copied:
+            rename(self, source, target)  # which finds the copy
+        self.create(target, self.read(source))
+        copied.append(target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FileIO, "rename", killed)
+    while migrate.status(table.catalog, table.name)["state"] != "reverted":
+        seen = len(copied)
+        with suppress(KeyboardInterrupt):
+            migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True)
+        assert len(copied) > seen or not (table.folder / "metadata").exists()
+    assert len(copied) > 4
+    assert table.state == before
+    assert table.files() == files
 
 
 def test_files_on_other_storage_than_the_journal_are_moved_away_before_a_revert(
