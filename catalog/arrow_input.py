@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icecomb.format.arrow.row_stream import GivenRows
+    from icecomb.format.spec.schema import Schema
 
-def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
+
+def arrow_data(df: Any, table: Schema, *, may_be_nothing: bool = False) -> GivenRows:
     """Rows in any of the forms that `Table.append` takes, as Arrow.
 
     What is a stream stays one: readers, lazy frames of polars, relations of DuckDB and data sets
     are computed and read batch by batch. The NaNs of a pandas frame are nulls. Each named level of
-    its index is a column, also a `RangeIndex`; levels without a name are left out.
+    its index is a column, also a `RangeIndex`; levels without a name are left out, but where the
+    table has the column that Arrow makes of one (``__index_level_0__``).
+
+    Args:
+        df: The rows.
+        table: The columns of the table.
+        may_be_nothing: Whether batches may be none at all, which is no row; where it matters which
+            columns there are, or that an iterator is used up, they are refused.
 
     Raises:
         ValidationError: it holds no rows of a known form, or the index and a column of a pandas
@@ -23,6 +33,7 @@ def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
     """
     import pyarrow as pa
 
+    from icecomb.format.arrow.row_stream import RowStream
     from icecomb.format.errors import ValidationError
 
     if isinstance(df, (pa.Table, pa.RecordBatchReader)):
@@ -30,7 +41,7 @@ def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
     if isinstance(df, pa.RecordBatch):
         return pa.Table.from_batches([df])
     if _is_of(df, "pandas") and hasattr(type(df), "columns"):
-        return _of_pandas(df)
+        return _of_pandas(df, table)
     if _is_of(df, "polars") and hasattr(type(df), "columns"):
         return _of_polars(df)
     problem: Exception | None = None
@@ -45,9 +56,21 @@ def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
     if _is_of(df, "pyarrow") and hasattr(df, "scanner"):
         return df.scanner().to_reader()
     if isinstance(df, Iterable) and not isinstance(df, (str, bytes, dict)):
-        found = _joined(iter(df))
-        if found is not None:
-            return found
+        batches = iter(df)
+        first = next(batches, None)
+        if isinstance(first, pa.RecordBatch):
+            return RowStream(first.schema, _checked(chain([first], batches)))
+        # a column without values has nothing to give either, but is none of batches
+        nothing = first is None and isinstance(df, (Iterator, Sequence))
+        if nothing and may_be_nothing:
+            return table.as_arrow().empty_table()
+        if nothing:
+            raise ValidationError(
+                f"{type(df).__name__} without a batch: its columns are not known, nor whether "
+                "its rows were read before",
+                hint="To go on without rows, give an empty table: "
+                "table.schema().as_arrow().empty_table().",
+            )
     raise ValidationError(
         f"{type(df).__name__} is no table of rows",
         hint="Give a pyarrow table, record batches or a reader of them, a data frame of pandas or "
@@ -63,16 +86,18 @@ class OneUse:
         rows: A table, or a stream, which can be read once.
     """
 
-    def __init__(self, rows: pa.Table | pa.RecordBatchReader) -> None:
+    def __init__(self, rows: GivenRows) -> None:
         import pyarrow as pa
+
+        from icecomb.format.arrow.row_stream import RowStream
 
         self.schema: pa.Schema = rows.schema
         self.rows = rows
         self.is_used_up = False
-        if isinstance(rows, pa.RecordBatchReader):
-            self.rows = pa.RecordBatchReader.from_batches(rows.schema, self._batches(rows))
+        if not isinstance(rows, pa.Table):
+            self.rows = RowStream(rows.schema, self._batches(rows))
 
-    def _batches(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _batches(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         self.is_used_up = True
         yield from rows
 
@@ -82,16 +107,17 @@ def _is_of(df: object, library: str) -> bool:
     return any(kind.__module__.partition(".")[0] == library for kind in type(df).__mro__)
 
 
-def _of_pandas(frame: Any) -> pa.Table:
+def _of_pandas(frame: Any, table: Schema) -> pa.Table:
     import pyarrow as pa
 
     from icecomb.format.errors import ValidationError
 
     found = pa.Table.from_pandas(frame, preserve_index=False)
     for number, label in enumerate(frame.index.names):
-        if label is None:
+        level = frame.index.get_level_values(number)
+        name = f"__index_level_{number}__" if label is None else str(label)
+        if label is None and (name in found.column_names or not _keeps(table, name, level)):
             continue
-        level, name = frame.index.get_level_values(number), str(label)
         (values,) = pa.Table.from_pandas(level.to_frame(name=name), preserve_index=False).columns
         if name not in found.column_names:
             # with the metadata of the frame, which says that it is of pandas
@@ -106,8 +132,24 @@ def _of_pandas(frame: Any) -> pa.Table:
     return found
 
 
+def _keeps(table: Schema, name: str, level: Any) -> bool:
+    """Whether a table has the column that Arrow makes of a level without a name.
+
+    The numbers of a frame that was given no index are one only where the column holds numbers.
+    """
+    import numpy as np
+
+    from icecomb.format.spec.types import IntegerType, LongType
+
+    kept = next((f.field_type for f in table.fields if f.name == name), None)
+    given = isinstance(kept, (IntegerType, LongType)) or not np.array_equal(
+        level, range(len(level))
+    )
+    return kept is not None and given
+
+
 def _of_polars(frame: Any) -> pa.Table | pa.RecordBatchReader:
-    """Frames of polars; not by their streams, whose views Arrow can do little with."""
+    """Frames of polars; not by their streams, whose views would have to be copied here."""
     import polars as pl
     import pyarrow as pa
 
@@ -120,11 +162,15 @@ def _of_polars(frame: Any) -> pa.Table | pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-def _joined(batches: Iterator[Any]) -> pa.RecordBatchReader | None:
-    """Batches as a stream; None if the first is none."""
+def _checked(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    first = next(batches, None)
-    if not isinstance(first, pa.RecordBatch):
-        return None
-    return pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
+    from icecomb.format.errors import ValidationError
+
+    for batch in batches:
+        if not isinstance(batch, pa.RecordBatch):
+            raise ValidationError(
+                f"A {type(batch).__name__} among record batches",
+                hint="Give record batches only.",
+            )
+        yield batch

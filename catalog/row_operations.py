@@ -69,9 +69,11 @@ class RowOperations(ABC):
 
         Args:
             df: A `pyarrow.Table`, record batches or a `RecordBatchReader`, a data frame of pandas
-                (whose named index levels are columns), a frame of polars (lazy ones, too), a
-                relation of DuckDB, or anything else with ``__arrow_c_stream__``; streams are
-                written batch by batch. Columns go to the table's by name.
+                (whose named index levels are columns, and others where the table has Arrow's column
+                of them, ``__index_level_0__``), a frame of polars (lazy ones, too), a relation of
+                DuckDB, or anything else with ``__arrow_c_stream__``; streams are written batch by
+                batch. Columns go to the table's by name, of each batch by itself, whatever layout
+                of Arrow they have.
             snapshot_properties: More keys of the snapshot's summary.
             branch: Where to; a branch that does not exist begins where ``main`` is.
             merge_schema: Whether columns that the table lacks are added to it, and ones that it has
@@ -86,7 +88,7 @@ class RowOperations(ABC):
         from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.row_changes.table_append import append_rows
 
-        data = arrow_data(df)
+        data = arrow_data(df, self.metadata.schema(), may_be_nothing=True)
         wanted = data.schema if merge_schema else None
         with self._writing(snapshot_properties, branch, wanted) as (target, commit):
             commit(append_rows(target, data))
@@ -159,7 +161,8 @@ class RowOperations(ABC):
         from icecomb.catalog.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.table_delete import overwrite_rows
 
-        data, rows = OneUse(arrow_data(df)), as_expression(overwrite_filter)
+        rows = as_expression(overwrite_filter)
+        data = OneUse(arrow_data(df, self.metadata.schema()))
         wanted = data.schema if merge_schema else None
 
         def overwrite() -> None:
@@ -198,7 +201,7 @@ class RowOperations(ABC):
         from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.row_changes.table_delete import replace_partitions
 
-        data = arrow_data(df)
+        data = arrow_data(df, self.metadata.schema(), may_be_nothing=True)
         wanted = data.schema if merge_schema else None
         with self._writing(snapshot_properties, branch, wanted) as (target, commit):
             commit(replace_partitions(target, data))
@@ -243,7 +246,7 @@ class RowOperations(ABC):
         from icecomb.catalog.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.upsert import upsert_rows
 
-        data = OneUse(arrow_data(df))
+        data = OneUse(arrow_data(df, self.metadata.schema(), may_be_nothing=True))
         wanted = data.schema if merge_schema else None
 
         def upsert() -> UpsertResult:
@@ -371,7 +374,7 @@ class RowOperations(ABC):
         from icecomb.catalog.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.merge import merge_rows
 
-        data = OneUse(arrow_data(source))
+        data = OneUse(arrow_data(source, self.metadata.schema()))
 
         def merge() -> MergeResult:
             with self._writing(snapshot_properties, branch) as (target, commit):

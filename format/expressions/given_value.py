@@ -6,6 +6,7 @@ None of these libraries is imported here: whoever has a value of one has importe
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ExpressionError
@@ -136,8 +137,7 @@ def _of_datetime64(value: Any) -> Any:
 
 
 def _of_pandas(value: Any) -> Any:
-    import pandas as pd
-
+    pd: Any = sys.modules["pandas"]
     if isinstance(value, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
         raise ExpressionError("A comparison takes one value, not a column", hint=_ONE_VALUE)
     if value is pd.NA or value is pd.NaT:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
+from icecomb.format.arrow.plain_layout import plain_batch, plain_schema
+from icecomb.format.arrow.row_stream import GivenRows, batches_of
 from icecomb.format.errors import ExpressionError, SchemaError, ValidationError
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.row_changes.key_columns import KEY_BATCH_ROWS, key_field, key_filter
@@ -62,7 +65,7 @@ class MergeResult:
 
 def merge_rows(
     target: WriteTarget,
-    data: pa.Table | pa.RecordBatchReader,
+    data: GivenRows,
     condition: MergeCondition,
     clauses: MergeClauses,
     *,
@@ -379,9 +382,35 @@ class _Merge:
         )
 
 
-def _table(data: pa.Table | pa.RecordBatchReader) -> pa.Table:
-    table = data if isinstance(data, pa.Table) else data.read_all()
-    names = table.schema.names
+def _table(data: GivenRows) -> pa.Table:
+    """The source in plain layouts, of which alone Arrow can take single rows.
+
+    Raises:
+        SchemaError: A column is there twice, or its batches do not go together.
+        ExpressionError: There is no column.
+    """
+    _check_names(data.schema.names)
+    plain = (plain_batch(batch) for batch in batches_of(data) if batch.num_rows)
+    tables = [pa.Table.from_batches(group) for _, group in groupby(plain, lambda b: b.schema)]
+    for table in tables:
+        _check_names(table.schema.names)
+        if {*table.schema.names} != {*data.schema.names}:
+            raise SchemaError(
+                "The batches of the source have different columns: "
+                f"{', '.join(data.schema.names)}; {', '.join(table.schema.names)}",
+                hint="Give all batches the same columns.",
+            )
+    try:
+        empty = plain_schema(data.schema).empty_table()
+        return pa.concat_tables(tables, promote_options="permissive") if tables else empty
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(
+            f"The batches of the source do not go together: {error}",
+            hint="Cast their columns to one type.",
+        ) from error
+
+
+def _check_names(names: Sequence[str]) -> None:
     again = sorted({name for name in names if names.count(name) > 1})
     if again:
         raise SchemaError(
@@ -394,24 +423,6 @@ def _table(data: pa.Table | pa.RecordBatchReader) -> pa.Table:
             "The source has no columns",
             hint="Give a source with the columns that the merge compares and writes.",
         )
-    plain = [field.with_type(_plain(field.type)) for field in table.schema]
-    return table.cast(pa.schema(plain))
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type without views and dictionaries, of which Arrow cannot take single rows."""
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_binary_view(kind):
-        return pa.large_binary()
-    if pa.types.is_dictionary(kind):
-        return _plain(kind.value_type)
-    if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(_plain(f.type)) for f in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        element = kind.value_field.with_type(_plain(kind.value_type))
-        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(element)
-    return kind
 
 
 def _split(batch: pa.RecordBatch) -> tuple[Positions, pa.RecordBatch]:

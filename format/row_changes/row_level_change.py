@@ -31,6 +31,7 @@ from icecomb.format.spec.schema import Schema
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icecomb.format.arrow.row_stream import GivenRows
     from icecomb.format.manifests.manifest import DataFile
 
 
@@ -83,7 +84,7 @@ class RowLevelChange(ABC):
         if self.serializable:
             self._relied_on.append(file)
 
-    def write_all(self, data: pa.Table | pa.RecordBatchReader) -> None:
+    def write_all(self, data: GivenRows) -> None:
         """Add rows; their columns go by name.
 
         Raises:

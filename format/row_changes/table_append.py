@@ -10,12 +10,11 @@ from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.write.data_writer import write_data
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from icecomb.format.arrow.row_stream import GivenRows
     from icecomb.format.manifests.manifest import DataFile
 
 
-def append_rows(target: WriteTarget, data: pa.Table | pa.RecordBatchReader) -> WrittenChange:
+def append_rows(target: WriteTarget, data: GivenRows) -> WrittenChange:
     """Write rows as data files, and add these.
 
     Args:

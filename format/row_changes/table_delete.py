@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.binding import bind
@@ -24,6 +23,7 @@ from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.schema import Schema
 
 if TYPE_CHECKING:
+    from icecomb.format.arrow.row_stream import GivenRows
     from icecomb.format.rows.deletes.position_delete import Positions
     from icecomb.format.rows.scan_task import FileScanTask
     from icecomb.format.scan.delete_index import PartitionKey
@@ -53,7 +53,7 @@ def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenCh
 
 
 def overwrite_rows(
-    target: WriteTarget, data: pa.Table | pa.RecordBatchReader, row_filter: BooleanExpression
+    target: WriteTarget, data: GivenRows, row_filter: BooleanExpression
 ) -> WrittenChange | None:
     """Delete the rows that match a filter and add others, in one snapshot.
 
@@ -76,9 +76,7 @@ def overwrite_rows(
         return change.finish(row_filter)
 
 
-def replace_partitions(
-    target: WriteTarget, data: pa.Table | pa.RecordBatchReader
-) -> WrittenChange | None:
+def replace_partitions(target: WriteTarget, data: GivenRows) -> WrittenChange | None:
     """Replace all rows of the partitions, of the current spec, that new rows belong to.
 
     Args:
@@ -114,7 +112,7 @@ def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> N
         Schema((ROW_POSITION,)),
         workers=1,
     )
-    for task in target.tasks(row_filter):
+    for task in target.tasks(row_filter, unread=isinstance(row_filter, AlwaysTrue)):
         if isinstance(task.residual, AlwaysTrue):
             change.drop(task.file)
             continue

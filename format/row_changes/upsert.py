@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from icecomb.format.arrow.row_stream import GivenRows, batches_of
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.row_changes.key_columns import KEY_BATCH_ROWS, key_field, key_filter
@@ -23,8 +24,9 @@ from icecomb.format.row_changes.row_difference import Mask, differing
 from icecomb.format.row_changes.row_level_change import row_level_change
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.metadata_columns import ROW_POSITION
+from icecomb.format.rows.read.arrow_projection import Projection
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.write.data_writer import frame_projection
+from icecomb.format.rows.write.data_writer import FrameProjections
 from icecomb.format.rows.write.frame_check import check_required
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
@@ -51,7 +53,7 @@ class UpsertResult:
 
 def upsert_rows(
     target: WriteTarget,
-    data: pa.Table | pa.RecordBatchReader,
+    data: GivenRows,
     join_cols: Sequence[str] | None = None,
     *,
     update: bool = True,
@@ -87,14 +89,7 @@ def upsert_rows(
     schema = target.metadata.schema()
     # a text is a sequence of texts, too: one name is meant
     keys = _key_fields(target, [join_cols] if isinstance(join_cols, str) else join_cols)
-    missing = [f.name for f in schema.fields if f.name not in data.schema.names]
-    if update and missing:
-        raise SchemaError(
-            f"The data has no column {missing[0]!r}: replaced rows would lose its values",
-            hint="Give all columns of the table, or set when_matched_update_all to False.",
-            column=missing[0],
-        )
-    source = _fitted(schema, data)
+    source = _fitted(schema, data, complete=update)
     matching = _Matching(replace(target, case_sensitive=True), source, keys, update=update)
     with row_level_change(target, "merge", replaces_rows=True) as change:
         if not source.num_rows:
@@ -239,15 +234,39 @@ def _key_fields(target: WriteTarget, join_cols: Sequence[str] | None) -> list[Ne
     return list(dict.fromkeys(fields))
 
 
-def _fitted(schema: Schema, data: pa.Table | pa.RecordBatchReader) -> pa.Table:
-    projection = frame_projection(schema, data.schema)
+def _fitted(schema: Schema, data: GivenRows, *, complete: bool) -> pa.Table:
+    """The new rows in the table's columns and types.
+
+    Args:
+        schema: The table's.
+        data: The new rows.
+        complete: Whether they must have all columns.
+    """
+    projections = FrameProjections(schema)
+
+    def projection(frame: pa.Schema) -> Projection:
+        if complete:
+            _check_complete(schema, frame)
+        return projections.of(frame)
+
+    projection(data.schema)
     batches = []
-    for batch in data.to_batches() if isinstance(data, pa.Table) else data:
+    for batch in batches_of(data):
         if batch.num_rows:
-            fitted = projection.apply(batch, 0)
+            fitted = projection(batch.schema).apply(batch, 0)
             check_required(schema, fitted)
             batches.append(fitted)
     return pa.Table.from_batches(batches, schema_to_pyarrow(schema, include_field_ids=False))
+
+
+def _check_complete(schema: Schema, frame: pa.Schema) -> None:
+    missing = [f.name for f in schema.fields if f.name not in frame.names]
+    if missing:
+        raise SchemaError(
+            f"The data has no column {missing[0]!r}: replaced rows would lose its values",
+            hint="Give all columns of the table, or set when_matched_update_all to False.",
+            column=missing[0],
+        )
 
 
 def _is_cheap(field: NestedField) -> bool:

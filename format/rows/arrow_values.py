@@ -76,8 +76,6 @@ def _cast(
     wanted = type_to_pyarrow(target)
     if source == wanted:
         return True, _checked_text(path) if lossless and isinstance(target, StringType) else None
-    if pa.types.is_dictionary(source) or pa.types.is_run_end_encoded(source):
-        return _decoded(source, target, path, lossless=lossless)
     if lossless and pa.types.is_null(source):
         return True, _plain_cast(wanted, path)
     if _is_timestamp(target) and pa.types.is_timestamp(source):
@@ -159,24 +157,6 @@ def _is_timestamp(target: IcebergType) -> bool:
 def _needs_text_check(source: pa.DataType, target: IcebergType, *, lossless: bool) -> bool:
     # The cast from binary checks by itself; between forms of text Arrow trusts the producer.
     return lossless and isinstance(target, StringType) and not pa.types.is_binary(source)
-
-
-def _decoded(
-    source: pa.DataType, target: IcebergType, path: str, *, lossless: bool
-) -> tuple[bool, Cast | None]:
-    found, after = _cast(source.value_type, target, path, lossless=lossless)
-    if not found:
-        return False, None
-
-    def decode(array: pa.Array) -> pa.Array:
-        plain = (
-            array.dictionary_decode()
-            if pa.types.is_dictionary(source)
-            else pc.run_end_decode(array)
-        )
-        return plain if after is None else after(plain)
-
-    return True, decode
 
 
 def _plain_cast(wanted: pa.DataType, path: str) -> Cast:

@@ -219,7 +219,7 @@ class _Walk:
                 yield from self._inside(child, part, name)
 
     def _leaf(self, f: FileField, known: IcebergType, path: str) -> Iterator[ColumnProblem]:
-        kind = f.arrow_type.value_type if pa.types.is_dictionary(f.arrow_type) else f.arrow_type
+        kind = f.arrow_type
         if pa.types.is_unsigned_integer(kind) or pa.types.is_float16(kind):
             text = f"it holds {kind}, which is no type of Iceberg: Iceberg Java cannot read it"
             yield ColumnProblem(FOREIGN_TYPE, path, text, f)

@@ -61,7 +61,6 @@ def check_values(
 
 def _unproven(kind: IcebergType, found: FileField) -> bool:
     arrow = found.arrow_type
-    arrow = arrow.value_type if pa.types.is_dictionary(arrow) else arrow
     if isinstance(kind, StringType | FixedType | UUIDType):
         return bool(pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow))
     if isinstance(kind, StructType):

@@ -20,6 +20,10 @@ from icecomb.format.errors import (
     SchemaError,
     ValidationError,
 )
+from icecomb.format.row_changes.upsert import UpsertResult
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import parse_transform
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
 ROWS = pa.table({"id": [1, 2], "s": ["a", None], "x": [1.5, None]}, SCHEMA)
@@ -129,6 +133,58 @@ def test_dates_and_categories_of_an_index_are_taken_as_those_of_columns_are(lake
     ).where(lambda df: df.notna(), None).to_dict("records")
 
 
+UNNAMED = {
+    "texts": pd.Index(["x", "y"]),
+    "numbers": pd.Index([7, 5]),
+    "every second row": pd.RangeIndex(0, 4, 2),
+    "rows further on": pd.RangeIndex(10, 12),
+    "times": pd.DatetimeIndex(["2024-01-31", None]),
+    "categories": pd.CategoricalIndex(["a", None]),
+    "levels": pd.MultiIndex.from_arrays([[1, 2], ["a", "b"]]),
+    "a named level beside": pd.MultiIndex.from_arrays([[1, 2], ["a", "b"]], names=["n", None]),
+}
+
+
+@pytest.mark.parametrize("name", UNNAMED)
+def test_an_index_without_a_name_fills_the_column_that_arrow_makes_of_it(lake, name):
+    frame = pd.DataFrame({"id": [1, 2]}, index=UNNAMED[name])
+    meant = pa.Table.from_pandas(frame, preserve_index=True)
+    assert any(column.startswith("__index_level_") for column in meant.column_names)
+    table = lake.create_table("db.i", meant.schema)
+    table.append(frame)
+    assert found(table) == meant.to_pylist()
+    assert table.upsert(frame, ["id"]).rows_updated == 0
+    table.merge(frame, on=["id"]).when_matched_update_all().execute()
+    table.overwrite(frame, "id = 1 or id = 2")
+    assert found(table) == meant.to_pylist()
+    # what was read back has the column, and an index of its own
+    back = table.scan().to_pandas()
+    table.overwrite(back)
+    assert found(table) == meant.to_pylist()
+
+
+def test_a_frame_in_pieces_keeps_the_numbers_of_its_rows(lake):
+    frame = pd.DataFrame({"id": [1, 2, 3, 4]})
+    chosen = frame[frame.id != 2]
+    table = lake.create_table("db.i", pa.Schema.from_pandas(chosen))
+    table.append(chosen)
+    for start in (0, 2):
+        table.overwrite(frame.iloc[start : start + 2], f"id > {start} and id <= {start + 2}")
+    assert [row["__index_level_0__"] for row in found(table)] == [0, 1, 2, 3]
+
+
+def test_the_index_of_a_frame_that_was_given_none_is_left_out(lake):
+    frame = pd.DataFrame({"id": [1, 2]}, index=["x", "y"])
+    table = lake.create_table("db.i", pa.Schema.from_pandas(frame))
+    table.append(frame.reset_index(drop=True))
+    assert [row["__index_level_0__"] for row in found(table)] == [None, None]
+    with pytest.raises(
+        SchemaError, match="__index_level_0__: string in the table, int64"
+    ) as refused:
+        table.append(frame.set_index(pd.Index([7, 5])))
+    assert "reset_index(drop=True)" in refused.value.hint
+
+
 def test_an_index_whose_name_is_no_column_is_refused_and_not_dropped(table):
     frame = ROWS.to_pandas().set_index(pd.Index([7, 5], name="other"))
     with pytest.raises(SchemaError, match=r"\+ other: int64 in the data") as refused:
@@ -172,10 +228,85 @@ def test_a_single_column_is_no_table_of_rows(table, given):
         table.append(given)
 
 
-@pytest.mark.parametrize("given", [7, "rows", {"id": [1]}, [{"id": 1}], [], None])
+@pytest.mark.parametrize("given", [7, "rows", "", {"id": [1]}, {}, [{"id": 1}], None])
 def test_what_is_no_table_of_rows_is_refused(table, given):
-    with pytest.raises(ValidationError, match=type(given).__name__):
+    with pytest.raises(ValidationError, match=f"{type(given).__name__} is no table of rows"):
         table.append(given)
+
+
+@pytest.mark.parametrize("empty", [pd.Series([], name="id"), pa.array([], pa.int64()), pl.Series([])], ids=lambda v: type(v).__name__)  # fmt: skip
+def test_a_column_without_values_is_no_table_either(table, empty):
+    with pytest.raises(ValidationError, match="is no table of rows"):
+        table.append(empty)
+
+
+NOTHING = {
+    "list": list,
+    "tuple": tuple,
+    "iterator": lambda: iter(()),
+    "generator": lambda: (batch for batch in ()),
+}
+
+
+@pytest.mark.parametrize("kind", NOTHING)
+def test_no_batch_at_all_is_no_row(lake, kind):
+    make = NOTHING[kind]
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", pa.string())])
+    by_s = PartitionSpec(0, (PartitionField(2, 1000, parse_transform("identity"), "s"),))
+    table = lake.create_table("db.e", schema, partition_spec=by_s)
+    rows = pa.table({"id": [1], "s": ["a"]}, schema)
+    table.append(rows)
+    table.append(make())
+    table.append(make(), merge_schema=True)
+    table.dynamic_partition_overwrite(make())
+    assert table.upsert(make(), ["id"]) == UpsertResult(0, 0)
+    assert table.scan().to_arrow().to_pylist() == rows.to_pylist()
+
+
+@pytest.mark.parametrize("kind", NOTHING)
+def test_batches_that_may_have_been_read_before_take_no_row_away(table, kind):
+    """A generator that was used up cannot be told from one that never had a batch."""
+    make = NOTHING[kind]
+    table.append(ROWS)
+    merge = table.merge(make(), on=["id"]).when_not_matched_by_source_delete()
+    for operation in (lambda: table.overwrite(make()), merge.execute):
+        with pytest.raises(ValidationError, match="without a batch") as refused:
+            operation()
+        assert "empty_table()" in refused.value.hint
+    assert found(table) == ROWS.to_pylist()
+    table.overwrite(table.schema().as_arrow().empty_table())
+    assert found(table) == []
+
+
+def test_something_else_among_batches_is_refused(table):
+    for given in ([ROWS.to_batches()[0], ROWS], iter([ROWS.to_batches()[0], {"id": 1}])):
+        with pytest.raises(ValidationError, match="among record batches"):
+            table.append(given)
+    assert files(table) == set()
+
+
+def test_a_batch_of_a_stream_that_does_not_fit_is_refused_with_all_others(table):
+    good = ROWS.to_batches()[0]
+    for wrong, message in (
+        (pa.record_batch([[3], ["x"]], ["id", "other"]), r"\+ other: string in the data"),
+        (pa.record_batch([["x"]], ["id"]), "! id: long in the table, string in the data"),
+    ):
+        for operation in (table.append, table.overwrite, lambda rows: table.upsert(rows, ["id"])):
+            with pytest.raises(SchemaError):
+                operation([good, wrong])
+        with pytest.raises(SchemaError, match=message):
+            table.append(iter([good, wrong]))
+    with pytest.raises(SchemaError, match="has no column 'x': replaced rows would lose"):
+        table.upsert([good, good.select(["id", "s"])], ["id"])
+    assert files(table) == set()
+    for source, message in (
+        ([good, good.select(["id", "s"])], "have different columns: id, s, x; id, s"),
+        ([good, pa.record_batch([[3], [True], [1.0]], ["id", "s", "x"])], "do not go together"),
+        ([good, pa.record_batch([[2**53 + 1]] * 2 + [["a"]], ["id", "x", "s"])], "do not go together"),
+    ):  # fmt: skip
+        with pytest.raises(SchemaError, match=message):
+            table.merge(source, on=["id"]).when_not_matched_insert_all().execute()
+    assert table.refresh().snapshots() == []
 
 
 def test_streams_are_read_a_batch_at_a_time():
@@ -188,9 +319,7 @@ def test_streams_are_read_a_batch_at_a_time():
 
     for given in (pa.RecordBatchReader.from_batches(SCHEMA, batches()), batches()):
         taken.clear()
-        reader = arrow_data(given)
-        assert isinstance(reader, pa.RecordBatchReader)
-        reader.read_next_batch()
+        next(iter(arrow_data(given, Schema())))
         assert len(taken) == 1
 
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.data_metrics import MetricsConfig
-from icecomb.format.rows.read.arrow_projection import Projection
-from icecomb.format.rows.write.data_writer import frame_projection
+from icecomb.format.rows.write.data_writer import FrameProjections
 from icecomb.format.rows.write.file_options import delete_properties, load_file_options
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.frame_check import check_required
@@ -82,7 +81,7 @@ class EqualityDeleteWriter:
             target=DELETE_TARGET_FILE_BYTES.of(properties),
             name=lambda number: f"{0:05d}-0-{operation_id}-{number:05d}-deletes",
         )
-        self._projections: dict[pa.Schema, Projection] = {}
+        self._projections = FrameProjections(self._schema)
 
     @property
     def schema(self) -> Schema:
@@ -104,10 +103,7 @@ class EqualityDeleteWriter:
         needed = {f.name for f in self._schema.fields}
         rows = batch.select([name for name in batch.schema.names if name in needed])
         self._check_complete(rows)
-        found = self._projections.get(rows.schema)
-        if found is None:
-            found = self._projections[rows.schema] = frame_projection(self._schema, rows.schema)
-        fitted = found.apply(rows, 0)
+        fitted = self._projections.of(rows.schema).apply(rows, 0)
         check_required(self._schema, fitted)
         self._files.write(fitted)
 

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from icecomb.format.arrow.number_view import array_of
+from icecomb.format.arrow.plain_layout import plain_batch, plain_type
 from icecomb.format.errors import CorruptFileError, SchemaError
 from icecomb.format.rows.arrow_values import Cast, reading_cast
 from icecomb.format.rows.metadata_columns import ROW_POSITION
@@ -50,7 +51,7 @@ class FileField:
 
     Args:
         name: Its name there.
-        arrow_type: The type pyarrow reads it as.
+        arrow_type: The type of its values in a plain layout; pyarrow may read another one.
         field_id: Its id, own or by name mapping; None when it has none.
         children: The fields inside.
         leaves: The numbers of its physical columns, counted depth-first over the file.
@@ -155,7 +156,7 @@ class Projection:
 
     def apply(self, batch: pa.RecordBatch, position: int) -> pa.RecordBatch:
         """The wanted columns of a batch whose first row is row `position` of the file."""
-        rows = batch.num_rows
+        batch, rows = plain_batch(batch), batch.num_rows
         arrays = [
             build(None if name is None else batch.column(name), rows, position)
             for name, build in self._columns
@@ -185,6 +186,10 @@ class Projection:
         wanted = type_to_pyarrow(field.field_type, include_field_ids=False)
         if found is None and field.field_id in self._constants:
             return _constant(self._constants[field.field_id], wanted)
+        if found is not None and pa.types.is_null(found.arrow_type):
+            self._used.extend(found.leaves)
+            self._choose(found.arrow_type, field.field_type, path)
+            return _constant(None, wanted)
         if isinstance(field.field_type, StructType):
             return self._struct(field, field.field_type, found, wanted, path)
         if found is None:
@@ -282,7 +287,7 @@ class Projection:
 
         def convert_list(array: pa.Array, _: int) -> pa.Array:
             if not plain:
-                array = array.cast(pa.list_(array.type.value_field))
+                array = _of_short_offsets(array, path)
             values = array.values
             if convert is not None:
                 values = convert(values, len(values))
@@ -338,6 +343,17 @@ def _rebuilt(wanted: pa.DataType, array: pa.Array, child: pa.Array) -> pa.Array:
     )
 
 
+def _of_short_offsets(array: pa.LargeListArray, path: str) -> pa.Array:
+    try:
+        return array.cast(pa.list_(array.type.value_field))
+    except pa.ArrowInvalid as error:
+        raise SchemaError(
+            f"Column {path!r}: {len(array)} rows have more than 2^31 values: {error}",
+            hint="Give the rows in smaller batches.",
+            column=path,
+        ) from error
+
+
 def _same(found: FileField, wanted: pa.DataType) -> bool:
     return bool(found.arrow_type == wanted)
 
@@ -372,7 +388,8 @@ def _file_field(
     names = _place_names(field.type, parts)
     children = tuple(_file_field(f, n, inside, leaf) for f, n in zip(parts, names, strict=True))
     leaves = tuple(i for c in children for i in c.leaves) if children else (next(leaf),)
-    return FileField(field.name, field.type, own, children, leaves, mapped is not None)
+    kind = plain_type(field.type)
+    return FileField(field.name, kind, own, children, leaves, mapped is not None)
 
 
 def _named_field(
@@ -384,9 +401,8 @@ def _named_field(
     inside = () if known is None else _children(known.field_type)
     children = tuple(_named_field(f, n, inside, leaf) for f, n in zip(parts, names, strict=True))
     leaves = tuple(i for c in children for i in c.leaves) if children else (next(leaf),)
-    return FileField(
-        field.name, field.type, None if known is None else known.field_id, children, leaves
-    )
+    own = None if known is None else known.field_id
+    return FileField(field.name, plain_type(field.type), own, children, leaves)
 
 
 def _children(kind: IcebergType) -> tuple[NestedField, ...]:

@@ -15,6 +15,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from icecomb.format.arrow.hidden_null import without_hidden_nulls
+from icecomb.format.arrow.plain_layout import plain_batch
+from icecomb.format.arrow.row_stream import GivenRows
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.property import flag
 from icecomb.format.rows.arrow_values import writing_cast
@@ -44,7 +46,7 @@ _PIECE_ROWS = 1 << 18
 def write_data(
     io: FileIO,
     metadata: TableMetadata,
-    data: pa.Table | pa.RecordBatchReader,
+    data: GivenRows,
     *,
     operation_id: str | None = None,
     options: Mapping[str, str] | None = None,
@@ -129,16 +131,16 @@ class DataWriter:
             target=TARGET_FILE_BYTES.of(properties),
             name=lambda number: f"{0:05d}-{task_id}-{operation_id}-{number:05d}",
         )
-        self._projections: dict[pa.Schema, Projection] = {}
+        self._projections = FrameProjections(schema)
 
-    def write_all(self, data: pa.Table | pa.RecordBatchReader) -> None:
+    def write_all(self, data: GivenRows) -> None:
         """Take over all rows; a reader is consumed batch by batch.
 
         Raises:
             SchemaError: The columns do not fit, or a value cannot be converted without loss.
             ValidationError: A required column holds a null.
         """
-        self._projection(data.schema)
+        self._projections.of(data.schema)
         for batch in in_pieces(data):
             self.write(batch)
 
@@ -151,7 +153,7 @@ class DataWriter:
         """
         if not batch.num_rows:
             return
-        fitted = self._projection(batch.schema).apply(batch, 0)
+        fitted = self._projections.of(batch.schema).apply(batch, 0)
         check_required(self._schema, fitted)
         fitted = without_hidden_nulls(fitted)
         if self._sorter is None:
@@ -173,10 +175,23 @@ class DataWriter:
             self._sorter.discard()
         self._files.abort(problem)
 
-    def _projection(self, schema: pa.Schema) -> Projection:
-        found = self._projections.get(schema)
+
+class FrameProjections:
+    """What turns batches of frames into batches of a table's columns, each by its own schema.
+
+    Args:
+        schema: The table's.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._known: dict[pa.Schema, Projection] = {}
+
+    def of(self, frame: pa.Schema) -> Projection:
+        """The projection for a schema of batches; see `frame_projection`."""
+        found = self._known.get(frame)
         if found is None:
-            found = self._projections[schema] = frame_projection(self._schema, schema)
+            found = self._known[frame] = frame_projection(self._schema, frame)
         return found
 
 
@@ -192,13 +207,19 @@ def frame_projection(schema: Schema, frame: pa.Schema) -> Projection:
 
 
 def in_pieces(data: pa.Table | Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The data in batches of a size worth a call, neither copied nor split without need."""
+    """The data in batches of a size worth a call, neither copied nor split without need.
+
+    Batches may have different schemas; those of one have plain layouts.
+    """
     batches = data.to_batches(max_chunksize=_PIECE_ROWS) if isinstance(data, pa.Table) else data
     small: list[pa.RecordBatch] = []
     rows = 0
     for whole in batches:
         for start in range(0, whole.num_rows, _PIECE_ROWS):
-            batch = whole.slice(start, _PIECE_ROWS)
+            batch = plain_batch(whole.slice(start, _PIECE_ROWS))
+            if small and small[0].schema != batch.schema:
+                yield _joined(small)
+                small, rows = [], 0
             small.append(batch)
             rows += batch.num_rows
             if rows >= _PIECE_ROWS:

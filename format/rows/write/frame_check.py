@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from icecomb.format.arrow.plain_layout import plain_schema
 from icecomb.format.arrow.storage_type import without_nulls
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.rows.arrow_values import writing_cast
@@ -23,7 +24,7 @@ def check_frame(schema: Schema, frame: pa.Schema) -> None:
     Raises:
         SchemaError: The message lists every difference, a line each.
     """
-    lines = list(_differences(schema.fields, list(frame), ""))
+    lines = list(_differences(schema.fields, list(plain_schema(frame)), ""))
     if not lines:
         return
     hint = "Add, rename or cast columns of the data, or change the table's schema first."
@@ -42,7 +43,7 @@ def missing_in_table(schema: Schema, frame: pa.Schema) -> pa.Schema:
     unknown.
     """
     known = StructType(schema.fields)
-    return pa.schema(list(_aligned(known, pa.struct(list(frame)))))
+    return pa.schema(list(_aligned(known, pa.struct(list(plain_schema(frame))))))
 
 
 def check_required(schema: Schema, batch: pa.RecordBatch) -> None:

@@ -1,0 +1,155 @@
+"""Arrow values in plain layouts: no views, no dictionaries, no run ends, lists by their offsets.
+
+Arrow has several layouts for one and the same values, and pyarrow cannot convert them all: its cast
+of a list view reads views that are out of order or overlap as if they were a list, which loses
+values or ends the process; of run ends it can neither take nor filter rows. So everything but text
+is put together here, by offsets made anew and `take`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from icecomb.format.arrow.number_view import Longs, array_of, numbers_of
+from icecomb.format.errors import ValidationError
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Whether values of a type have a plain layout, at every depth."""
+    types = pa.types
+    if types.is_struct(kind) or types.is_list(kind) or types.is_large_list(kind):
+        return all(is_plain(kind.field(n).type) for n in range(kind.num_fields))
+    if types.is_map(kind):
+        return is_plain(kind.key_type) and is_plain(kind.item_type)
+    return not (
+        types.is_dictionary(kind)
+        or types.is_run_end_encoded(kind)
+        or types.is_string_view(kind)
+        or types.is_binary_view(kind)
+        or types.is_fixed_size_list(kind)
+        or _is_view(kind)
+    )
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the same values in a plain layout.
+
+    Views and lists of fixed size become the large form, of 64-bit offsets: they may say one value
+    several times, and be more than they take.
+    """
+    types = pa.types
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if types.is_string_view(kind):
+        return pa.large_string()
+    if types.is_binary_view(kind):
+        return pa.large_binary()
+    if types.is_struct(kind):
+        return pa.struct([_plain_field(f) for f in kind])
+    if types.is_map(kind):
+        return pa.map_(
+            _plain_field(kind.key_field), _plain_field(kind.item_field), kind.keys_sorted
+        )
+    if types.is_list(kind):
+        return pa.list_(_plain_field(kind.value_field))
+    if types.is_large_list(kind) or _is_view(kind) or types.is_fixed_size_list(kind):
+        return pa.large_list(_plain_field(kind.value_field))
+    return kind
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of the same columns in plain layouts."""
+    return pa.schema([_plain_field(f) for f in schema], schema.metadata)
+
+
+def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows in plain layouts; the batch itself, where it has no others."""
+    if all(is_plain(f.type) for f in batch.schema):
+        return batch
+    arrays = [plain_array(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=plain_schema(batch.schema))
+
+
+def plain_array(array: pa.Array) -> pa.Array:
+    """The same values in a plain layout; the array itself, where it has one.
+
+    Raises:
+        ValidationError: A list view points outside of its values.
+    """
+    types, kind = pa.types, array.type
+    if is_plain(kind):
+        return array
+    wanted = plain_type(kind)
+    if types.is_dictionary(kind):
+        return plain_array(array.dictionary).take(array.indices)
+    if types.is_run_end_encoded(kind):
+        return _run_end_decoded(array)
+    if types.is_struct(kind):
+        children = [plain_array(array.field(n)) for n in range(kind.num_fields)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+    if _is_view(kind):
+        starts, sizes = numbers_of(array.offsets), numbers_of(array.sizes)
+        return _views_joined(array, wanted, starts.astype(np.int64), sizes.astype(np.int64))
+    if types.is_fixed_size_list(kind):
+        starts = (array.offset + np.arange(len(array), dtype=np.int64)) * kind.list_size
+        return _views_joined(array, wanted, starts, np.full(len(array), kind.list_size, np.int64))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        return _lists(array, wanted)
+    # between text and its views
+    return array.cast(wanted)
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(plain_type(field.type))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
+
+
+def _run_end_decoded(array: pa.RunEndEncodedArray) -> pa.Array:
+    rows = np.arange(array.offset, array.offset + len(array))
+    runs = np.searchsorted(numbers_of(array.run_ends), rows, side="right")
+    if not len(runs):
+        return plain_array(array.values.slice(0, 0))
+    first = int(runs[0])
+    values = plain_array(array.values.slice(first, int(runs[-1]) + 1 - first))
+    return values.take(array_of(runs - first))
+
+
+def _views_joined(array: pa.Array, wanted: pa.DataType, starts: Longs, sizes: Longs) -> pa.Array:
+    """A list of which each row has `sizes` values from `starts` on; none where it is null."""
+    missing = array.is_null() if array.null_count else None
+    if missing is not None:
+        sizes = np.where(np.asarray(missing), 0, sizes)
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    length, filled = len(array.values), sizes != 0
+    if ((starts < 0) | (sizes < 0) | (starts > length - sizes))[filled].any():
+        raise ValidationError(
+            f"A list of the data points outside of its {length} values",
+            hint="The library that made the data is wrong: give the data in another form.",
+        )
+    begin = int(starts[filled].min()) if filled.any() else 0
+    end = int((starts + sizes)[filled].max()) if filled.any() else 0
+    values = plain_array(array.values.slice(begin, end - begin))
+    # the place of each value: those of a row follow each other
+    places = np.repeat(starts - begin - offsets[:-1], sizes) + np.arange(offsets[-1])
+    if not np.array_equal(places, np.arange(len(values))):
+        values = values.take(array_of(places))
+    return pa.LargeListArray.from_arrays(array_of(offsets), values, type=wanted, mask=missing)
+
+
+def _lists(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Lists or maps over plain values, of which no more are made than these rows have."""
+    offsets = array.offsets
+    begin, end = int(offsets[0].as_py()), int(offsets[-1].as_py())
+    offsets = pa.array(numbers_of(offsets) - begin, offsets.type)
+    missing = array.is_null() if array.null_count else None
+    if pa.types.is_map(wanted):
+        parts = [plain_array(p.slice(begin, end - begin)) for p in (array.keys, array.items)]
+        return pa.MapArray.from_arrays(offsets, *parts, type=wanted, mask=missing)
+    values = plain_array(array.values.slice(begin, end - begin))
+    make = pa.ListArray if pa.types.is_list(wanted) else pa.LargeListArray
+    return make.from_arrays(offsets, values, type=wanted, mask=missing)
