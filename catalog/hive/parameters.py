@@ -93,7 +93,9 @@ def pointed(
     location: str,
     settings: Mapping[str, str],
 ) -> HiveTable:
-    """``entry`` pointing at ``location``; parameters that are not Iceberg's stay as they are.
+    """``entry`` pointing at ``location``; what is not Iceberg's stays as it is.
+
+    That are parameters, and of the storage descriptor all but columns, location and formats.
 
     Args:
         entry: What the metastore has now.
@@ -134,7 +136,7 @@ def described(
     else:
         parameters.pop("storage_handler", None)
     _describe(parameters, metadata, settings)
-    storage = storage_of(metadata.schema(), metadata.location, by_hive=by_hive)
+    storage = storage_of(entry.storage, metadata.schema(), metadata.location, by_hive=by_hive)
     return replace(entry, parameters=parameters, storage=storage)
 
 
@@ -152,16 +154,26 @@ def carried(properties: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def storage_of(schema: Schema, location: str, *, by_hive: bool = False) -> StorageDescriptor:
-    """The storage descriptor of a table or view.
+def storage_of(
+    storage: StorageDescriptor, schema: Schema, location: str, *, by_hive: bool = False
+) -> StorageDescriptor:
+    """The storage descriptor of a table or view; what others keep in it stays.
 
     Args:
+        storage: What the entry has; an empty one for a new entry.
         schema: Its columns.
         location: Its folder.
         by_hive: Hive's own engine is to read it.
     """
-    template = _HIVE_ENGINE if by_hive else _OTHER_ENGINES
-    return replace(template, columns=hive_columns(schema), location=location)
+    formats = _HIVE_ENGINE if by_hive else _OTHER_ENGINES
+    return replace(
+        storage,
+        columns=hive_columns(schema),
+        location=location,
+        input_format=formats.input_format,
+        output_format=formats.output_format,
+        serde=formats.serde,
+    )
 
 
 def is_read_by_handler(entry: HiveTable) -> bool:

@@ -167,7 +167,7 @@ def _pointed(
     return replace(
         entry,
         parameters=parameters,
-        storage=storage_of(metadata.schema(), metadata.location),
+        storage=storage_of(entry.storage, metadata.schema(), metadata.location),
         view_original_text=text,
         view_expanded_text=text,
     )

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.parameters import pointed
-from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable, StorageDescriptor
 from icecomb.catalog.migrate.context import Workplace, being_reverted
 from icecomb.catalog.migrate.dropped_partitions import (
     DroppedPartitions,
@@ -81,7 +82,9 @@ class HiveParts:
             location = table.metadata_location or ""
             metadata = read_metadata(self._place.io, location)
             self._check_none_dropped(table, metadata)
-            shown = pointed(table, metadata, metadata, location, self._place.settings).storage
+            # what Hive's files needed, as their delimiters and buckets, is not the Iceberg table's
+            bare = replace(table, storage=StorageDescriptor())
+            shown = pointed(bare, metadata, metadata, location, self._place.settings).storage
             self._place.entry.take_keys_away(shown, lock)
         self._journal.record(Step.CLEANED)
 
