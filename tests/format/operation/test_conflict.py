@@ -80,21 +80,23 @@ ON_READ = {f"write.{each}.mode": "merge-on-read" for each in ("delete", "merge")
 #   remove      the named file exists
 #   insert      a row delta of rows that were missing, as a MERGE of Spark adds them that only inserts;
 #               serializable: no conflicting data or delete files, and none removed but by a rewrite
+#   relies      an append of rows that were missing, in Python; serializable: no conflicting data files,
+#               and the files that have the others of its keys exist, without new deletes
 MATRIX = """
-                            append  overwrite  on_write  delete  update  compact  pinned  drop  remove  insert
-add rows                    .       s          s         s       s       .        .       .     .       s
-add rows out of reach       .       s          .         .       .       .        .       .     .       .
-add rows elsewhere          .       .          .         .       .       .        .       .     .       .
-replace the partition       .       x          x         x       x       x        x       .     x       s
-write the file anew         .       x          x         x       x       x        x       .     x       s
-delete a row by position    .       x          x         .       x       x        x       .     .       s
-delete a row by value       .       x          x         .       x       x        .       .     .       s
-delete a row elsewhere      .       .          .         .       .       .        .       .     .       .
-remove the file             .       x          x         .       x       x        x       .     x       s
-remove a file elsewhere     .       .          .         .       .       .        .       .     .       .
-compact the file            .       x          x         x       x       x        x       .     x       .
-compact a file elsewhere    .       .          .         .       .       .        .       .     .       .
-add a column                .       .          .         .       .       .        .       .     .       .
+                            append  overwrite  on_write  delete  update  compact  pinned  drop  remove  insert  relies
+add rows                    .       s          s         s       s       .        .       .     .       s       s
+add rows out of reach       .       s          .         .       .       .        .       .     .       .       .
+add rows elsewhere          .       .          .         .       .       .        .       .     .       .       .
+replace the partition       .       x          x         x       x       x        x       .     x       s       s
+write the file anew         .       x          x         x       x       x        x       .     x       s       s
+delete a row by position    .       x          x         .       x       x        x       .     .       s       s
+delete a row by value       .       x          x         .       x       x        .       .     .       s       s
+delete a row elsewhere      .       .          .         .       .       .        .       .     .       .       .
+remove the file             .       x          x         .       x       x        x       .     x       s       s
+remove a file elsewhere     .       .          .         .       .       .        .       .     .       .       .
+compact the file            .       x          x         x       x       x        x       .     x       .       s
+compact a file elsewhere    .       .          .         .       .       .        .       .     .       .       .
+add a column                .       .          .         .       .       .        .       .     .       .       .
 """
 
 
@@ -283,6 +285,19 @@ def insert_missing(table, branch):
     return change
 
 
+def insert_by_key(table, branch):
+    """What is there of the keys stays as it is."""
+    change, _ = upsert_rows(target(table, branch), frame([A[0], FIVE]), ["id", "k"], update=False)
+    return change
+
+
+def insert_by_clause(table, branch):
+    clauses = MergeClauses((), (Clause(Action.INSERT),))
+    keys = MergeCondition((("id", "id"), ("k", "k")))
+    change, _ = merge_rows(target(table, branch), frame([A[0], FIVE]), keys, clauses)
+    return change
+
+
 def remove_named(table, branch):
     change = DeleteFiles(IO, branch=branch).delete_data_file(file_of(table, branch, "a"))
     return change.validate_files_exist()
@@ -345,6 +360,8 @@ CHANGES = {
     ),
     "remove": Change("remove", remove_named, without(1, 2, 3)),
     "insert missing": Change("insert", insert_missing, more(FIVE)),
+    "upsert that inserts": Change("relies", insert_by_key, more(FIVE)),
+    "merge that inserts": Change("relies", insert_by_clause, more(FIVE), ON_READ),
 }
 
 
