@@ -1,8 +1,9 @@
 """The tests: ``python3 -m tests`` sets up what it needs, then lint, types, layers, tests, one verdict.
 
-Needs Python 3.10+ and, but for `fast`, a JDK 17. Makes ``.venv`` (icecomb, editable, with its test extra) beside this folder and
-reuses it while its recipe is unchanged; `full` also makes those of the peers that cannot live in it. Tests run in two lanes side by
-side, each a pytest with services of its own; what failed stands at the end of the output. `tests/README.md` says more.
+Needs Python 3.10+ and, but for `fast`, a JDK 17. Makes ``.venv`` (icecomb, editable, with its test extra; ``.venv-tests`` where
+there is a ``.venv`` that was not made here) beside this folder and reuses it while its recipe is unchanged; `full` also makes those
+of the peers that cannot live in it. Tests run in two lanes side by side, each a pytest with services of its own; what failed stands
+at the end of the output. `tests/README.md` says more.
 
     python3 -m tests                       the gate, on the same cases each time
     python3 -m tests fast                  what of the gate is quick and needs no Java

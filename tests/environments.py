@@ -16,7 +16,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+_STAMP = ".recipe"
+"""A file in each environment that was made here."""
+
+
+def own_venv(root: Path) -> Path:
+    """Return where our environment is, or would be: where `.venv` is somebody else's, that stays as it is."""
+    usual = root / ".venv"
+    foreign = usual.exists() and not (usual / _STAMP).exists()
+    return root / ".venv-tests" if foreign else usual
+
+
+VENV = own_venv(ROOT)
 ICEBERG_JAVA_VENV = ROOT / ".venv-iceberg-java"
 ICEBERG_JAVA_SPARK = "pyspark==4.1.4"
 SPARK_3_5_VENV = ROOT / ".venv-spark-3.5"
@@ -42,6 +53,11 @@ def prepare(*, java: bool, peers: bool) -> Path:
         peers: Also the environments and servers that only `full` needs.
     """
     os.chdir(ROOT)
+    if VENV.name != ".venv":
+        print(
+            f"== .venv was not made by the tests and stays as it is: they use {VENV.name}",
+            flush=True,
+        )
     for variable in ELSEWHERE:
         os.environ.pop(variable, None)
     recipe = (ROOT / "pyproject.toml").read_text()
@@ -111,7 +127,7 @@ def script(name: str) -> str:
 def _environment(folder: Path, requirements: list[str], recipe: str) -> Path:
     """Return the Python of an environment with these requirements, made anew when its recipe changed."""
     python = folder / "bin" / "python"
-    stamp = folder / ".recipe"
+    stamp = folder / _STAMP
     wanted = hashlib.sha256(repr((requirements, recipe, sys.version_info[:2])).encode()).hexdigest()
     # two lanes, or two gates, may want it at once; on a new machine nothing has a lock but the system
     with _lock(folder):
@@ -136,6 +152,7 @@ def _install(folder: Path, requirements: list[str]) -> None:
     try:
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+            (folder / _STAMP).touch()  # ours, even if what follows is interrupted
         install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*install, "--upgrade", "pip"], check=True)
         subprocess.run([*install, *requirements], check=True)

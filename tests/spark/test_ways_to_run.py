@@ -14,7 +14,7 @@ import pytest
 from icecomb.catalog.java import find_java
 from icecomb.spark.conf import command_lines, spark_conf
 from icecomb.spark.jar import spark_home
-from tests.environments import ROOT
+from tests.environments import ROOT, VENV
 from tests.peers import spark_programs
 from tests.peers.ports import free_ports
 from tests.peers.standalone_spark import StandaloneSpark
@@ -65,7 +65,7 @@ def archive(tmp_path_factory):
     for floor in ("format", "catalog", "spark"):
         left_out = shutil.ignore_patterns("__pycache__", "jars", "bridge")
         shutil.copytree(ROOT / floor, packages / "icecomb" / floor, ignore=left_out)
-    [others] = (ROOT / ".venv" / "lib").glob("python*/site-packages")
+    [others] = (VENV / "lib").glob("python*/site-packages")
     # the path is appended to, and the checkout's editable install is a line that is not read there
     (packages / "others.pth").write_text(f"{others}\n")
     with tarfile.open(folder / "env.tar.gz", "w:gz", compresslevel=1) as packed:
