@@ -193,7 +193,8 @@ def snapshot(
 
     Raises:
         MigrationBlockedError: the plan has blockers; nothing was made.
-        MigrationError: it is an Iceberg table, or changed during each of three attempts.
+        MigrationError: it is an Iceberg table, or was one and its entry is an old copy, or it
+            changed during each of three attempts.
         TableAlreadyExistsError: the name is taken.
         ValidationError: the folder is that of the Hive table, or inside of it, or around it.
     """

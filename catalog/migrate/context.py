@@ -16,7 +16,7 @@ from icecomb.catalog.migrate.entry import DropUnansweredError, Entry
 from icecomb.catalog.migrate.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.catalog.migrate.kept_footers import FooterFolder, forget_footers
-from icecomb.catalog.migrate.overwritten_entry import find_overwritten
+from icecomb.catalog.migrate.overwritten_entry import OverwrittenEntry, find_overwritten
 from icecomb.catalog.pointer import Committed, Unknown
 from icecomb.catalog.progress import Progress
 from icecomb.format.errors import (
@@ -97,6 +97,13 @@ class Workplace:
         if journal is None or prepared is None or not table.is_iceberg:
             return None
         return (journal, prepared) if table.parameters.get("uuid") == prepared["uuid"] else None
+
+    def overwritten(self, table: HiveTable) -> OverwrittenEntry | None:
+        """What an old copy of the entry overwrote since the table was migrated, if it did."""
+        if table.is_iceberg or not table.storage.location:
+            return None
+        live = self.journals(table).live
+        return None if live is None else find_overwritten(self.io, table, live)
 
     def partitions(self, table: HiveTable) -> Iterator[HivePartition]:
         """The partitions the metastore has now, fetched in pages."""

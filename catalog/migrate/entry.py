@@ -260,6 +260,8 @@ class Entry:
         verb: str,
     ) -> None:
         table = self.load()
+        if not table.is_iceberg:
+            raise _changed(table)  # an old copy came back: its keys are Hive's
         wanted = replace(table, storage=storage, partition_keys=keys, table_type=EXTERNAL)
         if wanted == table:
             return

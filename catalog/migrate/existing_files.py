@@ -67,6 +67,7 @@ def files_of_hive_table(
     Raises:
         NoSuchTableError: There is no such table.
         ValidationError: Its rows are not simply in files, or no partition is meant.
+        MigrationError: Its entry is an old copy, which lacks partitions.
     """
     source = workplace.entry.load()
     name = source.full_name
@@ -75,6 +76,8 @@ def files_of_hive_table(
             f"{name} is an Iceberg table: its deletes would be lost",
             hint="INSERT INTO ... SELECT copies its rows",
         )
+    if found := workplace.overwritten(source):
+        raise found.error
     elsewhere = source.is_view or source.parameters.get("storage_handler")
     if not source.storage.location or elsewhere or is_transactional(source):
         raise ValidationError(

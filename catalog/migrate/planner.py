@@ -8,7 +8,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.finding import Finding, note
+from icecomb.catalog.finding import Finding, blocker, note
 from icecomb.catalog.hive.thrift.entity import HiveDatabase, HiveTable
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate.choices import Choices
@@ -93,6 +93,10 @@ class Planner:
             threads=threads,
             kept=work.footers(table, None),
         )
+        if overwritten := work.overwritten(table):
+            error = overwritten.error
+            told = blocker("overwritten-entry", error.message, error.hint or "")
+            found = replace(found, findings=(told, *found.findings))
         if any(finding.code in NOT_IN_FILES for finding in found.blockers):
             return found
         return replace(found, findings=(*found.findings, *self._surroundings(table)))

@@ -79,6 +79,8 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
                 hint="a tag keeps a state of it; CREATE TABLE ... AS SELECT copies it",
                 table=table.full_name,
             )
+        if found := place.overwritten(table):
+            raise found.error
         wanted = {**iceberg_properties(table.parameters), **given}
         wanted |= engine_properties(engines, wanted, place.settings)
         if table.storage.location:

@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import migrate
+from icecomb.catalog import load_catalog, migrate
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate import hive_parts
 from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.entry import Entry
 from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Journal, Step, start_journal
 from icecomb.catalog.migrate.overwritten_entry import find_overwritten
@@ -47,7 +48,7 @@ def three(make_hive_table: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_apply_does_not_start_over_with_the_partitions_that_are_left(
-    three: Any, proxied: Any, proxy: Any
+    three: Any, proxied: Any, proxy: Any, icecomb: Any
 ) -> None:
     before, partitions = three.state
     proxy.after("drop_partitions_req", lambda: write_back(three, before))
@@ -61,6 +62,15 @@ def test_apply_does_not_start_over_with_the_partitions_that_are_left(
     for verb in (migrate.verify, migrate.finalize):
         with pytest.raises(MigrationError, match=OVERWRITTEN):
             verb(three.catalog, three.name)
+    # as do those who would take what is left for the table
+    (blocked,) = migrate.plan(three.catalog, three.name).blockers
+    assert blocked.code == "overwritten-entry"
+    with pytest.raises(MigrationError, match=OVERWRITTEN):
+        migrate.snapshot(three.catalog, three.name, f"{three.name}_new")
+    other = three.catalog.create_table(f"{three.name}_other", numbers(1).schema)
+    code, _, said = icecomb("add-files", ".".join(other.name()), "--from", three.name)
+    assert code == 1
+    assert "an old copy" in said
     found = migrate.status(three.catalog, three.name)
     assert found["overwritten-pointer"] in caught.value.message
     assert found["state"].endswith("an old copy of the Hive table's entry: run revert")
@@ -128,6 +138,28 @@ def test_an_old_copy_while_partitions_are_given_back_loses_none_of_them(
     assert migrate.status(three.catalog, three.name)["state"] == "reverting: run revert again"
     with pytest.raises(MigrationError, match="is being reverted"):
         migrate.apply(three.catalog, three.name)
+    migrate.revert(three.catalog, three.name, dry_run=False)
+    assert three.partitions == partitions
+
+
+def test_an_old_copy_keeps_its_keys_where_the_metastore_does_not_check(
+    three: Any, metastore: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes back right before the keys are taken away."""
+    before, partitions = three.state
+    place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
+    blind = load_catalog("blind", **place, **{"hive.check-and-put": "false"})
+    take_away = Entry.take_keys_away
+
+    def late(*arguments: Any) -> None:
+        write_back(three, before)
+        take_away(*arguments)
+
+    monkeypatch.setattr(Entry, "take_keys_away", late)
+    with pytest.raises(MigrationError, match=OVERWRITTEN):
+        migrate.apply(blind, three.name)
+    blind.close()
+    assert three.entry.partition_keys == before.partition_keys
     migrate.revert(three.catalog, three.name, dry_run=False)
     assert three.partitions == partitions
 
