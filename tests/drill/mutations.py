@@ -696,6 +696,24 @@ MUTATIONS = [
         ),
     ),
     Mutation(
+        "an apply starts over where an old copy of the entry came back after the turn",
+        "catalog/migrate/applying.py",
+        "raise overwritten.error",
+        "pass",
+        (
+            "tests/catalog/migrate/test_overwritten_entries.py::test_apply_does_not_start_over_with_the_partitions_that_are_left",
+        ),
+    ),
+    Mutation(
+        "the journal does not say which partitions are taken away",
+        "catalog/migrate/hive_parts.py",
+        "self._journal.note_taken(found)",
+        "pass",
+        (
+            "tests/catalog/migrate/test_dropped_partitions.py::test_a_partition_that_hive_has_again_is_kept_with_its_rows",
+        ),
+    ),
+    Mutation(
         "only Hive's own name of null is null",
         "catalog/migrate/partition_value.py",
         "if text != null_name:",
