@@ -68,12 +68,12 @@ class ColumnDoubts:
         for owner in _owners(columns, rows):
             unlike = self._added_by(owner) or _NONE
             for field_id in sorted(unlike if read is None else unlike.intersection(read)):
+                name = self._schema.find_column_name(field_id)
                 raise ValidationError(
-                    f"Files of snapshot {owner} have another column under the id {field_id} of "
-                    f"{self._schema.find_column_name(field_id)!r}, which is "
-                    f"{self._schema.find_type(field_id)}: the table was replaced, and an id used "
-                    "again",
-                    hint=f"Read that snapshot by its id {owner}, or write its rows to the table.",
+                    f"Column {name!r} is {self._schema.find_type(field_id)}, which files of "
+                    f"snapshot {owner} cannot be read as: the table was replaced, and the id "
+                    f"{field_id} used again",
+                    hint=f"Read that snapshot by its id {owner}, with the column that it has.",
                     snapshot_id=owner,
                     field_id=field_id,
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 from typing import Final
 
@@ -53,6 +54,8 @@ class EntryRows:
         spec: Its partition spec.
         schema: Of the table, whose columns `readable_metrics` names.
         rows: Which entries; all by default.
+        doubted: Columns of which the files may have another type, see `ColumnDoubts`: what is of
+            another type is null.
     """
 
     def __init__(
@@ -61,11 +64,13 @@ class EntryRows:
         spec: PartitionSpec,
         schema: Schema,
         rows: pa.Array | None = None,
+        doubted: Collection[int] = (),
     ) -> None:
         self._columns = columns
         self._spec = spec
         self._schema = schema
         self._rows = rows
+        self._doubted = doubted
         self._split: dict[str, StatisticColumns] = {}
 
     def __len__(self) -> int:
@@ -74,7 +79,7 @@ class EntryRows:
     def filter(self, mask: pa.BooleanArray) -> Rows:
         """Some of the entries."""
         rows = pc.indices_nonzero(mask) if self._rows is None else self._rows.filter(mask)
-        return EntryRows(self._columns, self._spec, self._schema, rows)
+        return EntryRows(self._columns, self._spec, self._schema, rows, self._doubted)
 
     def column(self, field: NestedField) -> pa.Array:
         """A column of `entries` or `files`, or what the field keeps of its struct."""
@@ -107,7 +112,7 @@ class EntryRows:
             NestedField((ids or {}).get(f.field_id, f.field_id), f.name, f.field_type)
             for f in field.field_type.fields
         ]
-        arrays = union_columns(self._columns, self._spec, wanted)
+        arrays = union_columns(self._columns, self._spec, wanted, self._doubted)
         return struct_array(field, [self._take(array) for array in arrays])
 
     def _metrics(self, column: NestedField) -> pa.Array:
@@ -117,7 +122,9 @@ class EntryRows:
         arrays = []
         for metric in column.field_type.fields:
             values = self._by_column(METRICS[metric.name][0]).column(source.field_id)
-            if metric.name.endswith("bound"):
+            if metric.name.endswith("bound") and source.field_id in self._doubted:
+                values = pa.nulls(len(self), type_to_pyarrow(metric.field_type))
+            elif metric.name.endswith("bound"):
                 values = bounds_to_arrow(values, source.field_type)
             arrays.append(values.cast(type_to_pyarrow(metric.field_type)))
         return struct_array(column, arrays)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+from icecomb.format.expressions.column_doubts import ColumnDoubts
 from icecomb.format.inspect.entry_rows import EntryRows, statistics_for
 from icecomb.format.inspect.manifest_choice import choose_manifests, each_manifest, spec_of
 from icecomb.format.inspect.metadata_schema import entries_schema, files_schema
@@ -61,7 +62,9 @@ class EntryTable:
     def _rows(self, manifest: ManifestFile, statistics: frozenset[str]) -> Iterator[Rows]:
         spec = spec_of(manifest, self.metadata)
         columns = read_manifest_columns(self.io, manifest, statistics, spec=spec)
-        rows: Rows = EntryRows(columns, spec, self.metadata.schema())
+        schema = self.metadata.schema()
+        doubted = ColumnDoubts(self.metadata, schema).of(columns)
+        rows: Rows = EntryRows(columns, spec, schema, doubted=doubted)
         if self.is_files and columns.live.true_count < len(columns):
             rows = rows.filter(columns.live)
         yield rows

@@ -27,6 +27,7 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.manifest_union import each_new_manifests
 from icecomb.format.rows.read.row_filter import row_mask
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
+from icecomb.format.spec.column_history import unlike_in_table
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -81,11 +82,13 @@ def choose_manifests(
     for manifest in manifests:
         key = (manifest.partition_spec_id, manifest.content, _statuses(manifest))
         groups.setdefault(key, []).append(manifest)
+    unlike = unlike_in_table(metadata, metadata.schema())
     kept: set[int] = set()
     for (spec_id, content, statuses), members in groups.items():
         spec = spec_of(members[0], metadata)
         known = {} if only_partitions else _known(spec_id, content, statuses)
-        asked = _on_partition(row_filter, spec, known, partition_ids)
+        sure = {f.field_id: f.source_id not in unlike for f in spec.fields}
+        asked = _on_partition(row_filter, sure, known, partition_ids)
         if not isinstance(asked, AlwaysFalse):
             kept.update(map(id, select_manifests(members, spec, asked)))
     return [manifest for manifest in manifests if id(manifest) in kept]
@@ -122,19 +125,25 @@ def _known(
 
 def _on_partition(
     row_filter: BooleanExpression,
-    spec: PartitionSpec,
+    fields: Mapping[int, bool],
     known: Mapping[int, Sequence[int]],
     partition_ids: Mapping[int, int],
 ) -> BooleanExpression:
-    """What a filter says about the partitions of one spec, where all else that is known holds."""
-    there = {field.field_id for field in spec.fields}
+    """What a filter says about the partitions of one spec, where all else that is known holds.
+
+    Args:
+        row_filter: The filter.
+        fields: The spec's fields by id, and whether what is stored there is of their types.
+        known: The values of other columns.
+        partition_ids: See `choose_manifests`.
+    """
 
     def answer(predicate: BoundPredicate) -> BooleanExpression:
         number = predicate.term.field_id
         partition_id = partition_ids.get(number)
-        if partition_id in there:
+        if partition_id is not None and partition_id in fields:
             term = predicate.term
-            if isinstance(term, BoundTransform):
+            if isinstance(term, BoundTransform) or not fields[partition_id]:
                 return AlwaysTrue()
             field = replace(term.field, field_id=partition_id)
             return replace(predicate, term=replace(term, field=field))  # type: ignore[type-var]

@@ -19,8 +19,10 @@ from icecomb.format.inspect.metadata_table import Part, Request, Rows, batch_row
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.rows.read.row_filter import row_mask
+from icecomb.format.spec.column_history import schema_of
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.promotion import unlike_columns
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.single_value import from_bytes
 from icecomb.format.spec.snapshot import Snapshot
@@ -92,22 +94,31 @@ class ManifestTable:
         if manifest.partitions is None:
             # The column is required where rows do not name the snapshot.
             return None if self.is_all else []
-        spec = spec_of(manifest, self.metadata)
+        spec, schema = spec_of(manifest, self.metadata), self._schema_of(manifest)
         return [
             {
                 "contains_null": summary.contains_null,
                 "contains_nan": summary.contains_nan,
-                "lower_bound": self._text(spec, at, summary.lower_bound),
-                "upper_bound": self._text(spec, at, summary.upper_bound),
+                "lower_bound": self._text(spec, at, summary.lower_bound, schema),
+                "upper_bound": self._text(spec, at, summary.upper_bound, schema),
             }
             for at, summary in enumerate(manifest.partitions)
         ]
 
-    def _text(self, spec: PartitionSpec, at: int, bound: bytes | None) -> str | None:
+    def _schema_of(self, manifest: ManifestFile) -> Schema:
+        """The current schema, but where a column has another type in the files: theirs."""
+        now, owner = self.metadata.schema(), manifest.added_snapshot_id
+        snapshot = None if owner is None else self.metadata.snapshot_by_id(owner)
+        written = None if snapshot is None else schema_of(self.metadata, snapshot)
+        return written if written is not None and unlike_columns(written, now) else now
+
+    def _text(
+        self, spec: PartitionSpec, at: int, bound: bytes | None, schema: Schema
+    ) -> str | None:
         """A bound as partition paths spell it; one that is not there is spelled `null`."""
         if at >= len(spec.fields):
             return None
-        schema, field = self.metadata.schema(), spec.fields[at]
+        field = spec.fields[at]
         kind = spec.partition_type(schema).fields[at].field_type
         assert isinstance(kind, PrimitiveType)  # noqa: S101 - partition values are primitive
         source = schema.find_type(field.source_id) if schema.contains(field.source_id) else kind

@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.expressions.column_doubts import ColumnDoubts
 from icecomb.format.inspect.manifest_choice import choose_manifests, spec_of
 from icecomb.format.inspect.metadata_schema import PARTITION, partitions_schema
 from icecomb.format.inspect.metadata_table import BatchRows, Part, Request, Rows, number_array
@@ -84,7 +85,8 @@ class PartitionsTable:
         spec = spec_of(manifest, self.metadata)
         columns = read_manifest_columns(self.io, manifest, (), spec=spec)
         updated, snapshot_ids = self._updates(columns)
-        partition = union_columns(columns, spec, partition_union(self.metadata).fields)
+        doubted = ColumnDoubts(self.metadata, self.metadata.schema()).of(columns)
+        partition = union_columns(columns, spec, partition_union(self.metadata).fields, doubted)
         table = {
             **{key: _storage(array) for key, array in zip(keys, partition, strict=True)},
             _EVERYWHERE: pa.repeat(pa.scalar(0, pa.int8()), len(columns)),

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.expressions.column_doubts import ColumnDoubts
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics
 from icecomb.format.expressions.metrics_evaluator import might_match
@@ -131,7 +132,9 @@ class PositionDeletesTable:
     ) -> pa.RecordBatch:
         """What the manifest says about delete files: those of the columns that are its."""
         spec = spec_of(columns.manifest, self.metadata)
-        entries = EntryRows(columns, spec, self.metadata.schema(), rows)
+        schema = self.metadata.schema()
+        doubted = ColumnDoubts(self.metadata, schema).of(columns)
+        entries = EntryRows(columns, spec, schema, rows, doubted)
         arrays = {}
         for field in fields.fields:
             if field.field_id == FILE_PATH.field_id:

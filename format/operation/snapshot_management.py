@@ -399,8 +399,8 @@ class RefEdit:
 
     def _set(self, name: str, ref: SnapshotRef) -> None:
         snapshot = self.metadata.snapshot_by_id(ref.snapshot_id)
-        moves = ref.snapshot_id != self.metadata.current_snapshot_id
-        if name == MAIN_BRANCH and moves and snapshot is not None:
+        goes_back = is_ancestor(self.metadata, ref.snapshot_id, self.metadata.current_snapshot_id)
+        if name == MAIN_BRANCH and snapshot is not None and not goes_back:
             check_moved(
                 self.metadata,
                 snapshot,

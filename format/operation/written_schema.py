@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from icecomb.format.errors import ValidationError
 from icecomb.format.spec.column_history import reading_schema
 from icecomb.format.spec.promotion import unlike_columns
+from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -102,6 +103,8 @@ def changed_column(written: Schema, now: Schema) -> str | None:
 def check_branch(metadata: TableMetadata, head: Snapshot | None, branch: str) -> None:
     """Refuse to write to a branch that is read with other columns than the table has.
 
+    `main` has the table's columns; what of its files has others is refused when it is read.
+
     Args:
         metadata: The table.
         head: The snapshot to build on, if there is one.
@@ -110,7 +113,7 @@ def check_branch(metadata: TableMetadata, head: Snapshot | None, branch: str) ->
     Raises:
         ValidationError: Names the first such column.
     """
-    if head is not None:
+    if head is not None and branch != MAIN_BRANCH:
         check_moved(
             metadata,
             head,

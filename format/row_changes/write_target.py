@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -119,13 +119,20 @@ class WriteTarget:
         snapshot = self.snapshot()
         return None if snapshot is None else snapshot.snapshot_id
 
-    def tasks(self, row_filter: BooleanExpression) -> Iterator[FileScanTask]:
+    def tasks(
+        self, row_filter: BooleanExpression, *, unread: bool = False
+    ) -> Iterator[FileScanTask]:
         """The data files that may hold matching rows, with their deletes.
+
+        Args:
+            row_filter: Which rows.
+            unread: Whether no row of the files is read.
 
         Raises:
             ExpressionError: The filter does not fit the schema.
         """
-        return self._scan(row_filter).plan_files()
+        scan = self._scan(row_filter)
+        return (replace(scan, selected_fields=()) if unread else scan).plan_files()
 
     def wholly_matching(self, row_filter: BooleanExpression) -> set[tuple[str, PartitionKey]]:
         """The data files whose every row matches, as far as metrics and partitions prove it.

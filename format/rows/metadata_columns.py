@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
 
 FILE_PATH: Final = NestedField(
     2147483646,
@@ -65,8 +66,15 @@ DELETE_FILE_ROW_ID: Final = 2147483544
 """The field id of the deleted row in a position delete file; its type is the table's."""
 
 
-def metadata_column(name: str, metadata: TableMetadata) -> NestedField:
+def metadata_column(
+    name: str, metadata: TableMetadata, schema: Schema | None = None
+) -> NestedField:
     """A metadata column as it is in a table.
+
+    Args:
+        name: Its name.
+        metadata: The table.
+        schema: What files are read with, see `partition_union`.
 
     Raises:
         ValidationError: It is `_partition`, and two specs of the table use one id for two things.
@@ -79,13 +87,16 @@ def metadata_column(name: str, metadata: TableMetadata) -> NestedField:
     # Partition fields count from 1000, as columns of a wide table do, too.
     used = {f.field_id for schema in metadata.schemas for f in walk(schema.as_struct())}
     free = (number for number in count(1) if number not in used)
-    union = partition_union(metadata)
+    union = partition_union(metadata, schema)
     fields = tuple(replace(f, field_id=next(free)) for f in union.fields)
     return replace(PARTITION, field_type=StructType(fields))
 
 
 def partition_value(
-    spec: PartitionSpec, partition: Sequence[Any], metadata: TableMetadata
+    spec: PartitionSpec,
+    partition: Sequence[Any],
+    metadata: TableMetadata,
+    kind: StructType | None = None,
 ) -> pa.Scalar:
     """The value of `_partition` for the rows of a file; null in a table without partitions.
 
@@ -93,6 +104,7 @@ def partition_value(
         spec: The spec of the file.
         partition: The file's values, in the order of the spec.
         metadata: The table.
+        kind: The type of the column, see `metadata_column`; by default that of the current schema.
     """
     import pyarrow as pa
 
@@ -100,6 +112,9 @@ def partition_value(
     from icecomb.format.spec.arrow_schema import field_to_pyarrow, scalar_to_pyarrow
 
     fields = partition_union(metadata).fields
+    if kind is not None:
+        own = zip(fields, kind.fields, strict=True)
+        fields = tuple(replace(f, field_type=given.field_type) for f, given in own)
     kinds = [field_to_pyarrow(f, include_field_ids=False) for f in fields]
     if not kinds:
         return pa.scalar(None, pa.struct(kinds))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.spec.partition import PartitionField
+from icecomb.format.spec.promotion import can_promote, unlike_columns
 from icecomb.format.spec.transform import UnknownTransform, VoidTransform
 from icecomb.format.spec.types import NestedField, PrimitiveType, StructType
 
@@ -17,19 +18,27 @@ if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
 
 
-def partition_union(metadata: TableMetadata) -> StructType:
+def partition_union(metadata: TableMetadata, read: Schema | None = None) -> StructType:
     """The partition fields that any spec of a table has ever had, in the order of their ids.
 
     A field has its latest name; where a newer field has that name too, its id stands behind it, as
     behind those that version 1 voids. Fields whose column was dropped are left out, as no value of
     the type is known for sure.
 
+    Args:
+        metadata: The table.
+        read: What files are read with, the current schema by default: where a column has a type
+            there that cannot go on as the current one, its partitions are of that type.
+
     Raises:
         ValidationError: Two specs use one id for different things, or a transform is unknown.
     """
     schema = metadata.schema()
+    read = schema if read is None else read
+    unlike = unlike_columns(read, schema)
     chosen: dict[int, PartitionField] = {}
     for spec in sorted(metadata.partition_specs, key=lambda spec: -spec.spec_id):
         for field in spec.fields:
@@ -47,7 +56,9 @@ def partition_union(metadata: TableMetadata) -> StructType:
             NestedField(
                 number,
                 names[number],
-                field.transform.result_type(schema.find_type(field.source_id)),
+                field.transform.result_type(
+                    (read if field.source_id in unlike else schema).find_type(field.source_id)
+                ),
             )
             for number, field in sorted(chosen.items())
         )
@@ -72,7 +83,10 @@ def _names(fields: Mapping[int, PartitionField]) -> dict[int, str]:
 
 
 def union_columns(
-    columns: ManifestColumns, spec: PartitionSpec, fields: Sequence[NestedField]
+    columns: ManifestColumns,
+    spec: PartitionSpec,
+    fields: Sequence[NestedField],
+    doubted: Collection[int] = (),
 ) -> list[pa.Array]:
     """The partitions of a manifest's files in the types of the union.
 
@@ -80,12 +94,15 @@ def union_columns(
         columns: The manifest.
         spec: Its partition spec.
         fields: Fields of the union; those the spec lacks are null.
+        doubted: Columns of which the files may have another type, see `ColumnDoubts`: partitions
+            by them that are not of the union's types are null.
     """
     import pyarrow as pa
 
     from icecomb.format.rows.value_array import internal_to_arrow
     from icecomb.format.spec.arrow_schema import type_to_pyarrow
 
+    unlike = {field.field_id for field in spec.fields if field.source_id in doubted}
     positions = {field.field_id: at for at, field in enumerate(spec.fields)}
     positions |= {
         column.field_id: at
@@ -96,6 +113,10 @@ def union_columns(
     for field in fields:
         at = positions.get(field.field_id, len(columns.partition_columns))
         values = None if at >= len(columns.partition_columns) else columns.partition(at)
+        if values is not None and field.field_id in unlike:
+            stored = columns.partition_columns[at].field_type
+            if stored is not None and not can_promote(stored, field.field_type):
+                values = None
         if values is None or values.null_count == len(values):
             out.append(pa.nulls(len(columns), type_to_pyarrow(field.field_type)))
         else:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.expressions.column_doubts import ColumnDoubts
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.expressions.json_form import to_json
 from icecomb.format.manifests.manifest import DataFile, FileFormat
@@ -164,7 +165,8 @@ class PlannedBatches:
 
     def _partitions(self, selected: Selected) -> pa.Array:
         spec = self._metadata.specs()[selected.columns.manifest.partition_spec_id]
-        arrays = union_columns(selected.columns, spec, self._partition)
+        doubted = ColumnDoubts(self._metadata, self._metadata.schema()).of(selected.columns)
+        arrays = union_columns(selected.columns, spec, self._partition, doubted)
         return pa.StructArray.from_arrays(
             [selected.chosen(array) for array in arrays], fields=list(self._partition_type)
         )

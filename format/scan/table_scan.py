@@ -129,7 +129,7 @@ class TableScan:
         selected = schema.select(*names, case_sensitive=self.case_sensitive)
         if not reserved:
             return selected
-        columns = (metadata_column(name, self.metadata) for name in dict.fromkeys(reserved))
+        columns = (metadata_column(name, self.metadata, schema) for name in dict.fromkeys(reserved))
         fields = (*selected.fields, *columns)
         return Schema(fields, selected.schema_id, selected.identifier_field_ids)
 
@@ -373,7 +373,8 @@ class TableScan:
 
     def count(self) -> int:
         """How many rows there are; data files are opened only where their rows must be checked."""
-        return self._reader().count(self.plan_files())
+        rows = replace(self, selected_fields=())
+        return self._reader().count(rows.plan_files())
 
     def known_aggregates(
         self, aggregates: Sequence[Aggregate], group_by: Sequence[int] = ()
@@ -430,6 +431,7 @@ class TableScan:
             self.io,
             self.projection(),
             limit=self.limit,
+            schema=self.schema(),
         )
 
     def _planning(

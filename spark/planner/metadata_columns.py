@@ -12,21 +12,34 @@ from icecomb.spark.schema import spark_struct
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
 
 
-def partition_struct(metadata: TableMetadata) -> dict[str, Any] | None:
-    """The fields of all specs as Spark's struct; None where they make no column that Spark has."""
+def partition_struct(
+    metadata: TableMetadata, schema: Schema | None = None
+) -> dict[str, Any] | None:
+    """The fields of all specs as Spark's struct; None where they make no column that Spark has.
+
+    Args:
+        metadata: The table.
+        schema: What its files are read with, see `partition_union`.
+    """
     try:
-        return spark_struct(partition_union(metadata).fields)
+        return spark_struct(partition_union(metadata, schema).fields)
     except (UnsupportedError, ValidationError):
         return None
 
 
 class PartitionValues:
-    """The values of `_partition` in the files of a table."""
+    """The values of `_partition` in the files of a table.
 
-    def __init__(self, metadata: TableMetadata) -> None:
-        self._fields = partition_union(metadata).fields
+    Args:
+        metadata: The table.
+        schema: What its files are read with, see `partition_union`.
+    """
+
+    def __init__(self, metadata: TableMetadata, schema: Schema) -> None:
+        self._fields = partition_union(metadata, schema).fields
         self._specs = metadata.specs()
 
     def of(self, file: DataFile) -> dict[str, Any] | None:

@@ -78,7 +78,7 @@ class PlannedFiles:
         self._delete_files = ReadDeleteFiles(state, self._locations)
         self._constants = _Constants(state, request.field_ids)
         asked = PARTITION.field_id in request.field_ids
-        self._partitions = PartitionValues(state.metadata) if asked else None
+        self._partitions = PartitionValues(state.metadata, state.scan().schema()) if asked else None
         by_position = request.changes == CHANGED_ROWS
         self._delete_places = DeletePlaces(state.metadata) if by_position else None
         self._types: dict[int, list[IcebergType]] = {}

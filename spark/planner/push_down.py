@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ExpressionError, UnsupportedError, ValidationError
+from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.whole_partitions import selects_partitions
 from icecomb.format.scan.file_aggregates import Aggregate
 from icecomb.format.scan.file_aggregates import AggregateFunction as Function
+from icecomb.format.spec.column_history import unlike_in_table
 from icecomb.format.spec.types import LongType
 from icecomb.spark.planner.predicates import exact_filter
 from icecomb.spark.planner.protocol import (
@@ -128,6 +130,8 @@ def _is_whole(
     try:
         bound = _filtered(state, scan, selection).bound_filter()
     except (UnsupportedError, ExpressionError):
+        return False
+    if not unlike_in_table(state.metadata, scan.schema()).isdisjoint(bound_references(bound)):
         return False
     return selects_partitions(bound, specs)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
+from icecomb.format.operation.written_schema import check_moved
 from icecomb.format.property import flag, optional_number
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
 from icecomb.format.scan.table_scan import TableScan
@@ -101,7 +102,8 @@ class ReadOptions(Options):
 
         Raises:
             NoSuchSnapshotError: There is no such state.
-            ValidationError: The options contradict each other, or the table's name.
+            ValidationError: The options contradict each other, or the table's name; or that state
+                has other columns under the ids or names of the table's.
         """
         self._check(state)
         start = self._number(_START)
@@ -111,7 +113,17 @@ class ReadOptions(Options):
         if not chosen or state.time_travel or state.branch is not None:
             return state.scan()
         check_shows_one_snapshot(state)
-        return self._chosen_scan(state)
+        scan = self._chosen_scan(state)
+        if state.metadata_table is None and (snapshot := scan.snapshot()) is not None:
+            check_moved(
+                state.metadata,
+                snapshot,
+                f"Table {state.name}: option {chosen[0]} reads with the columns of now, and "
+                f"snapshot {snapshot.snapshot_id} is of an older table",
+                "Say VERSION AS OF instead, or name the branch or tag behind the table's name: "
+                "these have the columns that there were.",
+            )
+        return scan
 
     def _chosen_scan(self, state: TableState) -> TableScan:
         """What the one option selects that chooses a state.

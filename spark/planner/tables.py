@@ -138,7 +138,7 @@ def described(state: TableState) -> TableDescription:
         reference=state.reference(),
         schema=spark_schema(state.schema),
         partitioning=tuple(_partitioning(state)),
-        partition_type=partition_struct(state.metadata),
+        partition_type=partition_struct(state.metadata, state.scan().schema()),
         properties=_shown_properties(state),
         uuid=str(state.metadata.table_uuid),
         # metadata tables change with the metadata, not with the rows

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import ValidationError
+from icecomb.format.expressions.expression import EqualTo
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.scan.file_aggregates import Aggregate, AggregateFunction
 from icecomb.format.scan.top_rows import TopRows
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.types import LongType, NestedField
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
+    DateType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+)
 from icecomb.format.spec.update import (
     AddSchemaUpdate,
     Changes,
@@ -85,6 +99,8 @@ def test_a_tag_and_a_branch_of_the_old_table_are_read_with_its_columns(replaced,
     assert read(scan) == OLD.to_pydict()
     assert read(scan.filter("x > 100")) == OLD.slice(2).to_pydict()
     assert read(scan.filter("x < 2.5")) == OLD.slice(0, 2).to_pydict()
+    assert read(scan.filter("x > 1.5").select("id")) == {"id": [2, 3]}
+    assert scan.filter("x > 1.5").count() == 2
     assert read(replaced.scan()) == NEW.to_pydict()
     assert read(replaced.scan("x > 100")) == NEW.slice(1, 1).to_pydict()
 
@@ -167,3 +183,115 @@ def test_a_column_that_was_dropped_and_added_again_is_that_of_the_branch_too(lak
         update.add_column("x", LongType())
     old.append(NEW, branch="b")
     assert read(old.scan().use_ref("b"))["x"] == [None, None, None, 7, 800, 9]
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_files_of_both_types_are_refused_by_name_where_the_column_is_read(lake, file_format):
+    properties = {"write.format.default": file_format}
+    table = lake.create_table("db.t", OLD.schema, properties=properties)
+    table.append(OLD)
+    first = table.current_snapshot().snapshot_id
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.update_column("x", LongType())
+    table.append(NEW)
+    for change in (
+        lambda: table.scan().to_arrow(),
+        lambda: table.scan("x > 100").count(),
+        lambda: table.delete("x > 100"),
+        lambda: table.delete("id = 1"),
+        lambda: table.upsert(NEW.slice(0, 1).set_column(0, "id", pa.array([1])), join_cols=["id"]),
+        lambda: table.maintenance.rewrite_data_files(options={"rewrite-all": "true"}),
+    ):
+        with pytest.raises(ValidationError, match=f"'x' is long, which files of snapshot {first} "):
+            change()
+    table.refresh()
+    ids = table.scan("id > 2").select("id").to_arrow().column("id").to_pylist()
+    assert sorted(ids) == [3, 4, 5, 6]
+    assert table.scan().count() == 6
+    assert read(table.scan(snapshot_id=first)) == OLD.to_pydict()
+    table.overwrite(NEW)
+    assert read(table.scan("x > 100")) == NEW.slice(1, 1).to_pydict()
+    with table.manage_snapshots() as manage:
+        manage.rollback_to_snapshot(first)
+    assert table.scan().select("id").to_arrow().num_rows == 3
+
+
+def test_rows_that_equality_deletes_removed_by_the_old_values_stay_away(lake):
+    table = lake.create_table("db.t", OLD.schema)
+    table.append(OLD)
+    path = f"{table.location()}/data/equal.parquet"
+    column = pa.field("x", pa.float64(), metadata={"PARQUET:field_id": "2"})
+    pq.write_table(pa.table([[2.0]], schema=pa.schema([column])), path.removeprefix("file:"))
+    deletes = DataFile(
+        content=DataFileContent.EQUALITY_DELETES,
+        file_path=path,
+        record_count=1,
+        file_size_in_bytes=table.io.size(path),
+        equality_ids=(2,),
+    )
+    table.commit(RowDelta(table.io).add_deletes(deletes))
+    with table.manage_snapshots() as manage:
+        manage.create_branch(table.current_snapshot().snapshot_id, "b")
+    table.commit(SameIds(LONGS))
+    table.append(NEW)
+    scan = table.scan().use_ref("b")
+    assert read(scan)["x"] == [1.0, 300.0]
+    assert read(scan.select("id")) == {"id": [1, 3]}
+    assert scan.count() == 2
+
+
+PARTITIONS = {
+    "int to date": (pa.array([1, 2, 3], pa.int32()), [dt.date(2020, 1, 1)] * 3, DateType()),
+    "string to date": (["a", "b", "c"], [dt.date(2020, 1, 1)] * 3, DateType()),
+    "date to int": ([dt.date(2020, 1, d) for d in (1, 2, 3)], [1, 2, 3], IntegerType()),
+    "long to string": (pa.array([1, 2, 3], pa.int64()), ["x", "y", "z"], StringType()),
+    "string to long": (["x", "y", "z"], [1, 2, 3], LongType()),
+}
+
+
+@pytest.mark.parametrize("kind", PARTITIONS)
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_partitions_by_the_other_type_are_not_taken_for_the_new_ones(lake, kind, version):
+    before, after, new_type = PARTITIONS[kind]
+    number = pa.array([1, 2, 3], pa.int64())
+    old = pa.table({"id": number, "x": before})
+    identity = PartitionField(2, 1000, parse_transform("identity"), "x")
+    properties = {"format-version": version}
+    table = lake.create_table(
+        "db.t", old.schema, partition_spec=PartitionSpec(identity), properties=properties
+    )
+    table.append(old)
+    first = table.current_snapshot().snapshot_id
+    with table.manage_snapshots() as manage:
+        manage.create_branch(first, "b")
+    fields = (NestedField(1, "id", LongType()), NestedField(2, "x", new_type))
+    table.commit(SameIds(Schema(fields)))
+    new = pa.table({"id": number, "x": after}).cast(table.schema().as_arrow())
+    table.append(new)
+    for scan, rows in ((table.scan().use_ref("b"), old), (table.scan(), new)):
+        assert read(scan) == rows.to_pydict()
+        value = rows.column("x")[2].as_py()
+        expected = [
+            n for n, x in zip([1, 2, 3], rows.column("x").to_pylist(), strict=True) if x == value
+        ]
+        assert read(scan.filter(EqualTo("x", value)))["id"] == expected
+        found = scan.select("id", "_partition").to_arrow().sort_by("id").column("_partition")
+        assert [each["x"] for each in found.to_pylist()] == rows.column("x").to_pylist()
+    shown = table.inspect
+    of_new = set(new.column("x").to_pylist())
+    for rows in (shown.files(), shown.entries(), shown.partitions()):
+        partition = "data_file" if "data_file" in rows.column_names else "partition"
+        values = [each.get("partition", each)["x"] for each in rows.column(partition).to_pylist()]
+        assert set(values) == of_new
+    for rows in (shown.all_files(), shown.all_data_files()):
+        values = [each["x"] for each in rows.column("partition").to_pylist()]
+        assert set(values) == {None, *of_new}
+        bounds = [each["x"]["lower_bound"] for each in rows.column("readable_metrics").to_pylist()]
+        assert set(bounds) == {None, *of_new}
+    (summary,) = (
+        row["partition_summaries"][0]
+        for row in shown.all_manifests().to_pylist()
+        if row["added_snapshot_id"] == first
+    )
+    assert summary["lower_bound"] == str(min(old.column("x").to_pylist()))
+    assert shown.partitions(snapshot_id=first).column("record_count").to_pylist() == [3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.format.spec.types import NestedField
+from icecomb.format.spec.types import NestedField, StructType
 from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class ArrowScan:
             as many as wait for a network meanwhile.
         checksums: Whether pages of data files are compared with their checksums.
         keys: What equality delete files delete; by default it is read from them.
+        schema: The one that the scan reads with, by default the current one: columns of filters and
+            deletes are its.
     """
 
     def __init__(
@@ -84,8 +87,13 @@ class ArrowScan:
         workers: int | None = None,
         checksums: bool = False,
         keys: KeySource | None = None,
+        schema: Schema | None = None,
     ) -> None:
         self._metadata = table_metadata
+        self._schema = schema
+        self._as_read = table_metadata
+        if schema is not None and schema.schema_id != table_metadata.current_schema_id:
+            self._as_read = replace(table_metadata, current_schema_id=schema.schema_id)
         self._io = io
         self._projected = projected_schema
         self._limit = limit
@@ -98,7 +106,7 @@ class ArrowScan:
         self._ids = frozenset(projected_schema.field_ids)
         self._latest: tuple[tuple[FileField, ...], str, Projection] | None = None
         self._deletes = PositionDeletes(io)
-        self._equality_deletes: KeySource = keys or EqualityDeletes(io, table_metadata)
+        self._equality_deletes: KeySource = keys or EqualityDeletes(io, self._as_read)
         places = [f.field_id for f in projected_schema.fields]
         self._flag = places.index(IS_DELETED.field_id) if IS_DELETED.field_id in places else None
         self._with_partition = PARTITION.field_id in places
@@ -144,6 +152,7 @@ class ArrowScan:
                 Schema() if self._flag is None else Schema((IS_DELETED,)),
                 ordered=False,
                 workers=self._asked_workers,
+                schema=self._schema,
             )
             total += sum(b.num_rows for b in counting.to_record_batches(unknown))
         return total if self._limit is None else min(total, self._limit)
@@ -189,12 +198,14 @@ class ArrowScan:
         if self._flag is not None:
             constants[IS_DELETED.field_id] = False
         if self._with_partition:
-            value = partition_value(task.spec, task.file.partition, self._metadata)
+            kind = self._projected.find_type(PARTITION.field_id)
+            assert isinstance(kind, StructType)  # noqa: S101 - so `metadata_column` makes it
+            value = partition_value(task.spec, task.file.partition, self._metadata, kind)
             constants[PARTITION.field_id] = value
         asked = ColumnPlaces(
             [*bound_references(residual), *(i for k in keys for i in k.field_ids)],
             self._projected.fields,
-            self._metadata,
+            self._as_read,
         )
         projection = self._projection(reader, constants, asked.extra)
         row_groups = reader.row_groups(task.start, _range(task))
