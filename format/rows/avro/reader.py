@@ -130,6 +130,7 @@ class AvroReader(DataFileReader):
             for start in range(0, rows, batch_size):
                 yield position + start, found.slice(start, batch_size)
             position += rows
+        self._compare_rows(position)
 
     def _chunks(self, batch_size: int) -> Iterator[tuple[int, list[bytes]]]:
         """Neighbouring blocks, uncompressed, with how many rows they have together."""

@@ -63,6 +63,7 @@ class OrcReader(DataFileReader):
                 hint="Read an older snapshot, or restore the file from a backup.",
                 path=location,
             ) from problem
+        self.row_count = sum(stripe.rows for stripe in self._tail.stripes)
         self._statistics_loaded = False
         if has_place_names(schema):
             raise UnsupportedError(
@@ -109,6 +110,14 @@ class OrcReader(DataFileReader):
                 continue
             with reading(self.location):
                 stripe = self._padding.removed(self._stripe(number, names))
+            rows = self._tail.stripes[number].rows
+            if stripe.num_rows != rows:
+                raise CorruptFileError(
+                    f"Data file {self.location} has {rows} rows in stripe {number}, but "
+                    f"{stripe.num_rows} can be read",
+                    hint="Rewrite it with the engine that wrote it, or read other columns of it.",
+                    path=self.location,
+                )
             for start in range(0, stripe.num_rows, batch_size):
                 yield starts[number] + start, stripe.slice(start, batch_size)
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.rows.parquet.compact_protocol import CompactError, Struct, read_struct
-from icecomb.format.rows.read.data_file_reader import reading
+from icecomb.format.rows.read.data_file_reader import other_count, reading
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -238,11 +238,7 @@ class RawFooter:
         if rows != self._fields[NUM_ROWS]:
             raise self.wrong(f"its row groups have {rows} rows, its footer says {self._rows()}")
         if rows != record_count:
-            raise CorruptFileError(
-                f"Data file {self.location} has {rows} rows, its manifest says {record_count}",
-                hint="Find out which is right before the file is replaced: rows may be lost.",
-                path=self.location,
-            )
+            raise other_count(self.location, rows, record_count)
         for number, group in self.numbered_groups():
             self._check_group(number, group)
 

@@ -61,6 +61,7 @@ class ParquetReader(DataFileReader):
                 read_dictionary=[name for name in dictionaries if name in present],
             )
             schema = self._file.schema_arrow
+            self.row_count = self._file.metadata.num_rows
         self.fields: tuple[FileField, ...] = file_fields(schema, name_mapping, location)
 
     def close(self) -> None:

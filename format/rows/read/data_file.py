@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icecomb.format.errors import UnsupportedError
+from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.manifests.manifest import DataFile, FileFormat
 from icecomb.format.rows.parquet.reader import ParquetReader
 from icecomb.format.rows.read.data_file_reader import DataFileReader
@@ -31,10 +31,27 @@ def open_data_file(
             them and readers go without that by default.
 
     Raises:
-        CorruptFileError: The file is damaged.
+        CorruptFileError: The file is damaged, or has not as many rows as its manifest says.
         FileMissingError: There is no such file.
         UnsupportedError: The format is not known.
     """
+    reader = _reader(io, file, name_mapping, dictionaries, checksums=checksums)
+    try:
+        reader.expect_rows(file.record_count)
+    except CorruptFileError:
+        reader.close()
+        raise
+    return reader
+
+
+def _reader(
+    io: FileIO,
+    file: DataFile,
+    name_mapping: NameMapping | None,
+    dictionaries: Sequence[str],
+    *,
+    checksums: bool,
+) -> DataFileReader:
     if file.file_format is FileFormat.PARQUET:
         return ParquetReader(
             io,

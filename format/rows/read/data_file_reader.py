@@ -25,6 +25,7 @@ class DataFileReader(ABC):
 
     Attributes:
         fields: What stands in the file.
+        row_count: How many rows its footer states; None for a format that has none.
 
     Raises:
         CorruptFileError: It is not a file of the format, or is shorter than stated.
@@ -32,6 +33,8 @@ class DataFileReader(ABC):
     """
 
     fields: tuple[FileField, ...]
+    row_count: int | None = None
+    _stated: int | None = None
 
     def __init__(self, io: FileIO, location: str, size: int | None = None) -> None:
         self.location = location
@@ -47,6 +50,23 @@ class DataFileReader(ABC):
     def close(self) -> None:
         """Close the file."""
         self._source.close()
+
+    def expect_rows(self, stated: int) -> None:
+        """Compare the file with what its manifest says: at once, or when all of it is read.
+
+        Args:
+            stated: How many rows; less than 0 for a number that its writer did not know.
+
+        Raises:
+            CorruptFileError: It has more or fewer.
+        """
+        self._stated = stated if stated >= 0 else None
+        if self.row_count is not None:
+            self._compare_rows(self.row_count)
+
+    def _compare_rows(self, found: int) -> None:
+        if self._stated not in {None, found}:
+            raise other_count(self.location, found, self._stated)
 
     @abstractmethod
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
@@ -78,6 +98,15 @@ class DataFileReader(ABC):
         Yields:
             The number of a batch's first row in the file, and the batch.
         """
+
+
+def other_count(location: str, found: int, stated: int | None) -> CorruptFileError:
+    """The error for a file whose manifest states another number of rows."""
+    return CorruptFileError(
+        f"Data file {location} has {found} rows, its manifest says {stated}",
+        hint="Find out which is right before the file is replaced: rows may be lost.",
+        path=location,
+    )
 
 
 def empty_batches(
