@@ -213,15 +213,12 @@ def test_buckets_are_joined_with_a_multiple_of_them(sql_on, catalog, namespace, 
 def test_hours_are_joined_with_the_days_that_they_belong_to(sql_on, catalog, namespace, minor):
     """Hours before 1970 too, which are the last ones of their day; and columns without a time zone."""
     sql = sql_on(minor)
-    begin = dt.datetime(1969, 12, 30, 22, 30)
+    begin = dt.datetime(1969, 12, 30, 22, 30, tzinfo=dt.timezone.utc)
     times = [*(begin + dt.timedelta(hours=5 * n) for n in range(24)), None]
     same = Counter({**{(n, n): 1 for n in range(24)}, (None, 24): 1, (24, None): 1})
     for zone in ("UTC", None):
         schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", zone))])
-        values = [
-            each if each is None or zone is None else each.replace(tzinfo=dt.timezone.utc)
-            for each in times
-        ]
+        values = [each and each.replace(tzinfo=each.tzinfo if zone else None) for each in times]
         names = []
         for transform in ("hour", "day"):
             table, name = partitioned(catalog, ("ts", transform), schema=schema)
