@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -343,6 +345,35 @@ def test_a_table_is_not_replaced_by_rows_of_it_that_lack_what_others_appended(
     spark.sql(f"REPLACE TABLE {orders} AS {text}")
     assert load(catalog, orders).current_snapshot().parent_snapshot_id is None
     spark.catalog.dropTempView("of_orders")
+
+
+@pytest.mark.sparks("3.5", "4.0", "4.1", "4.2")
+def test_nor_is_it_on_another_spark(other_spark, catalog, orders, minor, tmp_path):
+    other, still = other_spark(minor), f"still{next(NUMBERS)}"
+    started, go = tmp_path / "started", tmp_path / "go"
+    code = f"""
+def {still}(key):
+    import pathlib, time
+    pathlib.Path({str(started)!r}).touch()
+    while not pathlib.Path({str(go)!r}).exists():
+        time.sleep(0.02)
+    return key
+"""
+    other.function(still, code, "bigint")
+    with ThreadPoolExecutor(1) as pool:
+        text = f"CREATE OR REPLACE TABLE {orders} AS SELECT {still}(id) AS id, s FROM {orders}"
+        running = pool.submit(other.sql, text)
+        try:
+            while not (started.exists() or running.done()):
+                time.sleep(0.02)
+            load(catalog, orders).append(pa.table({"id": pa.array([3]), "s": ["c"]}))
+        finally:
+            go.touch()
+        with pytest.raises(AssertionError, match="cannot be replaced by rows of its own"):
+            running.result()
+    assert sorted(load(catalog, orders).scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    other.sql(text)
+    assert sorted(load(catalog, orders).scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
 
 
 def test_rows_that_others_append_meanwhile_are_part_of_the_history(spark, catalog, orders, slow):
