@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from icecomb.catalog.cli.application import OK, run
+from tests.environments import own_venv
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -20,33 +21,56 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 
 
+def run_block(block: str, folder: Path, warehouse: Path, before: str = "") -> str:
+    """What a block prints as a program of its own."""
+    code = before + block.replace(FOLDER, str(warehouse))
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=folder, timeout=500
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_its_first_block_is_python_alone_without_java_spark_and_extras(tmp_path: Path) -> None:
+    nothing_else = """
+import os, sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"pyspark", "duckdb", "pandas", "jinja2", "boto3"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+os.environ.pop("JAVA_HOME", None)
+os.environ["PATH"] = "/nowhere"
+"""
+    taste, *_ = blocks("python")
+    found = run_block(taste, tmp_path, tmp_path / "lake", nothing_else)
+    assert found.rstrip().endswith("3 5")
+    assert ".metastore" not in {path.name for path in tmp_path.rglob("*")}
+
+
 @pytest.mark.jvm
 @pytest.mark.slow("starts a metastore and a Spark of its own, as its reader does")
-def test_its_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
+def test_its_spark_block_runs_after_that_one(tmp_path: Path) -> None:
     from icecomb.catalog import metastore
 
     warehouse = tmp_path / "lake"
-    found = blocks("python")
-    assert len(found) == 2
-    outputs = []
+    taste, spark = blocks("python")
+    run_block(taste, tmp_path, warehouse)
     try:
-        for block in found:
-            code = block.replace(FOLDER, str(warehouse))
-            done = subprocess.run(
-                [sys.executable, "-c", code],
-                check=False,
-                capture_output=True,
-                text=True,
-                cwd=tmp_path,
-                timeout=500,
-            )
-            assert done.returncode == 0, done.stderr
-            outputs.append(done.stdout)
+        found = run_block(spark, tmp_path, warehouse)
     finally:
         metastore.stop(warehouse)
-    assert outputs[0].rstrip().endswith("3 5")
-    assert "close" in outputs[1]
-    assert "open" not in outputs[1]
+    assert "close" in found
+    assert "open" not in found
+
+
+def test_its_commands_make_no_environment_that_the_tests_take_for_theirs() -> None:
+    environments = set(re.findall(r"\.venv[\w-]*", "".join(blocks("sh"))))
+    assert environments == {".venv-demo"}
+    assert own_venv(Path("/nowhere")).name not in environments
 
 
 def test_its_migration_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,7 +60,7 @@ _SPARK: Final[dict[str, Any]] = {
 def demo(application: Application, folder: str | None, *, revert: bool, keep: bool) -> None:
     """Take a Hive table of real flights over, query and change it from Spark and Python.
 
-    Needs Java 17 and the extra icecomb[demo]; takes about a minute.
+    Needs Java 17 and the extra icecomb[demo]; takes one to three minutes.
     """
     from rich.console import Console
 
@@ -100,6 +100,10 @@ class Demo:
 
     def run(self, *, revert: bool) -> dict[str, Any]:
         """All steps; gives back what programs may want to check."""
+        self._console.print(
+            "This takes one to three minutes, by the machine. A first run also compiles classes\n"
+            "and makes a metastore's database."
+        )
         with self._step("A Hive metastore and Spark, on this machine"):
             catalog, spark = self._start()
         with self._step("A Hive table, written by Spark's own Hive support"):
@@ -146,9 +150,13 @@ class Demo:
         import icecomb.spark
         from icecomb.catalog import load_catalog, metastore
         from icecomb.catalog.hive.catalog import HiveCatalog
+        from icecomb.spark.jar import bridge_jar
 
         self._warehouse.mkdir(parents=True, exist_ok=True)
-        running = metastore.start(self._warehouse)
+        with self._part("preparing and starting the metastore"):
+            running = metastore.start(self._warehouse)
+        with self._part("compiling the classes for Spark, if that was not done before"):
+            bridge_jar()
         self._code(
             f"""lake = load_catalog("lake", uri="{running.uri}")
             spark = icecomb.spark.session("lake", uri="{running.uri}", hive=True)"""
@@ -159,7 +167,7 @@ class Demo:
                 "The demo needs a catalog on a Hive metastore",
                 hint="the demo names its catalog lake: rename the one in your configuration",
             )
-        with _stderr_into(self._warehouse / _LOG):
+        with self._part("starting Spark"), _stderr_into(self._warehouse / _LOG):
             self._spark = icecomb.spark.session(
                 "lake", uri=running.uri, warehouse=str(self._warehouse), hive=True, **_SPARK
             )
@@ -182,7 +190,10 @@ class Demo:
             f"CREATE DATABASE IF NOT EXISTS spark_catalog.{DATABASE} LOCATION '{folder.as_uri()}'"
         )
         spark.sql(create.replace(TABLE, f"spark_catalog.{TABLE}", 1))
-        with tempfile.TemporaryDirectory() as temporary:
+        with (
+            self._part(f"writing {ROWS:,} flights"),
+            tempfile.TemporaryDirectory() as temporary,
+        ):
             pq.write_table(flights(), f"{temporary}/flights.parquet")
             spark.read.parquet(temporary).createOrReplaceTempView("flights_2013")
             spark.sql(
@@ -358,6 +369,16 @@ class Demo:
         started = time.monotonic()
         yield
         self._console.print(f"  [dim]{time.monotonic() - started:.1f} s[/dim]")
+
+    @contextmanager
+    def _part(self, what: str) -> Iterator[None]:
+        """Say what takes a while before it does, and how long it took after that."""
+        started = time.monotonic()
+        self._console.print(f"  [dim]{what} ...[/dim]", end="")
+        try:
+            yield
+        finally:
+            self._console.print(f" [dim]{time.monotonic() - started:.1f} s[/dim]")
 
     def _code(self, text: str) -> None:
         for line in text.splitlines():

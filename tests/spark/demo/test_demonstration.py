@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from icecomb.catalog.cli.application import Application
+from icecomb.catalog.cli.progress import TerminalProgress
+from icecomb.spark.demo.demonstration import Demo
 from icecomb.spark.demo.flights import DEPARTED, ROWS, flights
 
 MAIN = "import sys; from icecomb.catalog.cli import main; sys.exit(main())"
@@ -27,6 +33,18 @@ def test_the_flights_are_whole_and_their_gaps_are_nulls() -> None:
     assert str(table.schema.field("dep_delay").type) == "int32"
     assert table["tailnum"].null_count == 2512
     assert str(table["time_hour"][0]) == "2013-01-01 10:00:00+00:00"
+
+
+def test_what_takes_long_is_said_before_it_is_done_and_also_where_it_fails(tmp_path: Path) -> None:
+    shown = io.StringIO()
+    application = Application(None, None, str(tmp_path), "text", TerminalProgress(shown))
+    story = Demo(application, Console(file=shown), tmp_path)
+    with story._part("preparing"):
+        assert shown.getvalue() == "  preparing ..."
+    assert re.fullmatch(r"  preparing \.\.\. \d+\.\d s\n", shown.getvalue())
+    with pytest.raises(KeyboardInterrupt), story._part("more"):
+        raise KeyboardInterrupt
+    assert shown.getvalue().endswith(" s\n")
 
 
 @pytest.mark.jvm
