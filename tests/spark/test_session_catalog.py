@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
@@ -13,6 +14,7 @@ from icecomb.spark.conf import SESSION_CATALOG_CLASS
 from tests.peers.spark_worker import plain
 from tests.rings import sampled
 from tests.spark.sql_file import check
+from tests.spark.standing_still import FUNCTION, StandingStill
 from tests.test_docs import blocks
 
 FILE = "session_catalog/side_by_side"
@@ -90,6 +92,29 @@ def test_the_statements_of_the_page_run_from_the_first_to_the_last(session_of):
             assert sorted(rows) == [["a.example", "9.50"], ["b.example", "9.50"]]
     session.sql("DROP TABLE docs_session_shop.orders")
     session.sql("DROP DATABASE docs_session_shop CASCADE")
+
+
+@pytest.mark.full("a statement by one name is in the gate")
+def test_what_a_statement_reads_by_one_name_of_a_table_others_may_not_change_by_another(
+    session_of, catalog, namespace, tmp_path
+):
+    session = session_of()
+    table = catalog.create_table(f"{namespace}.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1]}))
+    for number, (text, says) in enumerate(
+        {
+            "CREATE OR REPLACE TABLE {s}.t USING iceberg AS SELECT {f}(id) AS id FROM {l}.t": "of its own",
+            "MERGE INTO {s}.t USING (SELECT {f}(id) AS id FROM range(2, 3, 1, 1)) s ON t.id = s.id "
+            "WHEN NOT MATCHED THEN INSERT *": "Found conflicting files",
+        }.items()
+    ):
+        still = StandingStill(session, tmp_path / str(number))
+        names = {"s": f"spark_catalog.{namespace}", "l": f"lake.{namespace}", "f": FUNCTION}
+        with pytest.raises(PySparkException, match=says):
+            still.run(text.format(**names), lambda: table.refresh().append(pa.table({"id": [2]})))
+        still.close()
+        assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2]
+        table.delete("id = 2")
 
 
 @pytest.mark.parametrize(
