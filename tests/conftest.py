@@ -153,13 +153,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     return (yield from lanes.measure(item))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-) -> Generator[None, object, object]:
-    return (yield from lanes.measure_service(fixturedef, request.config))
-
-
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     found = cases.summary(config)
     if found is not None:

@@ -54,10 +54,32 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--record-seconds", type=Path, help="write here how long each test took")
 
 
+class _Services:
+    """Measures what fixtures take that the whole run shares: that is no test's time.
+
+    A plugin of its own, because pytest does not ask the conftest of a folder about such fixtures.
+    """
+
+    def __init__(self, starting: list[float]) -> None:
+        self._starting = starting
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any]
+    ) -> Generator[None, object, object]:
+        begun, before = time.monotonic(), self._starting[0]
+        try:
+            return (yield)
+        finally:
+            if fixturedef.scope == "session":  # with those below it, which are counted already
+                self._starting[0] = before + time.monotonic() - begun
+
+
 def configure(config: pytest.Config) -> None:
     """Begin to measure."""
     config.stash[_TAKEN] = {}
     config.stash[_STARTING] = [0.0]
+    config.pluginmanager.register(_Services(config.stash[_STARTING]))
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -99,20 +121,6 @@ def _claimed(items: Sequence[pytest.Item], claims: Path) -> Iterator[pytest.Item
         except FileExistsError:
             continue
         yield from file
-
-
-def measure_service(
-    fixturedef: pytest.FixtureDef[Any], config: pytest.Config
-) -> Generator[None, object, object]:
-    """Set a fixture up; what one takes that the whole run shares is no test's time."""
-    begun = time.monotonic()
-    starting = config.stash[_STARTING]
-    before = starting[0]
-    try:
-        return (yield)
-    finally:
-        if fixturedef.scope == "session":  # with those below it, which are counted already
-            starting[0] = before + time.monotonic() - begun
 
 
 def measure(item: pytest.Item) -> Generator[None, object, object]:

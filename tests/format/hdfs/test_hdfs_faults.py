@@ -35,7 +35,6 @@ def files(direct, place):
     return {each.location.removeprefix(f"{place}/"): each.size for each in direct.list(place)}
 
 
-@pytest.mark.slow("is the first of a lane: all libraries come from the disk")
 def test_calls_of_each_step_are_few_and_known(io, proxy, place):
     io.create(f"{place}/x", b"1" * 1000)
     assert proxy.calls == {"CREATE": 1, "CREATE@data": 1, "GETFILESTATUS": 1, "RENAME": 1}
