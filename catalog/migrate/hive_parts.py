@@ -178,7 +178,8 @@ class HiveParts:
         same = known.among(list(map(_identity, found)))
         if strangers := [one for one, is_known in zip(found, same, strict=True) if not is_known]:
             self._check_taken_over(strangers)
-        self._journal.note_taken(found)
+        if found:
+            self._journal.note_taken(found)
         self._place.entry.drop_partitions(names)
 
     @contextmanager

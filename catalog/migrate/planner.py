@@ -21,7 +21,12 @@ from icecomb.catalog.migrate.planning import plan_source
 from icecomb.catalog.migrate.reader import reader_finding
 from icecomb.catalog.migrate.view_reference import ViewReferences
 from icecomb.catalog.progress import SILENT, THREADS, Progress, each, threads_each
-from icecomb.format.errors import IcecombError, MetastoreError
+from icecomb.format.errors import (
+    CorruptFileError,
+    IcecombError,
+    MetastoreError,
+    MigrationError,
+)
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -93,10 +98,7 @@ class Planner:
             threads=threads,
             kept=work.footers(table, None),
         )
-        if overwritten := work.overwritten(table):
-            error = overwritten.error
-            told = blocker("overwritten-entry", error.message, error.hint or "")
-            found = replace(found, findings=(told, *found.findings))
+        found = replace(found, findings=(*_overwritten(work, table), *found.findings))
         if any(finding.code in NOT_IN_FILES for finding in found.blockers):
             return found
         return replace(found, findings=(*found.findings, *self._surroundings(table)))
@@ -148,3 +150,19 @@ class Planner:
             except IcecombError:  # who may not see it cannot be told of it
                 self._databases[name] = None
         return self._databases[name]
+
+
+def _overwritten(work: Workplace, table: HiveTable) -> Iterator[Finding]:
+    """What is in the way where the entry is an old copy of a table that was migrated."""
+    try:
+        overwritten = work.overwritten(table)
+    except UnreachableError:
+        raise
+    except (CorruptFileError, MetastoreError, MigrationError) as error:
+        yield blocker("journal", error.message, error.hint or "")
+    except IcecombError:
+        return  # that its folder cannot be read is a finding of its own
+    else:
+        if overwritten is not None:
+            error = overwritten.error
+            yield blocker("overwritten-entry", error.message, error.hint or "")

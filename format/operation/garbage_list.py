@@ -25,6 +25,7 @@ from icecomb.format.operation.location_keys import Spelling
 from icecomb.format.operation.reachability import UnreachableFiles
 from icecomb.format.operation.reachable_files import ReachableFiles
 from icecomb.format.spec.metadata_file import metadata_folder
+from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -91,7 +92,7 @@ def write_list(io: FileIO, metadata: TableMetadata, files: UnreachableFiles) -> 
     buffer = bytes_io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     location = f"{metadata_folder(metadata)}/icecomb-gc-{uuid.uuid4()}.parquet"
-    io.create(location, buffer.getvalue())
+    create_own(io, location, buffer.getvalue())
     return location
 
 

@@ -14,10 +14,10 @@ from icecomb.catalog.migrate import hive_parts
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.entry import Entry
 from icecomb.catalog.migrate.hive_parts import HiveParts
-from icecomb.catalog.migrate.journal import Journal, Step, start_journal
+from icecomb.catalog.migrate.journal import FOLDER, Journal, Step, start_journal
 from icecomb.catalog.migrate.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.reverting import RevertBlockedError
-from icecomb.format.errors import CommitFailedError, MigrationError
+from icecomb.format.errors import CommitFailedError, CorruptFileError, MigrationError
 from icecomb.format.storage.file_io import FileIO
 
 OVERWRITTEN = "overwrote its entry with an old copy of the Hive table's"
@@ -199,6 +199,19 @@ def test_after_finalize_the_way_on_is_to_register_the_pointer(make_hive_table: A
     with pytest.raises(MigrationError, match=OVERWRITTEN) as caught:
         migrate.apply(table.catalog, table.name)
     assert f"icecomb register {table.name} {pointer}" in (caught.value.hint or "")
+
+
+def test_a_plan_says_that_a_journal_cannot_be_read(make_hive_table: Any) -> None:
+    """Whether the table was migrated before is unknown then."""
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    damaged = table.folder / FOLDER / "1" / "journal.json"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{")
+    (blocked,) = migrate.plan(table.catalog, table.name).blockers
+    assert blocked.code == "journal"
+    assert "is not JSON" in blocked.message
+    with pytest.raises(CorruptFileError, match="is not JSON"):
+        migrate.apply(table.catalog, table.name)
 
 
 @pytest.fixture
