@@ -76,8 +76,8 @@ def files_of_hive_table(
             f"{name} is an Iceberg table: its deletes would be lost",
             hint="INSERT INTO ... SELECT copies its rows",
         )
-    if found := workplace.overwritten(source):
-        raise found.error
+    if overwritten := workplace.overwritten(source):
+        raise overwritten.error
     elsewhere = source.is_view or source.parameters.get("storage_handler")
     if not source.storage.location or elsewhere or is_transactional(source):
         raise ValidationError(
