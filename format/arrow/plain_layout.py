@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from icecomb.format.argument import MAX_INT
 from icecomb.format.arrow.number_view import Longs, array_of, numbers_of
 from icecomb.format.errors import ValidationError
 
@@ -35,12 +36,15 @@ def is_plain(kind: pa.DataType) -> bool:
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type of the same values in a plain layout.
 
-    Views and lists of fixed size become the large form, of 64-bit offsets: they may say one value
-    several times, and be more than they take.
+    Views, lists of fixed size and encoded texts become the large form, of 64-bit offsets: they may
+    say one value several times, and be more than they take.
     """
     types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        return plain_type(kind.value_type)
+        value = plain_type(kind.value_type)
+        if types.is_string(value):
+            return pa.large_string()
+        return pa.large_binary() if types.is_binary(value) else value
     if types.is_string_view(kind):
         return pa.large_string()
     if types.is_binary_view(kind):
@@ -75,16 +79,17 @@ def plain_array(array: pa.Array) -> pa.Array:
     """The same values in a plain layout; the array itself, where it has one.
 
     Raises:
-        ValidationError: A list view points outside of its values.
+        ValidationError: A list view points outside of its values, or there are too many values for
+            one array.
     """
     types, kind = pa.types, array.type
     if is_plain(kind):
         return array
     wanted = plain_type(kind)
     if types.is_dictionary(kind):
-        return plain_array(array.dictionary).take(array.indices)
+        return _taken(plain_array(array.dictionary), array.indices, wanted)
     if types.is_run_end_encoded(kind):
-        return _run_end_decoded(array)
+        return _run_end_decoded(array, wanted)
     if types.is_struct(kind):
         children = [plain_array(array.field(n)) for n in range(kind.num_fields)]
         mask = array.is_null() if array.null_count else None
@@ -101,6 +106,21 @@ def plain_array(array: pa.Array) -> pa.Array:
     return array.cast(wanted)
 
 
+def of_short_offsets(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Text or lists of 64-bit offsets as those of 32 bits.
+
+    Raises:
+        pyarrow.ArrowInvalid: They are too long, or no such values.
+    """
+    if len(array):
+        start = array.offset * np.dtype(np.int64).itemsize
+        offsets = np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, start)
+        if offsets[-1] > MAX_INT >= offsets[-1] - offsets[0]:
+            # offsets of a slice count from the start of the whole, those of a copy from its own
+            array = pa.concat_arrays([array, array.slice(0, 0)])
+    return array.cast(wanted)
+
+
 def _plain_field(field: pa.Field) -> pa.Field:
     return field.with_type(plain_type(field.type))
 
@@ -109,14 +129,22 @@ def _is_view(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
 
 
-def _run_end_decoded(array: pa.RunEndEncodedArray) -> pa.Array:
+def _taken(values: pa.Array, places: pa.Array, wanted: pa.DataType) -> pa.Array:
+    try:
+        return (values if values.type == wanted else values.cast(wanted)).take(places)
+    except pa.ArrowInvalid as error:
+        raise ValidationError(
+            f"{len(places)} values of {wanted} are too much for one array: {error}",
+            hint="Give the rows in smaller batches.",
+        ) from error
+
+
+def _run_end_decoded(array: pa.RunEndEncodedArray, wanted: pa.DataType) -> pa.Array:
     rows = np.arange(array.offset, array.offset + len(array))
     runs = np.searchsorted(numbers_of(array.run_ends), rows, side="right")
-    if not len(runs):
-        return plain_array(array.values.slice(0, 0))
-    first = int(runs[0])
-    values = plain_array(array.values.slice(first, int(runs[-1]) + 1 - first))
-    return values.take(array_of(runs - first))
+    first, end = (int(runs[0]), int(runs[-1]) + 1) if len(runs) else (0, 0)
+    values = plain_array(array.values.slice(first, end - first))
+    return _taken(values, array_of(runs - first), wanted)
 
 
 def _views_joined(array: pa.Array, wanted: pa.DataType, starts: Longs, sizes: Longs) -> pa.Array:
@@ -137,7 +165,7 @@ def _views_joined(array: pa.Array, wanted: pa.DataType, starts: Longs, sizes: Lo
     # the place of each value: those of a row follow each other
     places = np.repeat(starts - begin - offsets[:-1], sizes) + np.arange(offsets[-1])
     if not np.array_equal(places, np.arange(len(values))):
-        values = values.take(array_of(places))
+        values = _taken(values, array_of(places), values.type)
     return pa.LargeListArray.from_arrays(array_of(offsets), values, type=wanted, mask=missing)
 
 

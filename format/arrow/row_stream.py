@@ -28,8 +28,3 @@ class RowStream:
 
 GivenRows: TypeAlias = pa.Table | pa.RecordBatchReader | RowStream
 """A stream of either kind is read once."""
-
-
-def batches_of(rows: GivenRows) -> Iterable[pa.RecordBatch]:
-    """The batches of a table, or those that are left of a stream."""
-    return rows.to_batches() if isinstance(rows, pa.Table) else rows

@@ -13,8 +13,8 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from icecomb.format.arrow.plain_layout import plain_batch, plain_schema
-from icecomb.format.arrow.row_stream import GivenRows, batches_of
+from icecomb.format.arrow.plain_layout import plain_schema
+from icecomb.format.arrow.row_stream import GivenRows
 from icecomb.format.errors import ExpressionError, SchemaError, ValidationError
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.row_changes.key_columns import KEY_BATCH_ROWS, key_field, key_filter
@@ -35,6 +35,7 @@ from icecomb.format.rows.deletes.position_delete import Positions
 from icecomb.format.rows.metadata_columns import ROW_POSITION
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.write.data_writer import in_pieces
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
 
@@ -390,8 +391,8 @@ def _table(data: GivenRows) -> pa.Table:
         ExpressionError: There is no column.
     """
     _check_names(data.schema.names)
-    plain = (plain_batch(batch) for batch in batches_of(data) if batch.num_rows)
-    tables = [pa.Table.from_batches(group) for _, group in groupby(plain, lambda b: b.schema)]
+    pieces = groupby(in_pieces(data), lambda batch: batch.schema)
+    tables = [pa.Table.from_batches(batches) for _, batches in pieces]
     for table in tables:
         _check_names(table.schema.names)
         if {*table.schema.names} != {*data.schema.names}:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from icecomb.format.arrow.row_stream import GivenRows, batches_of
+from icecomb.format.arrow.row_stream import GivenRows
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.row_changes.key_columns import KEY_BATCH_ROWS, key_field, key_filter
@@ -26,7 +26,7 @@ from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.metadata_columns import ROW_POSITION
 from icecomb.format.rows.read.arrow_projection import Projection
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.write.data_writer import FrameProjections
+from icecomb.format.rows.write.data_writer import FrameProjections, in_pieces
 from icecomb.format.rows.write.frame_check import check_required
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
@@ -251,11 +251,10 @@ def _fitted(schema: Schema, data: GivenRows, *, complete: bool) -> pa.Table:
 
     projection(data.schema)
     batches = []
-    for batch in batches_of(data):
-        if batch.num_rows:
-            fitted = projection(batch.schema).apply(batch, 0)
-            check_required(schema, fitted)
-            batches.append(fitted)
+    for batch in in_pieces(data):
+        fitted = projection(batch.schema).apply(batch, 0)
+        check_required(schema, fitted)
+        batches.append(fitted)
     return pa.Table.from_batches(batches, schema_to_pyarrow(schema, include_field_ids=False))
 
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow.plain_layout import of_short_offsets
 from icecomb.format.errors import CorruptFileError, SchemaError
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
 from icecomb.format.spec.types import (
@@ -161,8 +162,9 @@ def _needs_text_check(source: pa.DataType, target: IcebergType, *, lossless: boo
 
 def _plain_cast(wanted: pa.DataType, path: str) -> Cast:
     def cast(array: pa.Array) -> pa.Array:
+        large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
         try:
-            return array.cast(wanted)
+            return of_short_offsets(array, wanted) if large else array.cast(wanted)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
             raise _misfit(path, wanted, problem) from problem
 

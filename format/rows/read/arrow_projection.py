@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from icecomb.format.arrow.number_view import array_of
-from icecomb.format.arrow.plain_layout import plain_batch, plain_type
+from icecomb.format.arrow.plain_layout import of_short_offsets, plain_batch, plain_type
 from icecomb.format.errors import CorruptFileError, SchemaError
 from icecomb.format.rows.arrow_values import Cast, reading_cast
 from icecomb.format.rows.metadata_columns import ROW_POSITION
@@ -287,7 +287,7 @@ class Projection:
 
         def convert_list(array: pa.Array, _: int) -> pa.Array:
             if not plain:
-                array = _of_short_offsets(array, path)
+                array = _short_list(array, path)
             values = array.values
             if convert is not None:
                 values = convert(values, len(values))
@@ -343,9 +343,9 @@ def _rebuilt(wanted: pa.DataType, array: pa.Array, child: pa.Array) -> pa.Array:
     )
 
 
-def _of_short_offsets(array: pa.LargeListArray, path: str) -> pa.Array:
+def _short_list(array: pa.LargeListArray, path: str) -> pa.Array:
     try:
-        return array.cast(pa.list_(array.type.value_field))
+        return of_short_offsets(array, pa.list_(array.type.value_field))
     except pa.ArrowInvalid as error:
         raise SchemaError(
             f"Column {path!r}: {len(array)} rows have more than 2^31 values: {error}",

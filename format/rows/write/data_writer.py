@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 
 import pyarrow as pa
 
@@ -41,6 +42,8 @@ _ORDERED = flag(
     default=True,
 )
 _PIECE_ROWS = 1 << 18
+_PIECE_BYTES = 1 << 30
+"""Arrow's texts and lists of one array end at 2 GiB."""
 
 
 def write_data(
@@ -213,20 +216,33 @@ def in_pieces(data: pa.Table | Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
     """
     batches = data.to_batches(max_chunksize=_PIECE_ROWS) if isinstance(data, pa.Table) else data
     small: list[pa.RecordBatch] = []
-    rows = 0
-    for whole in batches:
-        for start in range(0, whole.num_rows, _PIECE_ROWS):
-            batch = plain_batch(whole.slice(start, _PIECE_ROWS))
-            if small and small[0].schema != batch.schema:
-                yield _joined(small)
-                small, rows = [], 0
-            small.append(batch)
-            rows += batch.num_rows
-            if rows >= _PIECE_ROWS:
-                yield _joined(small)
-                small, rows = [], 0
+    rows = size = 0
+    plain = (
+        plain_batch(whole.slice(start, _PIECE_ROWS))
+        for whole in batches
+        for start in range(0, whole.num_rows, _PIECE_ROWS)
+    )
+    for batch in chain.from_iterable(map(_bounded, plain)):
+        more = batch.nbytes
+        if small and (size + more > _PIECE_BYTES or small[0].schema != batch.schema):
+            yield _joined(small)
+            small, rows, size = [], 0, 0
+        small.append(batch)
+        rows, size = rows + batch.num_rows, size + more
+        if rows >= _PIECE_ROWS:
+            yield _joined(small)
+            small, rows, size = [], 0, 0
     if small:
         yield _joined(small)
+
+
+def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows <= 1 or batch.nbytes <= _PIECE_BYTES:
+        yield batch
+    else:
+        half = batch.num_rows // 2
+        yield from _bounded(batch.slice(0, half))
+        yield from _bounded(batch.slice(half))
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from icecomb.format.arrow.plain_layout import (
     is_plain,
+    of_short_offsets,
     plain_array,
     plain_batch,
     plain_schema,
@@ -97,6 +98,35 @@ def test_a_view_that_points_outside_is_refused_before_it_is_followed(starts, siz
         plain_array(broken)
 
 
+@pytest.fixture
+def far(tmp_path) -> tuple[pa.Buffer, pa.Buffer]:
+    """A buffer of more than 2 GiB that takes no memory, and offsets at its end."""
+    with (tmp_path / "zeros").open("wb") as file:
+        file.truncate((1 << 31) + 100)
+    offsets = pa.py_buffer(np.array([0, (1 << 31) + 5, (1 << 31) + 8, (1 << 31) + 8], np.int64))
+    return pa.memory_map(str(tmp_path / "zeros")).read_buffer(), offsets
+
+
+def test_offsets_of_a_slice_of_much_text_are_made_short(far):
+    zeros, offsets = far
+    for kind, wanted in ((pa.large_string(), pa.string()), (pa.large_binary(), pa.binary())):
+        texts = pa.Array.from_buffers(kind, 3, [None, offsets, zeros])
+        made = of_short_offsets(texts.slice(1), wanted)
+        assert made.cast(pa.binary()).to_pylist() == [b"\0\0\0", b""]
+        with pytest.raises(pa.ArrowInvalid):
+            of_short_offsets(texts, wanted)
+
+
+def test_offsets_of_a_slice_of_many_lists_are_made_short(far):
+    zeros, offsets = far
+    values = pa.Array.from_buffers(pa.int8(), len(zeros), [None, zeros])
+    kind = pa.large_list(pa.int8())
+    lists = pa.Array.from_buffers(kind, 3, [None, offsets], children=[values])
+    assert of_short_offsets(lists.slice(1), pa.list_(pa.int8())).to_pylist() == [[0, 0, 0], []]
+    with pytest.raises(pa.ArrowInvalid):
+        of_short_offsets(lists, pa.list_(pa.int8()))
+
+
 LEAVES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int64(), st.integers(-3, 3)),
     (pa.bool_(), st.booleans()),
@@ -134,9 +164,7 @@ def _nulls(draw: Draw, length: int) -> list[bool]:
 @st.composite
 def _leaf(draw: Draw, length: int) -> pa.Array:
     kind, values = draw(st.sampled_from(LEAVES))
-    return pa.array(
-        draw(st.lists(st.none() | values, min_size=length, max_size=length)), kind
-    )
+    return pa.array(draw(st.lists(st.none() | values, min_size=length, max_size=length)), kind)
 
 
 @st.composite
@@ -148,9 +176,7 @@ def _views(draw: Draw, length: int, depth: int) -> pa.Array:
         starts.append(start)
         sizes.append(draw(st.integers(0, len(values) - start)))
     make, number = draw(
-        st.sampled_from(
-            [(pa.ListViewArray, pa.int32()), (pa.LargeListViewArray, pa.int64())]
-        )
+        st.sampled_from([(pa.ListViewArray, pa.int32()), (pa.LargeListViewArray, pa.int64())])
     )
     mask = pa.array(_nulls(draw, length), pa.bool_()) if draw(st.booleans()) else None
     return make.from_arrays(pa.array(starts, number), pa.array(sizes, number), values, mask=mask)
