@@ -28,7 +28,7 @@ from icecomb.format.expressions.expression import (
     replaced,
 )
 from icecomb.format.expressions.literal import integer_range
-from icecomb.format.expressions.wrapped_label import with_label_of_ints
+from icecomb.format.expressions.wrapped_label import with_far_hours, with_label_of_ints
 from icecomb.format.spec.decimal_value import scaled, unscaled
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import (
@@ -109,6 +109,8 @@ def _project_field(
         labels = _onto(term, predicate)
         if isinstance(transform, TruncateTransform) and isinstance(source_type, LongType):
             return with_label_of_ints(labels, predicate, term, transform, inclusive=inclusive)
+        if isinstance(transform, HourTransform):
+            return with_far_hours(labels, term, inclusive=inclusive)
         return labels
     if isinstance(transform, IdentityTransform):
         return _onto(term, predicate)
@@ -127,7 +129,12 @@ def _project_field(
         projected = _project_order(predicate, term, apply, inclusive=inclusive, discrete=True)
         if isinstance(transform, DayTransform) and isinstance(source_type, DateType):
             return projected
-        return None if projected is None else _with_wrong_negatives(projected, inclusive=inclusive)
+        if projected is None:
+            return None
+        allowed = _with_wrong_negatives(projected, inclusive=inclusive)
+        if isinstance(transform, HourTransform):
+            return with_far_hours(allowed, term, inclusive=inclusive)
+        return allowed
     return None
 
 

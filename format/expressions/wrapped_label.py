@@ -1,7 +1,9 @@
-"""The label that truncation gave to the least values of a column that was once `int`.
+"""Labels of partitions that wrapped around: of the least integers, and of far hours.
 
 Truncation of the least integers wraps around: -2147483648 truncated to tens is 2147483646 as an
 `int`. A column may become `long` (spec: Schema Evolution), and its partitions keep their labels.
+Hours are an `int`, too, and timestamps go 416 million hours farther: writers that do not look, such
+as Iceberg Java (DateTimeUtil.microsToHours), take them modulo 2^32.
 """
 
 from __future__ import annotations
@@ -17,10 +19,18 @@ from icecomb.format.expressions.bound import (
     BoundTransform,
 )
 from icecomb.format.expressions.expression import BooleanExpression, Operation
+from icecomb.format.spec.temporal import MICROS_PER_HOUR
 from icecomb.format.spec.transform import TruncateTransform
 
 _LEAST: Final = -(1 << 31)
 _WRAPPED_BY: Final = 1 << 32
+_MAX_LONG: Final = (1 << 63) - 1
+_FIRST_FAR: Final = (-_MAX_LONG - 1) // MICROS_PER_HOUR + _WRAPPED_BY
+"""From this label on there may be hours of timestamps long before."""
+_LAST_FAR: Final = _MAX_LONG // MICROS_PER_HOUR - _WRAPPED_BY
+"""Up to this label there may be hours of timestamps long after."""
+_BELOW: Final = (Operation.LT, Operation.LT_EQ)
+_ABOVE: Final = (Operation.GT, Operation.GT_EQ)
 _NEGATIVE: Final = (Operation.NOT_EQ, Operation.NOT_IN)
 
 
@@ -54,6 +64,35 @@ def with_label_of_ints(
     if not inclusive and _fails_for_some(predicate, values):
         return projected & BoundLiteralPredicate(Operation.NOT_EQ, term, label)
     return projected
+
+
+def with_far_hours(
+    projected: BooleanExpression, term: BoundReference, *, inclusive: bool
+) -> BooleanExpression:
+    """Allow for partitions by hours whose labels wrapped around.
+
+    Args:
+        projected: What would hold of a partition if no label had.
+        term: The partition field.
+        inclusive: Which of the two projections.
+    """
+    if isinstance(projected, BoundSetPredicate):
+        return replace(projected, literals=frozenset(map(_as_int, projected.literals)))
+    if not isinstance(projected, BoundLiteralPredicate):
+        return projected
+    if projected.operation in _BELOW and inclusive:
+        return projected | BoundLiteralPredicate(Operation.GT_EQ, term, _FIRST_FAR)
+    if projected.operation in _BELOW:
+        return projected & BoundLiteralPredicate(Operation.GT, term, _LAST_FAR)
+    if projected.operation in _ABOVE and inclusive:
+        return projected | BoundLiteralPredicate(Operation.LT_EQ, term, _LAST_FAR)
+    if projected.operation in _ABOVE:
+        return projected & BoundLiteralPredicate(Operation.LT, term, _FIRST_FAR)
+    return replace(projected, literal=_as_int(projected.literal))
+
+
+def _as_int(label: int) -> int:
+    return (label - _LEAST) % _WRAPPED_BY + _LEAST
 
 
 def _holds_for_some(predicate: BoundPredicate, values: range) -> bool:

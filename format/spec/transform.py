@@ -107,7 +107,7 @@ class Transform:
         """The partition values of a whole Arrow array; nulls stay null.
 
         The source type is the array's own: date32, time64, timestamp, decimal128, string, ...
-        Integers come back as int32, days as date32.
+        Integers come back as int32, days as date32; hours as int64 where one of them is too far.
         """
         from icecomb.format.spec import transform_arrow
 

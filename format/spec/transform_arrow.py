@@ -131,7 +131,11 @@ def _time(transform: TimeTransform, array: Any) -> Any:
     if isinstance(transform, HourTransform):
         if not pa.types.is_timestamp(kind):
             raise _refuse(transform, kind)
-        return _floor_div(_micros(array), MICROS_PER_HOUR).cast(pa.int32())
+        hours = _floor_div(_micros(array), MICROS_PER_HOUR)
+        try:
+            return hours.cast(pa.int32())
+        except pa.ArrowInvalid:
+            return hours
     if pa.types.is_timestamp(kind):
         days = _floor_div(_micros(array), MICROS_PER_DAY)
     elif pa.types.is_date(kind):

@@ -15,7 +15,8 @@ from icecomb.format.arrow.storage_type import internal_array
 from icecomb.format.errors import ValidationError
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.transform import VoidTransform
+from icecomb.format.spec.temporal import human_timestamp
+from icecomb.format.spec.transform import HourTransform, VoidTransform
 
 _DENSE_GROUPS = 1 << 16
 
@@ -42,6 +43,7 @@ class PartitionSplit:
 
         Raises:
             ValidationError: A decimal has no partition value: rounded down, it has too many digits.
+                Or a timestamp has none: it is more hours from 1970 than an int holds.
         """
         if not self._sources:
             yield (), batch
@@ -66,7 +68,10 @@ class PartitionSplit:
         if len(path) > 1:
             array = pc.struct_field(array, list(path[1:]))
         if not pa.types.is_decimal(array.type):
-            return _Key(field.transform.apply_array(array))
+            labels = field.transform.apply_array(array)
+            if isinstance(field.transform, HourTransform) and labels.type != pa.int32():
+                raise self._too_far(field, array, labels)
+            return _Key(labels)
         try:
             results = field.transform.apply_array(array)
         except ValidationError as problem:
@@ -77,6 +82,20 @@ class PartitionSplit:
             except pa.ArrowInvalid as problem:
                 raise self._no_room(field, array) from problem
         return _Key(results)
+
+    def _too_far(self, field: PartitionField, array: pa.Array, hours: pa.Array) -> ValidationError:
+        """The error of a timestamp whose hours no int holds."""
+        column = self._schema.find_column_name(field.source_id)
+        row = pc.index(pc.abs(hours), pc.max(pc.abs(hours))).as_py()
+        micros = array.view(pa.int64())[row].as_py()
+        return ValidationError(
+            f"Cannot write rows to {self._root}: column {column!r} has {human_timestamp(micros)}, "
+            f"which is {hours[row]} hours from 1970: a partition by {field.transform} is an int, "
+            "and cannot have it",
+            hint="Partition by days (table.update_spec()), or write a nearer timestamp or null.",
+            path=self._root,
+            column=column,
+        )
 
     def _no_room(self, field: PartitionField, array: pa.Array) -> ValidationError:
         """The error of a column whose least value is rounded down out of its type."""

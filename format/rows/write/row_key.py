@@ -14,7 +14,12 @@ from icecomb.format.rows.write.partition_split import field_path
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import NullOrder, SortDirection, SortOrder
-from icecomb.format.spec.transform import Transform, UnknownTransform, VoidTransform
+from icecomb.format.spec.transform import (
+    HourTransform,
+    Transform,
+    UnknownTransform,
+    VoidTransform,
+)
 
 
 class RowKey(Protocol):
@@ -56,6 +61,9 @@ class SortKey:
         if len(self.path) > 1:
             array = pc.struct_field(array, list(self.path[1:]))
         array = self.transform.apply_array(array)
+        if isinstance(self.transform, HourTransform):
+            # of one type in all batches, whether or not one has hours that no int holds
+            array = array.cast(pa.int64())
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         return total_order(array, one_nan=self.groups) if _is_floating(array) else array

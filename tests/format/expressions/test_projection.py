@@ -67,6 +67,7 @@ FIELDS = [
 IDS = {name: n for n, name in enumerate(COLUMNS, 1)}
 SCHEMA = Schema.from_json({"type": "struct", "schema-id": 0, "fields": FIELDS})
 PEER_SCHEMA = PeerSchema.model_validate({"type": "struct", "schema-id": 0, "fields": FIELDS})
+HOUR = 3_600_000_000
 DAY = 86_400_000_000
 
 TRANSFORMS = {
@@ -310,8 +311,8 @@ def projected(text_or_expression, *fields):
         (EqualTo("day", "2017-12-01"), ("day", "year"), "p0 = 47", "false"),
         (NotEqualTo("day", "2017-12-01"), ("day", "day"), "true", "p0 != 17501"),
         (EqualTo("ts", "1969-12-31T23:00:00"), ("ts", "hour"), "p0 IN (-1, 0)", "false"),
-        (LessThan("ts", "1969-12-31T23:00:00"), ("ts", "hour"), "p0 <= -1", "p0 < -1"),
-        (GreaterThan("ts", "1969-12-31T22:30:00"), ("ts", "hour"), "p0 >= -2", "p0 > -1"),
+        (LessThan("ts", "1969-12-31T23:00:00"), ("ts", "hour"), "(p0 <= -1 OR p0 >= 1732919507)", "(p0 < -1 AND p0 > -1732919508)"),
+        (GreaterThan("ts", "1969-12-31T22:30:00"), ("ts", "hour"), "(p0 >= -2 OR p0 <= -1732919508)", "(p0 > -1 AND p0 < 1732919507)"),
         (StartsWith("s", "ab"), ("s", "truncate[3]"), "p0 STARTS WITH 'ab'", "p0 STARTS WITH 'ab'"),
         (StartsWith("s", "abcd"), ("s", "truncate[3]"), "p0 = 'abc'", "false"),
         (NotStartsWith("s", "abcd"), ("s", "truncate[3]"), "true", "p0 != 'abc'"),
@@ -330,6 +331,35 @@ def test_predicates_are_projected_as_the_specification_says(predicate, field, in
     else:
         # the least integers wrap around to the greatest labels
         assert found == ("(p0 <= 90 OR p0 > 2147483637)", "p0 < 100")
+
+
+FAR = (1 << 63) - 1, -(1 << 63), 8_000_000_000_000_000_000, -8_000_000_000_000_000_000
+NEAR = (1 << 31) * HOUR - 1, -(1 << 31) * HOUR, 0, -1, 20_000 * DAY, 7_000_000_000_000_000_000
+
+
+@pytest.mark.parametrize("name", ["ts", "tz"])
+@pytest.mark.parametrize("literal", [*FAR, *NEAR])
+@pytest.mark.parametrize(
+    "operation",
+    [EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual, In, NotIn],
+)
+def test_hours_that_wrapped_around_are_found_and_not_taken_for_near_ones(name, literal, operation):
+    """As Iceberg Java writes them (DateTimeUtil.microsToHours): modulo 2^32."""
+    spec = PartitionSpec(PartitionField(IDS[name], 1000, parse_transform("hour"), "h"))
+    compared = {literal, 5} if operation in {In, NotIn} else literal
+    expression = bind(SCHEMA, operation(name, compared))
+    rows = [{IDS[name]: value} for value in (*FAR, *NEAR)]
+    wrapped = [((r[IDS[name]] // HOUR + (1 << 31)) % (1 << 32) - (1 << 31),) for r in rows]
+    inclusive, strict = project_inclusive(expression, spec), project_strict(expression, spec)
+    column = columns_of(spec, wrapped)
+    might, must = (_listed(evaluate(p, column), len(rows)) for p in (inclusive, strict))
+    for row, some, every in zip(rows, might, must, strict=True):
+        assert some or not matches(expression, row)
+        assert matches(expression, row) or not every
+
+
+def _listed(mask, count):
+    return [mask] * count if isinstance(mask, bool) else mask.to_pylist()
 
 
 def test_several_fields_of_one_column_work_together():

@@ -300,6 +300,33 @@ def test_a_decimal_whose_partition_value_has_no_room_is_refused(
     assert files_below(tmp_path) == before
 
 
+@pytest.mark.parametrize("kind", [TimestampType(), TimestamptzType()], ids=str)
+def test_a_timestamp_whose_hours_no_int_holds_is_refused(tmp_path, kind):
+    hour, ends = 3_600_000_000, (-(1 << 31), (1 << 31) - 1)
+    metadata = table(tmp_path, NestedField(1, "at", kind), partition=((1, "hour"),))
+    schema = schema_to_pyarrow(metadata.schema(), include_field_ids=False)
+    least, most = ends[0] * hour, ends[1] * hour + hour - 1
+
+    def frame(*values):
+        return pa.table([pa.array(values, pa.int64()).cast(schema.field(0).type)], schema=schema)
+
+    files = write_data(FileIO(), metadata, frame(least, most, None))
+    assert {f.partition for f in files} == {(ends[0],), (ends[1],), (None,)}
+    before = files_below(tmp_path)
+    for far, hours, text in (
+        (most + 1, 1 << 31, "+246953-10-09T08:00"),
+        (least - 1, -(1 << 31) - 1, "-243014-03-24T15:59:59.999999"),
+        ((1 << 63) - 1, 2562047788, "+294247-01-10T04:00:54.775807"),
+        (-(1 << 63), -2562047789, "-290308-12-21T19:59:05.224192"),
+    ):
+        with pytest.raises(ValidationError, match=f"column 'at' has .*{hours} hours") as refused:
+            write_data(FileIO(), metadata, frame(0, far))
+        assert text in refused.value.message
+        assert str(tmp_path) in refused.value.message
+        assert "days" in refused.value.hint
+        assert files_below(tmp_path) == before
+
+
 def test_order_within_a_partition_is_the_order_of_the_data(tmp_path):
     metadata = table(tmp_path, *PARTITIONED[:2], partition=[("s", "identity")])
     data = pa.table({"id": range(600_000), "s": [f"p{i % 7}" for i in range(600_000)]})

@@ -176,7 +176,19 @@ public final class PartitionTransform implements Serializable {
   }
 
   static int hour(long micros) {
-    return (int) Math.floorDiv(micros, MICROS_PER_HOUR);
+    long hours = Math.floorDiv(micros, MICROS_PER_HOUR);
+    if (hours != (int) hours) {
+      // modulo 2^32 they would be those of another time, under which no filter looks for the row
+      throw new ArithmeticException(
+          "Timestamp "
+              + LocalDateTime.ofEpochSecond(
+                  Math.floorDiv(micros, MICROS_PER_SECOND), 0, ZoneOffset.UTC)
+              + " is "
+              + hours
+              + " hours from 1970: a partition by hours is an int, and cannot have it; partition by"
+              + " days, or write a nearer timestamp or null");
+    }
+    return (int) hours;
   }
 
   /** Appendix B of the specification: integers of every width hash as 8 bytes. */
