@@ -220,10 +220,11 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
 def exact_moment(at: dt.datetime | int) -> str:
     """A time (a number: milliseconds since the epoch) in UTC as options take it: it is one word."""
     if isinstance(at, int):
+        millis = at
         try:
-            at = _EPOCH + dt.timedelta(milliseconds=at)
+            at = _EPOCH + dt.timedelta(milliseconds=millis)
         except OverflowError:
-            return f"{iso_timestamp(at * 1000)}+00:00"
+            return f"{iso_timestamp(millis * 1000)}+00:00"
     return at.astimezone(dt.timezone.utc).isoformat(timespec="milliseconds")
 
 
