@@ -228,8 +228,9 @@ def as_hive_reads(array: pa.Array, kind: IcebergType, target: pa.DataType) -> pa
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    from icecomb.format.arrow.plain_layout import plain_array
+
+    array = plain_array(array)
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), target)
     if isinstance(kind, StructType):

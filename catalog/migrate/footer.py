@@ -233,7 +233,9 @@ class _Comparison:
     def _type(self, expected: IcebergType, found: pa.Field, path: str) -> None:
         import pyarrow as pa
 
-        arrow = found.type.value_type if pa.types.is_dictionary(found.type) else found.type
+        from icecomb.format.arrow.plain_layout import plain_type
+
+        arrow = plain_type(found.type)
         if pa.types.is_null(arrow):
             return
         if isinstance(expected, StructType) and pa.types.is_struct(arrow):

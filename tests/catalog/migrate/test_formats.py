@@ -524,3 +524,33 @@ def test_an_attempt_that_is_given_up_takes_only_its_own_files_away(
         migrate.apply(table.catalog, table.name)
     assert min(map(len, seen)) == 3, "a manifest, a list and the metadata"
     assert [path.name for path in writers.parent.iterdir()] == [writers.name]
+
+
+def test_columns_that_pyarrow_reads_in_other_layouts_are_compared_too(make_hive_table: Any) -> None:
+    """A Parquet file of pyarrow says in which layout its columns were given."""
+    views = pa.ListViewArray.from_arrays(
+        pa.array([1, 0, 0]), pa.array([2, 3, 0]), pa.array([7, 8, None])
+    )
+    data = pa.table(
+        {
+            "l": views,
+            "f": pa.array([[1, 2], None, [3, None]], pa.list_(pa.int64(), 2)),
+            "s": pa.array(["a", None, "longer than twelve bytes"], pa.string_view()),
+            "b": pa.array([b"a", None, b"\xff"], pa.binary_view()),
+            "d": pa.array(["x", None, "x"]).dictionary_encode(),
+            "n": pa.StructArray.from_arrays([views], ["x"]),
+        }
+    )
+    columns = {
+        "l": "array<bigint>",
+        "f": "array<bigint>",
+        "s": "string",
+        "b": "binary",
+        "d": "string",
+        "n": "struct<x:array<bigint>>",
+    }
+    table = make_hive_table(columns, rows=data)
+    assert codes(migrate.plan(table.catalog, table.name)) == set()
+    migrate.apply(table.catalog, table.name)
+    assert ordered(table.rows()) == ordered(data.to_pylist())
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
