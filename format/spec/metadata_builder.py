@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from icecomb.format.argument import checked_int, checked_text, property_texts
+from icecomb.format.argument import MAX_LONG, checked_int, checked_text, property_texts
 from icecomb.format.errors import CommitFailedError, UnsupportedError, ValidationError
 from icecomb.format.spec.json_sequence import lazily
 from icecomb.format.spec.metadata import (
@@ -45,6 +45,8 @@ def time_after(base: TableMetadata) -> int:
     No two changes of a table have the same, however quick they are or whatever the clock says: time
     travel tells them apart.
     """
+    if base.last_updated_ms == MAX_LONG:
+        return MAX_LONG  # there is no later one
     return max(time.time_ns() // 1_000_000, base.last_updated_ms + 1)
 
 
