@@ -245,6 +245,13 @@ def test_nothing_is_missing_or_deleted_before_the_store_itself_says_so(store, fa
     assert not store.io.exists(f"{store.place}/none")
 
 
+@pytest.mark.parametrize("fault", MIDDLE_FAULTS)
+def test_a_store_is_tried_once_whatever_becomes_of_the_first_object(store, fault):
+    store.proxy.choose = once(CREATES, fault)
+    assert store.io.replaces_nothing(f"{store.place}/tables")
+    assert files(store) == []
+
+
 def test_an_error_says_the_store_and_no_secret(store):
     with contextlib.closing(
         FileIO({**store.io.properties, "io.object-store.max-attempts": "1"})
