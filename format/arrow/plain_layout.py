@@ -8,28 +8,38 @@ is put together here, by offsets made anew and `take`.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
+from pyarrow import lib
 
 from icecomb.format.argument import MAX_INT
 from icecomb.format.arrow.number_view import Longs, array_of, numbers_of
 from icecomb.format.errors import ValidationError
 
+_OTHER_LAYOUTS: Final = frozenset(
+    {
+        lib.Type_DICTIONARY,
+        lib.Type_RUN_END_ENCODED,
+        lib.Type_STRING_VIEW,
+        lib.Type_BINARY_VIEW,
+        lib.Type_FIXED_SIZE_LIST,
+        lib.Type_LIST_VIEW,
+        lib.Type_LARGE_LIST_VIEW,
+    }
+)
+_NESTED: Final = frozenset({lib.Type_STRUCT, lib.Type_LIST, lib.Type_LARGE_LIST})
+
 
 def is_plain(kind: pa.DataType) -> bool:
     """Whether values of a type have a plain layout, at every depth."""
-    types = pa.types
-    if types.is_struct(kind) or types.is_list(kind) or types.is_large_list(kind):
-        return all(is_plain(kind.field(n).type) for n in range(kind.num_fields))
-    if types.is_map(kind):
+    if kind.id in _OTHER_LAYOUTS:
+        return False
+    if pa.types.is_map(kind):
         return is_plain(kind.key_type) and is_plain(kind.item_type)
-    return not (
-        types.is_dictionary(kind)
-        or types.is_run_end_encoded(kind)
-        or types.is_string_view(kind)
-        or types.is_binary_view(kind)
-        or types.is_fixed_size_list(kind)
-        or _is_view(kind)
+    return kind.id not in _NESTED or all(
+        is_plain(kind.field(n).type) for n in range(kind.num_fields)
     )
 
 

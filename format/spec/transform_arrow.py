@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow.plain_layout import plain_array
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.spec.decimal_value import decimal_bytes
 from icecomb.format.spec.temporal import MICROS_PER_DAY, MICROS_PER_HOUR
@@ -49,6 +50,8 @@ def apply(transform: Transform, array: Any) -> Any:
         return pa.chunked_array(chunks, kind)
     if pa.types.is_dictionary(array.type):
         return apply(transform, array.dictionary).take(array.indices)
+    if pa.types.is_run_end_encoded(array.type):
+        return apply(transform, plain_array(array))
     if isinstance(array, pa.ExtensionArray):
         if isinstance(transform, (IdentityTransform, VoidTransform)):
             return array if isinstance(transform, IdentityTransform) else _nulls(array)

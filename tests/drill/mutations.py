@@ -13,6 +13,13 @@ MUTATIONS = [
         "children = [_shown(array.field(n)) for n, f in enumerate(kind)]",
         ("tests/format/arrow/test_hidden_null.py",),
     ),
+    Mutation(
+        "list views that overlap are taken for a list",
+        "format/arrow/plain_layout.py",
+        "if not np.array_equal(places, np.arange(len(values))):",
+        "if len(places) != len(values):",
+        ("tests/format/arrow/test_plain_layout.py",),
+    ),
     # format/storage
     Mutation(
         "a rename replaces the file that is there",
@@ -548,6 +555,13 @@ MUTATIONS = [
         ("tests/format/inspect/test_file_census.py",),
     ),
     # catalog
+    Mutation(
+        "a generator that was read before empties a table",
+        "catalog/arrow_input.py",
+        "if nothing and may_be_nothing:",
+        "if nothing:",
+        ("tests/catalog/test_arrow_input.py",),
+    ),
     Mutation(
         "an unknown outcome is taken for a conflict, and the new file is deleted",
         "catalog/commit.py",

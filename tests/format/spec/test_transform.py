@@ -143,6 +143,8 @@ def test_chunks_dictionaries_and_slices_are_arrays_too():
     assert TruncateTransform(10).apply_array(chunked.slice(1)).to_pylist() == [10, None, -10]
     text = pa.array(["iceberg", "icecomb", None]).dictionary_encode()
     assert TruncateTransform(4).apply_array(text).to_pylist() == ["iceb", "icec", None]
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array([34, None]))
+    assert BucketTransform(4).apply_array(runs).to_pylist() == [3, 3, None]
     assert BucketTransform(4).apply_array(pa.array([5, 34, 7]).slice(1, 1)).to_pylist() == [3]
     assert BucketTransform(4).apply_array(pa.chunked_array([], pa.int64())).type == pa.int32()
 
