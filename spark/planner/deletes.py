@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from icecomb.format.cancellation import pause
 from icecomb.format.errors import ConflictError, UnsupportedError
 from icecomb.format.expressions.column_names import ColumnNames
+from icecomb.format.operation.written_schema import check_branch
 from icecomb.format.spec.snapshot import MAIN_BRANCH
-from icecomb.spark.planner.audit import place_of
+from icecomb.spark.planner.audit import head, place_of
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.predicates import exact_filter
@@ -72,8 +73,12 @@ class Deletes:
     def _delete(self, state: TableState, request: DeleteWhere, rows: BooleanExpression) -> Done:
         table = self._catalogs.load_table(state.catalog, state.identifier)
         check_same_table(table, str(state.metadata.table_uuid))
-        rows = ColumnNames(state.schema).now(rows, table.metadata.schema())
         place = place_of(request.audit, table.metadata, state.branch)
+        begin = head(table.metadata, place.branch)
+        if begin is not None:
+            there = table.metadata.snapshot_by_id(begin)
+            check_branch(table.metadata, there, place.branch)
+        rows = ColumnNames(state.schema).now(rows, table.metadata.schema())
         summary = {
             **self._catalogs.engine(state.catalog),
             **snapshot_properties(Options({}, request.settings)),

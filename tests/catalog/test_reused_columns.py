@@ -197,6 +197,9 @@ def test_files_of_both_types_are_refused_by_name_where_the_column_is_read(lake, 
     for change in (
         lambda: table.scan().to_arrow(),
         lambda: table.scan("x > 100").count(),
+        # no bound of the old type, taken for one of the new, leaves a file out or takes it whole
+        lambda: table.scan("x < 5").to_arrow(),
+        lambda: table.delete("x > 4000000000000000000"),
         lambda: table.delete("x > 100"),
         lambda: table.delete("id = 1"),
         lambda: table.upsert(NEW.slice(0, 1).set_column(0, "id", pa.array([1])), join_cols=["id"]),
