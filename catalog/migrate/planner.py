@@ -164,5 +164,5 @@ def _overwritten(work: Workplace, table: HiveTable) -> Iterator[Finding]:
         return  # that its folder cannot be read is a finding of its own
     else:
         if overwritten is not None:
-            error = overwritten.error
-            yield blocker("overwritten-entry", error.message, error.hint or "")
+            told = overwritten.error
+            yield blocker("overwritten-entry", told.message, told.hint or "")
