@@ -277,7 +277,7 @@ class HiveCatalog(Catalog):
             return unneeded_by(self.io, ())
         self.check_drop(place, metadata, purge_requested=True)
         check_no_folder_table(self.io, ".".join(place), metadata_location, metadata)
-        others = tables_in_folder(self, place, metadata.location, self.io)
+        others = tables_in_folder(self, place, metadata.location, self.io, anywhere=True)
         return unneeded_by(self.io, others)
 
 

@@ -90,7 +90,7 @@ def find_neighbours(
 
 
 def tables_in_folder(
-    catalog: Catalog, name: Identifier, folder: str, io: FileIO
+    catalog: Catalog, name: Identifier, folder: str, io: FileIO, *, anywhere: bool = False
 ) -> Iterator[tuple[TableMetadata, str]]:
     """The other tables of a table's namespace that lie in its folder, with their metadata files.
 
@@ -101,13 +101,14 @@ def tables_in_folder(
         name: The table's.
         folder: The table's.
         io: Reads metadata files.
+        anywhere: Look at the tables of other namespaces, too, which may be many.
 
     Raises:
         ValidationError: A table of another format has this folder.
         FileMissingError, CorruptFileError: The metadata of one cannot be read.
     """
     own: list[str] = []
-    for entry in catalog.entries_below(folder, name[:-1]):
+    for entry in catalog.entries_below(folder, None if anywhere else name[:-1]):
         if entry.identifier == name:
             continue
         if entry.metadata_location is not None:

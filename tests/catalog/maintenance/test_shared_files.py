@@ -46,6 +46,20 @@ def test_two_entries_on_one_metadata_file_are_purged_one_after_the_other(table: 
     assert files(table) == set()
 
 
+def test_a_purge_leaves_what_a_table_of_another_namespace_needs(table: Any) -> None:
+    catalog = table.catalog
+    if not catalog.namespace_exists("elsewhere"):
+        catalog.create_namespace("elsewhere")
+    copy = f"elsewhere.{table.name()[1]}"
+    catalog.register_table(copy, table.metadata_location)
+    there = files(table)
+    catalog.purge_table(table.name())
+    assert files(table) == there
+    assert catalog.load_table(copy).scan().to_arrow()["id"].to_pylist() == [1]
+    catalog.purge_table(copy)
+    assert files(table) == set()
+
+
 def test_what_a_copy_of_the_table_needs_does_not_expire(table: Any) -> None:
     catalog, copy = table.catalog, f"{'.'.join(table.name())}_copy"
     catalog.register_table(copy, table.metadata_location)
