@@ -18,6 +18,9 @@ WAP_ID: Final = "wap.id"
 PUBLISHED_WAP_ID: Final = "published-wap-id"
 """The key of a summary that says which staged change a snapshot made part of a branch."""
 
+ONTO_PARENT: Final = "icecomb.onto-parent"
+"""The key of a staged append's summary that says that its rows depend on what its parent has."""
+
 
 def is_audited(metadata: TableMetadata) -> bool:
     """Whether the table's property `WAP_ENABLED` is true."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
-from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
+from icecomb.format.evolution.staging import ONTO_PARENT, PUBLISHED_WAP_ID, WAP_ID
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each, read_each_columns, read_manifest
@@ -33,7 +33,8 @@ class CherryPick(MergingProducer):
 
     When the snapshot was built on the head of `main`, that branch simply moves to it. Otherwise
     appended files are appended, and replaced partitions are replaced unless they were changed
-    meanwhile; other changes cannot be picked.
+    meanwhile; other changes cannot be picked, nor rows that were added as they were
+    missing.
 
     Args:
         io: Reads and writes manifests.
@@ -102,6 +103,12 @@ class CherryPick(MergingProducer):
                     snapshot_id=self.picked_id,
                 )
             self._require_removed()
+        elif picked.summary.get(ONTO_PARENT) == "true":
+            raise ValidationError(
+                f"Cannot cherry-pick snapshot {self.picked_id}: its rows depend on what was there "
+                "when it was staged, and it was not built on the current snapshot",
+                hint="Make the change again on the current state of the table.",
+            )
         elif picked.operation != Operation.APPEND:
             raise ValidationError(
                 f"Cannot cherry-pick snapshot {self.picked_id}: it is no append, does not replace "

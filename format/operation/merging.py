@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
+from icecomb.format.evolution.staging import ONTO_PARENT
 from icecomb.format.expressions.column_names import ColumnNames
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -24,7 +25,7 @@ from icecomb.format.operation.snapshot_producer import (
     check_new_file,
     parent_manifests,
 )
-from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -51,6 +52,8 @@ class MergingProducer(SnapshotProducer):
             operation is applied first. They are the same columns in every attempt, whatever others
             call them meanwhile.
     """
+
+    _no_conflicting_data = False
 
     def __init__(
         self,
@@ -158,7 +161,12 @@ class MergingProducer(SnapshotProducer):
         for found in self.filters.values():
             for file in found.removed:
                 counts.remove_file(file, base.spec_by_id(file.spec_id))
-        return counts.to_map()
+        onto_parent = (
+            self._no_conflicting_data
+            and self.operation == Operation.APPEND
+            and self.is_staged(base)
+        )
+        return {**counts.to_map(), **({ONTO_PARENT: "true"} if onto_parent else {})}
 
     def replaced_manifest_count(self) -> int:
         """See `SnapshotProducer.replaced_manifest_count`."""

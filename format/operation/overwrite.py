@@ -77,7 +77,6 @@ class OverwriteFiles(MergingProducer):
     _row_filter: BooleanExpression | None = None
     _conflict_filter: BooleanExpression | None = None
     _check_added = False
-    _no_conflicting_data = False
     _no_conflicting_deletes = False
     _unchanged: tuple[DataFile, ...] = ()
 
@@ -187,7 +186,6 @@ class ReplacePartitions(MergingProducer):
     """
 
     _append_only = False
-    _no_conflicting_data = False
     _no_conflicting_deletes = False
 
     def append_data_file(self, file: DataFile) -> Self:

@@ -29,7 +29,6 @@ class RowDelta(MergingProducer):
     _conflict_filter: BooleanExpression | None = None
     _referenced: frozenset[str] = frozenset()
     _validate_deleted_files = False
-    _no_conflicting_data = False
     _no_conflicting_deletes = False
     _no_removed_rows = False
 

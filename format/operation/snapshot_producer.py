@@ -127,6 +127,10 @@ class SnapshotProducer(ABC):
             ValidationError: It does; a retry would not help.
         """
 
+    def is_staged(self, base: TableMetadata) -> bool:
+        """Whether all branches stay as they are."""
+        return self.stage_only or is_staged(base, self.snapshot_properties)
+
     @property
     def snapshot_id(self) -> int:
         """The new snapshot's id; the same in all attempts."""
@@ -357,7 +361,7 @@ class SnapshotProducer(ABC):
     def _changes(self, base: TableMetadata, parent: Snapshot | None, snapshot: Snapshot) -> Changes:
         updates: tuple[Any, ...] = (AddSnapshotUpdate(snapshot=snapshot),)
         requirements: tuple[Any, ...] = (AssertTableUUID(uuid=base.table_uuid),)
-        if not (self.stage_only or is_staged(base, self.snapshot_properties)):
+        if not self.is_staged(base):
             ref = base.refs.get(self.branch)
             is_new = ref is None and self.branch != MAIN_BRANCH
             parent_id = None if parent is None or is_new else parent.snapshot_id

@@ -367,6 +367,25 @@ def test_a_merge_may_be_staged_and_looked_at_before_it_is_published(lake, mode):
     assert ordered(found) == [(1, "b", 2.0), (2, "c", 3.0)]
 
 
+@pytest.mark.parametrize("level", ["serializable", "snapshot"])
+def test_rows_that_were_missing_when_they_were_staged_are_not_published_beside_others(
+    lake, mode, level
+):
+    more = {"write.wap.enabled": "true", "write.merge.isolation-level": level}
+    table = new_table(lake, frame((1, "a", 1.0)), properties=mode | more)
+    for load in ("first", "second"):
+        merge = table.merge(frame((2, "b", 2.0)), ["id"], snapshot_properties={"wap.id": load})
+        merge.when_not_matched_insert_all().execute()
+    table.publish_changes("first")
+    if level == "serializable":
+        with pytest.raises(ValidationError, match="depend on what was there when it was staged"):
+            table.publish_changes("second")
+        assert rows(table) == [(1, "a", 1.0), (2, "b", 2.0)]
+    else:
+        table.publish_changes("second")
+        assert rows(table) == [(1, "a", 1.0), (2, "b", 2.0), (2, "b", 2.0)]
+
+
 @pytest.mark.gate("four writers merge at once")
 def test_no_count_is_lost_or_counted_twice_when_many_merge_at_once(lake, mode):
     table = new_table(lake, frame((0, None, 0.0), (1, None, 0.0)), properties=mode)

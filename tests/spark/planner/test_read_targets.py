@@ -6,7 +6,12 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import CommitFailedError, ConflictError, UnsupportedError
+from icecomb.format.errors import (
+    CommitFailedError,
+    ConflictError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.rows.write.data_writer import write_data
 from tests.spark.planner.protocol import NAMESPACE, Planner, named
 
@@ -152,6 +157,18 @@ def test_nor_can_settings_that_change_while_it_runs(folders, planner):
         manage.create_branch(table.current_snapshot().snapshot_id, "audit")
     with pytest.raises(CommitFailedError, match="was changed while a statement read table"):
         Merge(planner, table, audit={"wap_id": None, "wap_branch": "audit"})
+
+
+def test_what_it_staged_is_published_only_onto_what_it_has_read(folders, planner):
+    table = folders.create_table(NAME, SCHEMA, properties={"write.wap.enabled": "true"})
+    table.append(BEFORE)
+    for number in (5, 6):
+        audit = {"wap_id": f"load {number}", "wap_branch": None}
+        Merge(planner, table, audit=audit, written=(number, "a")).commit()
+    table.refresh().publish_changes("load 5")
+    with pytest.raises(ValidationError, match="depend on what was there when it was staged"):
+        table.publish_changes("load 6")
+    assert ids(table) == [1, 2, 3, 5]
 
 
 def replacement(planner, *read):
