@@ -74,9 +74,9 @@ class ThriftProxy:
         self._open: dict[threading.Thread, tuple[socket.socket, socket.socket]] = {}
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def fail(self, method: str, how: str, *, passing: int = 0) -> None:
+    def fail(self, method: str, how: str, *, passing: int = 0, times: int = 1) -> None:
         assert how in FAULTS.keys() - {"unsent"}
-        self._faults[method] = [*[None] * passing, how]
+        self._faults[method] = [*[None] * passing, *[how] * times]
 
     def begin(self) -> None:
         """The next call has position 0; what was armed by position is disarmed."""
