@@ -7,11 +7,12 @@ manifests that can matter and hands out tasks one by one, so memory does not gro
 from __future__ import annotations
 
 import datetime as dt
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.argument import checked_text
+from icecomb.format.argument import checked_int, checked_text
 from icecomb.format.errors import (
     IcecombError,
     NoSuchSnapshotError,
@@ -85,11 +86,9 @@ class TableScan:
         object.__setattr__(
             self, "selected_fields", (names,) if isinstance(names, str) else tuple(names)
         )
-        if self.limit is not None and self.limit < 0:
-            raise ValidationError(
-                f"A limit is not negative: {self.limit}",
-                hint="Give 0 or more, or None for all rows.",
-            )
+        if self.limit is not None:
+            limit = checked_int("limit of a scan", self.limit, least=0, most=None)
+            object.__setattr__(self, "limit", limit)
         if self.snapshot_id is not None and self.snapshot() is None:
             raise NoSuchSnapshotError(
                 f"There is no snapshot {self.snapshot_id}",
@@ -476,9 +475,10 @@ def _millis(timestamp: int | dt.datetime) -> int:
             )
         epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
         return (timestamp - epoch) // dt.timedelta(milliseconds=1)
-    if not isinstance(timestamp, int):
+    try:
+        return operator.index(timestamp)
+    except TypeError:
         raise ValidationError(
             f"A point in time cannot be {timestamp!r}",
             hint="Give a datetime with a zone, or milliseconds from 1970-01-01 UTC.",
-        )
-    return timestamp
+        ) from None

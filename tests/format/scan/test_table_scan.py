@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -377,6 +379,8 @@ def test_a_limit_stops_planning_when_enough_rows_are_sure(tmp_path):
     table.commit()
     assert len(list(table.scan(limit=7).plan_files())) == 2
     assert list(table.scan(limit=0).plan_files()) == []
+    for seven in (np.int32(7), pa.scalar(7)):
+        assert table.scan(limit=seven) == table.scan(limit=7)
     assert len(list(table.scan("id >= 0", limit=7).plan_files())) == 10
     assert len(list(table.scan("ts >= '1970-01-03'", limit=7).plan_files())) == 2
 
@@ -703,8 +707,14 @@ def test_what_does_not_exist_is_named(history):
         history.scan(snapshot_id=5)
     with pytest.raises(ValidationError, match="needs a zone"):
         history.scan().as_of(dt.datetime(2024, 1, 1))  # noqa: DTZ001
-    with pytest.raises(ValidationError, match="not negative"):
+    with pytest.raises(ValidationError, match="must be 0 or more"):
         history.scan(limit=-1)
+    for wrong in ("7", 1.5, True):
+        with pytest.raises(ValidationError, match="must be a whole number"):
+            history.scan(limit=wrong)
+    for wrong in ("7", 1.5, np.datetime64("2024-01-01")):
+        with pytest.raises(ValidationError, match="A point in time cannot be"):
+            history.scan().as_of(wrong)
     with pytest.raises(ExpressionError, match="Not a row filter"):
         history.scan(5)
 
