@@ -187,7 +187,8 @@ def property_text(what: str, value: Any) -> str:
     if isinstance(value, str):
         return checked_text(what, value)
     text = str(value)
-    return checked_text(what, text.lower() if isinstance(value, bool) else text)
+    # NumPy has truth values of its own
+    return checked_text(what, text.lower() if text in {"True", "False"} else text)
 
 
 def _begun(what: str) -> str:

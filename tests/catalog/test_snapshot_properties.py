@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -163,6 +164,8 @@ TEXTS = {
     "share": (0.5, "0.5"),
     "none": (float("nan"), "nan"),
     "late": (True, "true"),
+    "late in numpy": (np.bool_(True), "true"),
+    "share in numpy": (np.float64(0.5), "0.5"),
     "list": ([1], "[1]"),
     "text": ("5", "5"),
 }
