@@ -79,7 +79,7 @@ class ReadDeleteFiles:
                 DeleteFile(
                     path=self._locations.of(file.file_path),
                     format=file.file_format.value.lower(),
-                    size=file.file_size_in_bytes,
+                    rows=file.record_count,
                 )
             )
         return place

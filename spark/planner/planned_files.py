@@ -44,6 +44,8 @@ _MOST_POSITIONS: Final = 1 << 20
 CHANGED_ROWS: Final = "rows"
 """What a statement changes that deletes rows by position."""
 
+_UNKNOWN: Final = -1
+"""How many rows a part of a file has."""
 _PAGE_MEMBERS: Final = 2_000
 _PAGE_CHARACTERS: Final = 1 << 20
 
@@ -131,13 +133,14 @@ class PlannedFiles:
         key = id(task.file)
         parts = self._parts.get(key)
         if parts is None:
-            return FileRange(self._place(task), task.start, task.length, _is_last(task))
+            rows = task.file.record_count
+            return FileRange(self._place(task), task.start, task.length, _is_last(task), rows)
         if parts.place is None:
             parts.place = self._place(task)
         parts.missing -= task.length
         if not parts.missing:
             del self._parts[key]
-        return FileRange(parts.place, task.start, task.length, _is_last(task))
+        return FileRange(parts.place, task.start, task.length, _is_last(task), _UNKNOWN)
 
     def _place(self, task: FileScanTask) -> int:
         self._files.append(self._planned(task))

@@ -144,7 +144,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 34
+PROTOCOL: Final = 35
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

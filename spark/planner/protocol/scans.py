@@ -207,12 +207,12 @@ class DeleteFile(Message):
     Args:
         path: Spark's name for it.
         format: ``parquet``, ``orc`` or ``avro``.
-        size: In bytes.
+        rows: As many as its manifest states; less than 0 for a number that is not known.
     """
 
     path: str
     format: str
-    size: int
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,12 +297,14 @@ class FileRange(Message):
         start: The first byte.
         length: In bytes.
         last: Whether it goes to the end of the file, also if its manifest states a smaller size.
+        rows: Of a whole file as many as its manifest states; less than 0 where that is not known.
     """
 
     file: int
     start: int
     length: int
     last: bool
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)

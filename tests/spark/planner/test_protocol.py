@@ -136,16 +136,16 @@ def test_a_message_survives_its_way():
     ("kind", "json", "message"),
     [
         (FileRange, {"file": 1, "start": 2}, "different versions"),
-        (FileRange, {"file": 1, "start": 2, "length": 3, "rows": 4}, "different versions"),
+        (FileRange, {"file": 1, "start": 2, "length": 3, "more": 4}, "different versions"),
         (FileRange, [], "different versions"),
         (
             FileRange,
-            {"file": 1, "start": 2, "length": None, "last": True},
+            {"file": 1, "start": 2, "length": None, "last": True, "rows": 4},
             r"FileRange\.length is int, not None",
         ),
         (
             FileRange,
-            {"file": True, "start": 2, "length": 3, "last": True},
+            {"file": True, "start": 2, "length": 3, "last": True, "rows": 4},
             r"FileRange\.file is int, not True",
         ),
         (SplitHints, {"parallelism": 1, "split_bytes": "2", "open_cost_bytes": None}, "is int"),

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 34;
+  static final int VERSION = 35;
 
   private Protocol() {}
 
@@ -180,7 +180,7 @@ public final class Protocol {
 
   public record KeyColumns(List<Integer> fieldIds, JsonNode schema) {}
 
-  public record DeleteFile(String path, String format, long size) implements Serializable {}
+  public record DeleteFile(String path, String format, long rows) implements Serializable {}
 
   public record EqualityDeletes(int keys, List<Integer> files) {}
 
@@ -201,7 +201,7 @@ public final class Protocol {
       JsonNode entry,
       DeletePlace deletePlace) {}
 
-  public record FileRange(int file, long start, long length, boolean last) {}
+  public record FileRange(int file, long start, long length, boolean last, long rows) {}
 
   public record ScanStatistics(long rows, long bytes, Map<String, Long> distinctValues) {}
 

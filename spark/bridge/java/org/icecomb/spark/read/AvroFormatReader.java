@@ -20,7 +20,7 @@ final class AvroFormatReader implements FormatReader {
   private final OnHeapColumnVector[] vectors;
   private final boolean[] missing;
   private final RowNumbers numbers;
-  private final long end;
+  private final FileRequest request;
   private final int capacity;
   private long position;
   private int count;
@@ -38,7 +38,7 @@ final class AvroFormatReader implements FormatReader {
     this.missing = rows.missing();
     this.numbers = numbers;
     this.position = position;
-    this.end = request.start() + request.length();
+    this.request = request;
     this.capacity = request.settings().batchRows();
   }
 
@@ -96,9 +96,13 @@ final class AvroFormatReader implements FormatReader {
     }
     position += count;
     count = 0;
+    long end = request.start() + request.length();
     while (count < capacity && file.hasNext() && !file.pastSync(end)) {
       file.next(null);
       count++;
+    }
+    if (count == 0) {
+      request.checkRows(position);
     }
     if (count > 0 && numbers != null) {
       numbers.set(position, count);

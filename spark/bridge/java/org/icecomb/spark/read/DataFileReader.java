@@ -112,6 +112,7 @@ final class DataFileReader implements Closeable {
                 new Path(task.path()),
                 task.start(),
                 task.bytes(),
+                task.rows(),
                 read,
                 sources.stream().anyMatch(source -> source.kind() == Source.Kind.POSITION)
                     || marks && deletes != null,

@@ -1,5 +1,6 @@
 package org.icecomb.spark.read;
 
+import java.io.IOException;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -10,6 +11,7 @@ import org.icecomb.spark.convert.Condition;
  * What is to be read of one file.
  *
  * @param format {@code parquet}, {@code orc} or {@code avro}
+ * @param rows how many the manifest states for it, or less than 0
  * @param columns the columns to read, with ids; their names matter to the conditions only
  * @param positions whether the positions of rows are wanted
  * @param deletes rows that may be left out, or null
@@ -23,11 +25,27 @@ record FileRequest(
     Path path,
     long start,
     long length,
+    long rows,
     StructType columns,
     boolean positions,
     PositionDeletes deletes,
     List<Condition> conditions,
     NameMapping mapping) {
+
+  /** A number of rows that nobody stated. */
+  static final long UNKNOWN = -1;
+
+  /** Up to the end of a file: a manifest may state too small a size. */
+  static final long TO_THE_END = Long.MAX_VALUE / 2;
+
+  /** Fails where the file has another number of rows than its manifest states. */
+  void checkRows(long found) throws IOException {
+    if (rows >= 0 && rows != found) {
+      throw new IOException(
+          path + " has " + found + " rows, its manifest says " + rows
+              + "\n  hint: find out which is right before the file is replaced: rows may be lost");
+    }
+  }
 
   UnsupportedOperationException withoutIds() {
     return new UnsupportedOperationException(

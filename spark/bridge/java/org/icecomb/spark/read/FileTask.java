@@ -22,6 +22,7 @@ import org.icecomb.spark.planner.Protocol.PositionDeleteFiles;
  *
  * @param format of the file: {@code parquet}, {@code orc} or {@code avro}
  * @param last whether it goes to the end of the file
+ * @param rows of a whole file, as its manifest states; less than 0 where that is not known
  * @param partition the value of {@code _partition} by field name; null where it was not asked for,
  *     and in a table without partitions
  * @param constants values of columns that are the same in the whole file, by field id
@@ -35,6 +36,7 @@ record FileTask(
     long start,
     long length,
     boolean last,
+    long rows,
     int specId,
     Map<String, Object> partition,
     Map<Integer, Object> constants,
@@ -71,6 +73,7 @@ record FileTask(
         0,
         0,
         true,
+        FileRequest.UNKNOWN,
         file.specId(),
         file.partition() == null
             ? null
@@ -82,13 +85,14 @@ record FileTask(
   }
 
   /** A part of the file. */
-  FileTask part(long start, long length, boolean last) {
+  FileTask part(long start, long length, boolean last, long rows) {
     return new FileTask(
         path,
         format,
         start,
         length,
         last,
+        rows,
         specId,
         partition,
         constants,
@@ -102,7 +106,7 @@ record FileTask(
    * decides which rows there are.
    */
   long bytes() {
-    return last ? Long.MAX_VALUE / 2 - start : length;
+    return last ? FileRequest.TO_THE_END - start : length;
   }
 
   private static PositionDeletes.Files positionDeleteFiles(

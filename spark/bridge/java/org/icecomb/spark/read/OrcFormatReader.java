@@ -35,6 +35,7 @@ final class OrcFormatReader implements FormatReader {
     OrcFile.ReaderOptions options = OrcFile.readerOptions(request.hadoop()).useUTCTimestamp(true);
     Reader file = OrcFile.createReader(request.path(), options);
     try {
+      request.checkRows(file.getNumberOfRows());
       // Days and moments are taken as they are stored, which is how Iceberg's writers mean them;
       // most of them do not say so in the file.
       options.convertToProlepticGregorian(file.writerUsedProlepticGregorian());

@@ -14,6 +14,7 @@ import org.apache.hadoop.mapreduce.TaskType;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 import org.apache.parquet.filter2.predicate.FilterPredicate;
 import org.apache.parquet.hadoop.ParquetInputFormat;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
@@ -74,6 +75,7 @@ final class ParquetFormatReader implements FormatReader {
       FileRequest request, FileSplit part, TaskAttemptContext context, ParquetFile file)
       throws IOException {
     ParquetMetadata footer = file.footer();
+    request.checkRows(footer.getBlocks().stream().mapToLong(BlockMetaData::getRowCount).sum());
     Configuration conf = context.getConfiguration();
     FileSchema schema = new FileSchema(footer.getFileMetaData(), request);
     boolean late = request.deletes() != null && !hasOffsetIndex(footer);

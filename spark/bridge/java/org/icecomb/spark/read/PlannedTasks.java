@@ -82,7 +82,8 @@ final class PlannedTasks implements Consumer<ScanPage> {
   private void group(List<FileRange> ranges) {
     List<FileTask> tasks = new ArrayList<>(ranges.size());
     for (FileRange range : ranges) {
-      tasks.add(files.get(range.file()).part(range.start(), range.length(), range.last()));
+      FileTask file = files.get(range.file());
+      tasks.add(file.part(range.start(), range.length(), range.last(), range.rows()));
     }
     groups.add(tasks);
   }
