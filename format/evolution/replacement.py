@@ -96,7 +96,9 @@ class TableReplacement(PendingUpdate):
         """See `PendingUpdate.apply`."""
         fresh = assign_fresh_schema_ids(self._schema, base.schema(), base.last_column_id)
         spec = _with_known_ids(
-            assign_fresh_partition_spec_ids(self._spec, self._schema, fresh), base
+            assign_fresh_partition_spec_ids(self._spec, self._schema, fresh),
+            base,
+            self._version or base.format_version,
         )
         # a spec or an order of the old table is used again unseen, but a column may differ in type
         spec.check(fresh)
@@ -126,10 +128,10 @@ class TableReplacement(PendingUpdate):
         return Changes((AssertTableUUID(base.table_uuid),), tuple(updates))
 
 
-def _with_known_ids(spec: PartitionSpec, base: TableMetadata) -> PartitionSpec:
+def _with_known_ids(spec: PartitionSpec, base: TableMetadata, version: int) -> PartitionSpec:
     """The spec with the field ids that the table's specs have for the same values."""
     unused = count(base.last_partition_id + 1)
-    if base.format_version == 1:
+    if version == 1:
         return replace(spec, fields=_after_old_fields(spec, base.spec(), unused))
     known: dict[tuple[int, str], int] = {}
     for old in base.partition_specs:

@@ -102,6 +102,35 @@ def test_duckdb_filters_and_goes_back_in_time(connection, table):
     assert sorted(connection.sql(text).fetchall()) == [(0,), (6,)]
 
 
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_duckdb_reads_a_table_that_was_replaced_by_columns_of_other_types(
+    connection, tmp_path, version
+):
+    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    lake.create_namespace("db")
+    old = pa.table({"id": [1, 2], "x": [10, 20], "s": [{"y": 1}, None]})
+    by_x = PartitionSpec(PartitionField(2, 1000, parse_transform("identity"), "x"))
+    properties = {"format-version": version}
+    table = lake.create_table("db.t", old.schema, partition_spec=by_x, properties=properties)
+    table.append(old)
+    # a table that stays of version 1 keeps a void field of the old column, by which DuckDB reads nothing
+    properties = {"format-version": "2"}
+    first = table.current_snapshot().snapshot_id
+    new = pa.table({"id": [3, 4], "x": ["a", "b"], "s": [{"y": "c"}, {"y": None}]})
+    with lake.replace_table_transaction(
+        "db.t", new.schema, partition_spec=by_x, properties=properties
+    ) as replaced:
+        replaced.append(new)
+    table.refresh()
+    assert ask(connection, table, "*") == new.to_pylist()
+    if version == "2":
+        # of version 1 in a table of version 2 it reads no lists of manifests, which have no numbers
+        assert ask(connection, table, "*", f", snapshot_from_id={first}") == old.to_pylist()
+    text = f"select id from iceberg_scan('{table.metadata_location}') where x = 'b'"
+    assert connection.sql(text).fetchall() == [(4,)]
+    lake.close()
+
+
 ODD = ["größe", "größe-1", "名前", "m²", "1st", "a b"]
 
 
