@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.expressions.expression import IsNull
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import parse_transform
@@ -280,3 +280,34 @@ def test_batches_of_a_stream_have_each_its_own_layouts_types_and_order(lake):
     merge = table.merge(batches, on=["id"]).when_matched_delete("s.s = 'c'")
     assert merge.execute().rows_deleted == 1
     assert rows_of(table) == [row for row in expected if row["id"] != 3]
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_column_of_nulls_alone_is_null_whatever_its_type_and_depth(lake, file_format):
+    structs, maps = pa.struct([("x", pa.map_(pa.string(), pa.int64()))]), pa.map_(pa.string(), pa.list_(pa.int64()))  # fmt: skip
+    schema = pa.schema([("id", pa.int64()), ("l", pa.list_(structs)), ("m", maps), ("s", structs)])
+    table = lake.create_table("db.t", schema, properties=in_(file_format))
+    inside = {
+        "l": pa.array([[None], []], pa.list_(pa.null())),
+        "m": pa.array([[("k", None)], None], pa.map_(pa.string(), pa.null())),
+        "s": pa.array([{"x": None}, None], pa.struct([("x", pa.null())])),
+    }
+    whole = {name: pa.nulls(2) for name in inside}
+    for columns in (inside, whole):
+        data = pa.table({"id": [1, 2], **columns})
+        table.overwrite(data)
+        assert rows_of(table) == data.to_pylist()
+        assert table.upsert(data, ["id"]).rows_updated == 0
+
+
+def test_text_that_is_no_utf8_is_refused_in_any_layout(lake):
+    views, plain = (
+        pa.Array.from_buffers(text, 1, pa.array([b"\xff"], data).buffers())
+        for text, data in ((pa.string_view(), pa.binary_view()), (pa.string(), pa.binary()))
+    )
+    table = lake.create_table("db.t", pa.schema([("s", pa.string())]))
+    places = pa.array([0], pa.int32())
+    for text in (views, plain, pa.DictionaryArray.from_arrays(places, plain)):
+        with pytest.raises(SchemaError, match="UTF8"):
+            table.append(pa.table({"s": text}))
+    assert table.scan().count() == 0
