@@ -128,11 +128,6 @@ def commit(
     def change(base: MetadataVersion) -> TableMetadata:
         nonlocal newest
         newest = base
-        if _has_one_of(base.metadata, made):
-            raise AlreadyCommittedError(
-                f"{pointer.name}: this change is committed already",
-                hint="begin a new one to make the same change again",
-            )
         changed = _changed(pointer, base, producer)
         made.update(_new_snapshots(base.metadata, changed))
         return changed

@@ -58,6 +58,13 @@ MUTATIONS = [
         "return True",
         ("tests/format/storage/object_store/test_creation.py",),
     ),
+    Mutation(
+        "a router's 404 is taken for Google's",
+        "format/storage/object_store/google.py",
+        "if status in {404, 410} and in_json and not reason",
+        "if status in {404, 410} and not reason",
+        ("tests/format/storage/object_store/test_rest_faults.py",),
+    ),
     # format/spec
     Mutation(
         "negative numbers are truncated toward zero",
@@ -266,6 +273,13 @@ MUTATIONS = [
         ("tests/format/evolution/test_spec_update.py",),
     ),
     # format/rows
+    Mutation(
+        "rows that a manifest does not state are passed over",
+        "format/rows/read/data_file_reader.py",
+        "if self._stated not in {None, found}:",
+        "if self._stated is not self._stated:",
+        ("tests/catalog/test_stated_rows.py",),
+    ),
     Mutation(
         "an upper bound that is cut is not raised",
         "format/rows/data_metrics.py",
@@ -596,6 +610,13 @@ MUTATIONS = [
         "    except CommitStateUnknownError:\n        raise\n",
         "",
         ("tests/catalog/test_outcomes_of_commits.py",),
+    ),
+    Mutation(
+        "a change that is in the table is cleaned up",
+        "catalog/commit.py",
+        "if made and _has_one_of((newest := pointer.load()).metadata, made):",
+        "if made is None:",
+        ("tests/catalog/test_found_committed.py",),
     ),
     Mutation(
         "a commit goes to another table of the name",
