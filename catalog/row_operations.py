@@ -144,7 +144,8 @@ class RowOperations(ABC):
         """Delete the rows that match a filter and add others, in one snapshot.
 
         Args:
-            df: The new rows, as for `Table.append`; they need not match the filter.
+            df: The new rows, as for `Table.append`; they need not match the filter. An iterator
+                without a batch is refused: one that was read before looks the same.
             overwrite_filter: Which rows go; by default all.
             snapshot_properties: More keys of the snapshot's summary.
             case_sensitive: Whether names of columns are in the filter.
