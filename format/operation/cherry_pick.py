@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
-from icecomb.format.evolution.staging import ONTO_PARENT, PUBLISHED_WAP_ID, WAP_ID
+from icecomb.format.evolution.staging import ONTO_PARENT, PUBLISHED_WAP_ID
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each, read_each_columns, read_manifest
 from icecomb.format.operation.merging import MergingProducer
+from icecomb.format.operation.publication import (
+    check_not_picked,
+    may_be_hidden,
+    noted_publications,
+    wap_id_of,
+)
 from icecomb.format.operation.written_schema import check_moved
-from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of, is_ancestor
+from icecomb.format.spec.ancestry import is_ancestor
+from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, SnapshotRef
-from icecomb.format.spec.table_property import PUBLISHED_SNAPSHOTS
-from icecomb.format.spec.update import Changes, SetPropertiesUpdate, SetSnapshotRefUpdate
+from icecomb.format.spec.update import Changes, SetSnapshotRefUpdate
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestEntry, ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
-
-_SOURCE: Final = "source-snapshot-id"
 
 
 class CherryPick(MergingProducer):
@@ -65,7 +69,7 @@ class CherryPick(MergingProducer):
                 hint="Look for its id in the snapshots of the table; it may have expired.",
                 snapshot_id=self.picked_id,
             )
-        check_not_picked(base, self.picked_id)
+        check_not_picked(base, picked)
         check_moved(
             base,
             picked,
@@ -73,12 +77,12 @@ class CherryPick(MergingProducer):
             "Read it by its id, and write its rows to the table anew.",
         )
         if picked.parent_snapshot_id == base.current_snapshot_id:
-            return _remembered(base, self.picked_id, _fast_forward(base, picked))
+            return _noted(base, picked, _fast_forward(base, picked))
         if self._picked is None:
             self._take(base, picked)
-        if _may_be_hidden(base, picked):
+        if may_be_hidden(base, picked):
             self._check_not_there(base)
-        return _remembered(base, self.picked_id, super().apply(base))
+        return _noted(base, picked, super().apply(base))
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """See `SnapshotProducer.validate`."""
@@ -117,9 +121,9 @@ class CherryPick(MergingProducer):
             )
         self.validate_from_snapshot(picked.parent_snapshot_id)
         self._collect(base, picked)
-        if wap_id := picked.summary.get(WAP_ID):
+        if wap_id := wap_id_of(picked):
             self.snapshot_properties[PUBLISHED_WAP_ID] = wap_id
-        self.snapshot_properties[_SOURCE] = str(self.picked_id)
+        self.snapshot_properties[SOURCE_SNAPSHOT] = str(self.picked_id)
         self._picked = picked
 
     def _collect(self, base: TableMetadata, picked: Snapshot) -> None:
@@ -163,30 +167,9 @@ class CherryPick(MergingProducer):
                 )
 
 
-def _may_be_hidden(base: TableMetadata, picked: Snapshot) -> bool:
-    """Whether what a snapshot became of `main` may have expired: it would be newer than it."""
-    line = list(ancestors_of(base, base.current_snapshot_id))
-    if not line or line[-1].parent_snapshot_id in {None, NO_PARENT}:
-        return False
-    oldest = line[-1]
-    by_number = oldest.sequence_number and picked.sequence_number
-    if by_number:
-        return (oldest.sequence_number or 0) > (picked.sequence_number or 0)
-    return oldest.timestamp_ms >= picked.timestamp_ms
-
-
-def _published(base: TableMetadata) -> list[int]:
-    """The snapshots that are known to have been published, as far as they are there still."""
-    said = PUBLISHED_SNAPSHOTS.of(base.properties)
-    ids = [] if said is None else list(map(int, said.split(",")))
-    return [number for number in ids if base.snapshot_by_id(number) is not None]
-
-
-def _remembered(base: TableMetadata, picked_id: int, changes: Changes) -> Changes:
+def _noted(base: TableMetadata, picked: Snapshot, changes: Changes) -> Changes:
     """Changes that also note what they publish."""
-    ids = dict.fromkeys([*_published(base), picked_id])
-    noted = SetPropertiesUpdate({PUBLISHED_SNAPSHOTS.key: ",".join(map(str, ids))})
-    return Changes(changes.requirements, (*changes.updates, noted))
+    return Changes(changes.requirements, (*changes.updates, noted_publications(base, picked)))
 
 
 def _fast_forward(base: TableMetadata, picked: Snapshot) -> Changes:
@@ -199,52 +182,3 @@ def _fast_forward(base: TableMetadata, picked: Snapshot) -> Changes:
         ),
         (SetSnapshotRefUpdate.of(MAIN_BRANCH, moved),),
     )
-
-
-def check_not_picked(base: TableMetadata, snapshot_id: int) -> None:
-    """Refuse to pick what is part of `main` already.
-
-    Raises:
-        ValidationError: It is an ancestor, was picked, or its `wap.id` was published.
-    """
-    picked = base.snapshot_by_id(snapshot_id)
-    wap_id = None if picked is None else picked.summary.get(WAP_ID)
-    for found in ancestors_of(base, base.current_snapshot_id):
-        if found.snapshot_id == snapshot_id:
-            raise ValidationError(
-                f"Cannot cherry-pick snapshot {snapshot_id}: it is an ancestor already",
-                hint="Its changes are in the table already: nothing to do.",
-                snapshot_id=snapshot_id,
-            )
-        if found.summary.get(_SOURCE) == str(snapshot_id):
-            raise ValidationError(
-                f"Cannot cherry-pick snapshot {snapshot_id}: it was picked already, "
-                f"as snapshot {found.snapshot_id}",
-                hint="Its changes are in the table already: nothing to do.",
-                snapshot_id=snapshot_id,
-            )
-        if wap_id and wap_id in (found.summary.get(WAP_ID), found.summary.get(PUBLISHED_WAP_ID)):
-            raise ValidationError(
-                f"Cannot cherry-pick snapshot {snapshot_id}: its wap.id {wap_id!r} was published "
-                f"already, by snapshot {found.snapshot_id}",
-                hint="Write the change again under another wap.id, if it is meant twice.",
-                snapshot_id=snapshot_id,
-            )
-    if picked is not None and _may_be_hidden(base, picked):
-        _check_not_remembered(base, picked)
-
-
-def _check_not_remembered(base: TableMetadata, picked: Snapshot) -> None:
-    """Refuse what was published by a snapshot that has expired since."""
-    wap_id = picked.summary.get(WAP_ID)
-    for number in _published(base):
-        found = base.snapshot_by_id(number)
-        same_id = wap_id and found is not None and found.summary.get(WAP_ID) == wap_id
-        if number == picked.snapshot_id or same_id:
-            raise ValidationError(
-                f"Cannot cherry-pick snapshot {picked.snapshot_id}: "
-                + (f"its wap.id {wap_id!r}" if wap_id else "it")
-                + " was published already, by a snapshot that has expired since",
-                hint="Its changes were made. To make them again, append the rows again.",
-                snapshot_id=picked.snapshot_id,
-            )

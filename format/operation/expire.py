@@ -20,6 +20,7 @@ from icecomb.format.operation.garbage_list import (
     still_unreachable,
     write_list,
 )
+from icecomb.format.operation.publication import noted_before_expiry
 from icecomb.format.operation.reachability import UnreachableFiles, unreachable_files
 from icecomb.format.operation.retention import Retention
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
@@ -222,6 +223,7 @@ class ExpireSnapshots(PendingUpdate):
         updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(name) for name in sorted(refs)]
         if snapshot_ids:
             updates.append(RemoveSnapshotsUpdate(snapshot_ids))
+            updates += noted_before_expiry(base, update_table_metadata(base, updates))
         if self._metadata:
             updates += self._unused(update_table_metadata(base, updates))
         return Changes(

@@ -229,8 +229,9 @@ WAP_ENABLED: Final = flag(
 
 PUBLISHED_SNAPSHOTS: Final = text(
     "icecomb.published-snapshots",
-    "The snapshots that were published or picked and are in the table still: none of them is "
-    "published again, also once what it became of `main` has expired. icecomb keeps it.",
+    "The snapshots that were published or picked and are in the table still, or what came of "
+    "them is: none of these is published again, also once what it became of `main` has expired. "
+    "icecomb keeps it.",
     "ids of snapshots, with commas between",
     lambda said: all(
         part.strip().lstrip("-").isascii() and part.strip().lstrip("-").isdecimal()

@@ -77,12 +77,12 @@ def test_it_is_refused_also_if_its_rows_were_moved_by_a_compaction(table, staged
         publish(table, staged, by_wap_id=True)
 
 
-def test_what_another_writer_published_is_known_by_its_files(table, staged):
+def test_what_other_writers_published_and_expired_is_known_by_its_files(table, staged):
     table.append(rows(2))
     publish(table, staged, by_wap_id=False)
+    forget(table)
     with table.transaction() as transaction:
         transaction.remove_properties("icecomb.published-snapshots")
-    forget(table)
     with pytest.raises(ValidationError, match="1 of the 1 files that it added are in the table"):
         publish(table, staged, by_wap_id=False)
     assert ids(table).count(3) == 1
@@ -129,3 +129,111 @@ def test_the_note_has_only_snapshots_that_are_there(table, staged):
     table.publish_changes("next")
     [found] = [s.snapshot_id for s in table.snapshots() if s.summary.get("wap.id") == "next"]
     assert table.properties["icecomb.published-snapshots"] == str(found)
+
+
+def first_publication(table, staged):
+    """What became of the staged snapshot, which others' rows came before; and the head before it."""
+    table.append(rows(2))
+    before = table.current_snapshot().snapshot_id
+    publish(table, staged, by_wap_id=True)
+    return table.current_snapshot().snapshot_id, before
+
+
+def change(table, update):
+    with table.manage_snapshots() as manage:
+        update(manage)
+
+
+def test_what_was_picked_from_a_publication_is_not_published_again(table, staged):
+    published, before = first_publication(table, staged)
+    change(table, lambda manage: manage.rollback_to_snapshot(before))
+    table.append(rows(4))
+    change(table, lambda manage: manage.cherry_pick(published))
+    assert table.current_snapshot().summary["published-wap-id"] == "load"
+    for by_wap_id in (False, True):
+        with pytest.raises(ValidationError, match="picked already"):
+            publish(table, staged, by_wap_id)
+    assert ids(table) == [1, 2, 3, 4]
+
+
+def test_a_publication_is_not_picked_beside_another_one_of_the_same(table, staged):
+    published, before = first_publication(table, staged)
+    change(table, lambda manage: manage.rollback_to_snapshot(before))
+    table.append(rows(4))
+    publish(table, staged, by_wap_id=True)
+    with pytest.raises(ValidationError, match="picked already"):
+        change(table, lambda manage: manage.cherry_pick(published))
+    assert ids(table) == [1, 2, 3, 4]
+
+
+def test_a_publication_is_not_picked_where_the_staged_snapshot_itself_is(table, staged):
+    published, _ = first_publication(table, staged)
+    change(table, lambda manage: manage.set_current_snapshot(staged))
+    table.append(rows(4))
+    with pytest.raises(ValidationError, match="picked already"):
+        change(table, lambda manage: manage.cherry_pick(published))
+    assert ids(table) == [1, 3, 4]
+
+
+@pytest.mark.parametrize("kept", ["audit", None], ids=["staged one kept", "staged one expired"])
+def test_a_publication_is_not_picked_after_another_one_has_expired(table, staged, kept):
+    published, before = first_publication(table, staged)
+    change(table, lambda manage: manage.create_tag(published, "first"))
+    change(table, lambda manage: manage.rollback_to_snapshot(before))
+    table.append(rows(4))
+    publish(table, staged, by_wap_id=True)
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    if kept is None:
+        change(table, lambda manage: manage.remove_tag("audit"))
+    forget(table)
+    assert (table.snapshot_by_id(staged) is None) is (kept is None)
+    with pytest.raises(ValidationError, match="published already"):
+        change(table, lambda manage: manage.cherry_pick(published))
+    assert ids(table).count(3) == 1
+
+
+def test_a_publication_is_not_picked_after_an_older_one_has_expired(table, staged):
+    """`main` goes back to a line whose oldest snapshot is older than the publication."""
+    _, before = first_publication(table, staged)
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    table.append(rows(5))
+    line = table.current_snapshot().snapshot_id
+    change(table, lambda manage: manage.create_branch(line, "line"))
+    change(table, lambda manage: manage.rollback_to_snapshot(before))
+    table.append(rows(4))
+    publish(table, staged, by_wap_id=True)
+    second = table.current_snapshot().snapshot_id
+    change(table, lambda manage: manage.create_tag(second, "second"))
+    table.maintenance.expire_snapshots().older_than(FAR).retain_last(1).commit()
+    change(table, lambda manage: manage.set_current_snapshot(line))
+    with pytest.raises(ValidationError, match="published already"):
+        change(table, lambda manage: manage.cherry_pick(second))
+    assert ids(table) == [1, 2, 3, 5]
+
+
+def test_what_a_branch_brought_is_not_published_after_it_has_expired(table, staged):
+    change(table, lambda manage: manage.create_branch(staged, "work"))
+    change(table, lambda manage: manage.fast_forward("main", "work"))
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    forget(table)
+    with pytest.raises(ValidationError, match="published already"):
+        publish(table, staged, by_wap_id=True)
+    assert ids(table).count(3) == 1
+
+
+def test_what_another_writer_published_is_noted_before_it_expires(table, staged):
+    first_publication(table, staged)
+    with table.transaction() as transaction:
+        transaction.remove_properties("icecomb.published-snapshots")
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    forget(table)
+    with pytest.raises(ValidationError, match="published already"):
+        publish(table, staged, by_wap_id=True)
+    assert ids(table).count(3) == 1
+
+
+def test_an_expiration_notes_nothing_where_nothing_was_staged(table):
+    table.append(rows(2))
+    change(table, lambda manage: manage.create_tag(table.current_snapshot().snapshot_id, "kept"))
+    forget(table)
+    assert "icecomb.published-snapshots" not in table.refresh().properties

@@ -1,0 +1,150 @@
+"""What snapshots were published or picked, so that none of their rows come to `main` twice.
+
+A snapshot that was picked becomes another one, which names it as its source, and may be picked in
+its turn. All that come of one snapshot, or were staged under one `wap.id`, are one change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
+from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
+from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
+from icecomb.format.spec.table_property import PUBLISHED_SNAPSHOTS
+from icecomb.format.spec.update import SetPropertiesUpdate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+
+
+def wap_id_of(snapshot: Snapshot) -> str | None:
+    """The `wap.id` that a snapshot, or what it came of, was staged under."""
+    return snapshot.summary.get(WAP_ID) or snapshot.summary.get(PUBLISHED_WAP_ID)
+
+
+def check_not_picked(base: TableMetadata, picked: Snapshot) -> None:
+    """Refuse a change that `main` has already.
+
+    Raises:
+        ValidationError: The snapshot is an ancestor, it or what it came of was picked, or its
+            `wap.id` was published.
+    """
+    number, wap_id, origins = picked.snapshot_id, wap_id_of(picked), _origins(base, picked)
+    for found in ancestors_of(base, base.current_snapshot_id):
+        if found.snapshot_id == number:
+            raise ValidationError(
+                f"Cannot cherry-pick snapshot {number}: it is an ancestor already",
+                hint="Its changes are in the table already: nothing to do.",
+                snapshot_id=number,
+            )
+        if not origins.isdisjoint(_origins(base, found)):
+            raise ValidationError(
+                f"Cannot cherry-pick snapshot {number}: it was picked already, "
+                f"as snapshot {found.snapshot_id}",
+                hint="Its changes are in the table already: nothing to do.",
+                snapshot_id=number,
+            )
+        if wap_id and wap_id in (found.summary.get(WAP_ID), found.summary.get(PUBLISHED_WAP_ID)):
+            raise ValidationError(
+                f"Cannot cherry-pick snapshot {number}: its wap.id {wap_id!r} was published "
+                f"already, by snapshot {found.snapshot_id}",
+                hint="Write the change again under another wap.id, if it is meant twice.",
+                snapshot_id=number,
+            )
+    if may_be_hidden(base, picked):
+        _check_not_noted(base, picked)
+
+
+def may_be_hidden(base: TableMetadata, picked: Snapshot) -> bool:
+    """Whether what a change became of `main` may have expired: it would be newer than the first."""
+    line = list(ancestors_of(base, base.current_snapshot_id))
+    if not line or line[-1].parent_snapshot_id in {None, NO_PARENT}:
+        return False
+    oldest = line[-1]
+    for number in _origins(base, picked):
+        origin = base.snapshot_by_id(number)
+        if origin is None:
+            return True
+        if oldest.sequence_number and origin.sequence_number:
+            newer = oldest.sequence_number > origin.sequence_number
+        else:
+            newer = oldest.timestamp_ms >= origin.timestamp_ms
+        if newer:
+            return True
+    return False
+
+
+def noted_publications(base: TableMetadata, picked: Snapshot) -> SetPropertiesUpdate:
+    """The note of what was published, a snapshot and what it came of among it."""
+    return _note([*_noted(base), *sorted(_origins(base, picked))])
+
+
+def noted_before_expiry(before: TableMetadata, after: TableMetadata) -> list[SetPropertiesUpdate]:
+    """A note of what was staged and is in `main`, where an expiration takes away what shows it.
+
+    It came by the move of a branch, or another writer published it, who keeps no note.
+    """
+    shown = {snapshot.snapshot_id for snapshot in ancestors_of(after, after.current_snapshot_id)}
+    ids = {
+        number
+        for snapshot in ancestors_of(before, before.current_snapshot_id)
+        if snapshot.snapshot_id not in shown and wap_id_of(snapshot)
+        for number in _origins(before, snapshot)
+    }
+    noted = _noted(before)
+    new = ids.intersection(_left(after)).difference(noted)
+    return [_note([*noted, *sorted(new)])] if new else []
+
+
+def _check_not_noted(base: TableMetadata, picked: Snapshot) -> None:
+    """Refuse what was published by a snapshot that has expired since."""
+    wap_id, origins = wap_id_of(picked), _origins(base, picked)
+    for number in _noted(base):
+        found = base.snapshot_by_id(number)
+        same_id = wap_id and found is not None and wap_id_of(found) == wap_id
+        if number in origins or same_id:
+            raise ValidationError(
+                f"Cannot cherry-pick snapshot {picked.snapshot_id}: "
+                + (f"its wap.id {wap_id!r}" if wap_id else "it")
+                + " was published already, by a snapshot that has expired since",
+                hint="Its changes were made. To make them again, append the rows again.",
+                snapshot_id=picked.snapshot_id,
+            )
+
+
+def _noted(base: TableMetadata) -> list[int]:
+    """The snapshots that are known to have been published, while any that came of them is left."""
+    said = PUBLISHED_SNAPSHOTS.of(base.properties)
+    if said is None:
+        return []
+    left = _left(base)
+    return [number for number in map(int, said.split(",")) if number in left]
+
+
+def _left(base: TableMetadata) -> set[int]:
+    return {number for snapshot in base.snapshots for number in _origins(base, snapshot)}
+
+
+def _note(ids: Iterable[int]) -> SetPropertiesUpdate:
+    return SetPropertiesUpdate({PUBLISHED_SNAPSHOTS.key: ",".join(map(str, dict.fromkeys(ids)))})
+
+
+def _origins(base: TableMetadata, snapshot: Snapshot) -> set[int]:
+    """A snapshot, the one that it was picked from, and so on; the last of them may have expired."""
+    found = {snapshot.snapshot_id}
+    at: Snapshot | None = snapshot
+    while at is not None:
+        try:
+            source = int(at.summary[SOURCE_SNAPSHOT])
+        except (KeyError, ValueError):
+            break
+        if source in found:
+            break
+        found.add(source)
+        at = base.snapshot_by_id(source)
+    return found
