@@ -108,7 +108,7 @@ class MetadataOperations(ABC):
         """
         from icecomb.format.operation.snapshot_management import ManageSnapshots
 
-        return ManageSnapshots(self.metadata, self.io, self.commit)
+        return ManageSnapshots(self.metadata, self.io, self.commit, self._newest_loader())
 
     def expire_snapshots(self, *, dry_run: bool = False) -> ExpireSnapshots:
         """Remove old snapshots and, once that is committed, the files that only they need.

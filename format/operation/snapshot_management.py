@@ -6,7 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.argument import MAX_LONG, checked_int, checked_text
-from icecomb.format.errors import CommitFailedError, NoSuchSnapshotError, ValidationError
+from icecomb.format.errors import (
+    CommitFailedError,
+    FileMissingError,
+    NoSuchSnapshotError,
+    ValidationError,
+)
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
 from icecomb.format.operation.written_schema import check_moved
 from icecomb.format.spec.ancestry import is_ancestor, latest_ancestor_before
@@ -21,7 +26,7 @@ from icecomb.format.spec.update import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from typing_extensions import Self
 
@@ -42,13 +47,19 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         base: The table.
         io: Reads and writes manifests; only `cherry_pick` needs it.
         commit: See `PendingUpdate`.
+        newest: Loads the table as it is now, for a pick from what others have expired meanwhile.
     """
 
     def __init__(
-        self, base: TableMetadata, io: FileIO | None = None, commit: Commit | None = None
+        self,
+        base: TableMetadata,
+        io: FileIO | None = None,
+        commit: Commit | None = None,
+        newest: Callable[[], TableMetadata] | None = None,
     ) -> None:
         super().__init__(base, commit)
         self._io = io
+        self._newest = newest
         self._picks: list[CherryPick] = []
 
     def create_branch(
@@ -221,8 +232,26 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             )
         pick = CherryPick(self._io, snapshot_id)
         self._picks.append(pick)
-        self._record(lambda edit: edit.stage(pick.apply(edit.metadata)))
+
+        def stage(edit: RefEdit) -> None:
+            edit.stage(pick.apply(edit.metadata))
+
+        try:
+            self._record(stage)
+        except FileMissingError:
+            if not self._renew():
+                raise
+            self._record(stage)
         return self
+
+    def _renew(self) -> bool:
+        """Make the calls so far on the newest state; say whether there was one."""
+        newest = self._base if self._newest is None else self._newest()
+        if newest.last_updated_ms == self._base.last_updated_ms:
+            return False
+        self._first = self._replayed(newest)
+        self._base = newest
+        return True
 
     def apply(self, base: TableMetadata) -> Changes:
         """See `PendingUpdate.apply`."""

@@ -72,6 +72,26 @@ def test_a_merge_goes_on_from_the_newest_state(idle):
     assert rows(idle) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("by_wap_id", [True, False])
+def test_a_publication_goes_on_from_the_newest_state(idle, by_wap_id):
+    other = idle.catalog.load_table("db.t")
+    other.update_properties().set("write.wap.enabled", "true").commit()
+    other.append(NEW, {"wap.id": "load"})
+    [staged] = [s.snapshot_id for s in other.snapshots() if s.summary.get("wap.id")]
+    other.manage_snapshots().create_tag(staged, "keep").commit()
+    other.append(ROWS.slice(0, 0))
+    late = idle.catalog.load_table("db.t")
+    for _ in range(2):
+        other.append(ROWS.slice(0, 0))
+    other.maintenance.expire_snapshots().older_than(FAR).retain_last(1).commit()
+    if by_wap_id:
+        late.publish_changes("load")
+    else:
+        late.manage_snapshots().create_tag(staged, "again").cherry_pick(staged).commit()
+    assert rows(late) == [1, 2, 3, 3, 4]
+    assert ("again" in late.refs()) is not by_wap_id
+
+
 @pytest.mark.parametrize("change", ["overwrite", "upsert"])
 def test_a_stream_that_was_read_is_asked_for_again(idle, change):
     def write():
