@@ -94,31 +94,38 @@ class ManifestTable:
         if manifest.partitions is None:
             # The column is required where rows do not name the snapshot.
             return None if self.is_all else []
-        spec, schema = spec_of(manifest, self.metadata), self._schema_of(manifest)
+        spec, written = spec_of(manifest, self.metadata), self._written_with(manifest)
         return [
             {
                 "contains_null": summary.contains_null,
                 "contains_nan": summary.contains_nan,
-                "lower_bound": self._text(spec, at, summary.lower_bound, schema),
-                "upper_bound": self._text(spec, at, summary.upper_bound, schema),
+                "lower_bound": self._text(spec, at, summary.lower_bound, written),
+                "upper_bound": self._text(spec, at, summary.upper_bound, written),
             }
             for at, summary in enumerate(manifest.partitions)
         ]
 
-    def _schema_of(self, manifest: ManifestFile) -> Schema:
-        """The current schema, but where a column has another type in the files: theirs."""
-        now, owner = self.metadata.schema(), manifest.added_snapshot_id
+    def _written_with(self, manifest: ManifestFile) -> Schema | None:
+        owner = manifest.added_snapshot_id
         snapshot = None if owner is None else self.metadata.snapshot_by_id(owner)
-        written = None if snapshot is None else schema_of(self.metadata, snapshot)
-        return written if written is not None and unlike_columns(written, now) else now
+        return None if snapshot is None else schema_of(self.metadata, snapshot)
+
+    def _schema_with(self, field_id: int, written: Schema | None) -> Schema:
+        """The current schema; where it has no such column, or one of another type, an older one."""
+        now = self.metadata.schema()
+        if written is not None and written.contains(field_id):
+            gone = not now.contains(field_id) or field_id in unlike_columns(written, now)
+            return written if gone else now
+        return self.metadata.schema_with(field_id)
 
     def _text(
-        self, spec: PartitionSpec, at: int, bound: bytes | None, schema: Schema
+        self, spec: PartitionSpec, at: int, bound: bytes | None, written: Schema | None
     ) -> str | None:
         """A bound as partition paths spell it; one that is not there is spelled `null`."""
         if at >= len(spec.fields):
             return None
         field = spec.fields[at]
+        schema = self._schema_with(field.source_id, written)
         kind = spec.partition_type(schema).fields[at].field_type
         assert isinstance(kind, PrimitiveType)  # noqa: S101 - partition values are primitive
         source = schema.find_type(field.source_id) if schema.contains(field.source_id) else kind

@@ -29,6 +29,7 @@ from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.sort import SortOrder, assign_fresh_sort_order_ids
 from icecomb.format.spec.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
 from icecomb.format.spec.temporal import human_timestamptz
+from icecomb.format.spec.transform import VoidTransform
 
 if TYPE_CHECKING:
     from icecomb.format.spec.name_mapping import NameMapping
@@ -137,8 +138,12 @@ class TableMetadata:
         return spec
 
     def schema_of(self, spec: PartitionSpec) -> Schema:
-        """The schema to write a spec with: an old spec may be of a column that was dropped."""
-        sources = [field.source_id for field in spec.fields]
+        """The schema to write a spec with: an old spec may be of a column that was dropped.
+
+        What is void needs no column: no schema need have it together with the others.
+        """
+        void = VoidTransform()
+        sources = [field.source_id for field in spec.fields if field.transform != void]
         schemas = (self.schema(), *reversed(self.schemas))
         complete = (s for s in schemas if all(s.contains(source) for source in sources))
         return next(complete, self.schema())

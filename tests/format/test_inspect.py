@@ -695,6 +695,21 @@ def test_a_partition_of_a_dropped_column_is_left_out(story):
     assert len(files) == 7
 
 
+@pytest.mark.parametrize("says_schema", [True, False])
+def test_bounds_of_a_dropped_partition_column_are_shown_by_its_type(story, says_schema):
+    """The bytes of a date are no text."""
+    shown = [story.inspect.manifests(), story.inspect.all_manifests()]
+    kept = Schema(tuple(f for f in SCHEMA.fields if f.name != "day"), 1)
+    metadata = replace(story.metadata, schemas=(SCHEMA, kept), current_schema_id=1)
+    if not says_schema:
+        unsaid = tuple(replace(snapshot, schema_id=None) for snapshot in metadata.snapshots)
+        metadata = replace(metadata, snapshots=unsaid)
+    after = Inspect(metadata, story.io)
+    assert [after.manifests(), after.all_manifests()] == shown
+    bounds = shown[0]["partition_summaries"].to_pylist()
+    assert any(summary["lower_bound"] == "2024-01-01" for row in bounds for summary in row)
+
+
 def test_specs_that_contradict_each_other_are_refused(story):
     other = PartitionSpec(2, (PartitionField(1, 1000, parse_transform("identity"), "day"),))
     metadata = replace(story.metadata, partition_specs=(BY_DAY, BY_ID, other))

@@ -7,6 +7,7 @@ import os
 import tracemalloc
 import uuid
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -41,7 +42,12 @@ from icecomb.format.spec.sort import (
     SortField,
     SortOrder,
 )
-from icecomb.format.spec.transform import BucketTransform, DayTransform, TruncateTransform
+from icecomb.format.spec.transform import (
+    BucketTransform,
+    DayTransform,
+    TruncateTransform,
+    VoidTransform,
+)
 from icecomb.format.spec.types import LongType, NestedField, StringType, TimestampType
 from icecomb.format.storage.file_io import FileIO
 
@@ -458,6 +464,24 @@ def test_an_unpartitioned_unsorted_table_has_spec_0_and_order_0():
     assert metadata.spec() == UNPARTITIONED_PARTITION_SPEC
     assert metadata.last_partition_id == 999
     assert metadata.sort_orders == (UNSORTED_SORT_ORDER,)
+
+
+def test_the_schema_of_a_spec_need_not_have_what_is_void():
+    """Version 1 keeps fields of columns that were dropped before those of the others came."""
+    schemas = tuple(
+        Schema((NestedField(number, f"c{number}", LongType()),), number) for number in (0, 1, 2)
+    )
+    table = replace(
+        new_table_metadata(SCHEMA, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, "/t"),
+        schemas=schemas,
+        current_schema_id=2,
+    )
+    spec = PartitionSpec(
+        PartitionField(0, 1000, VoidTransform(), "gone"),
+        PartitionField(1, 1001, BucketTransform(4), "c1_bucket"),
+    )
+    assert table.schema_of(spec).schema_id == 1
+    assert table.schema_of(PartitionSpec(spec.fields[0])).schema_id == 2
 
 
 def test_a_new_table_of_version_3_is_refused():
