@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icecomb.catalog.table import Table
-    from icecomb.format.operation.expire import ExpireSnapshots, Expiration
+    from icecomb.format.operation.expire import Expiration, ExpireSnapshots
 
 
 @dataclass(frozen=True, slots=True)

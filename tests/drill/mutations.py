@@ -260,7 +260,7 @@ MUTATIONS = [
     # format/evolution
     Mutation(
         "a decimal may lose digits",
-        "format/evolution/schema_edit.py",
+        "format/spec/promotion.py",
         "return old.scale == new.scale and old.precision <= new.precision",
         "return old.scale == new.scale",
         ("tests/format/evolution/test_schema_update.py",),
