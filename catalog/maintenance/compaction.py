@@ -32,6 +32,7 @@ from icecomb.format.maintenance.group_rewriter import GroupRewriter, RewrittenGr
 from icecomb.format.maintenance.rewrite_options import CopyMode, RewriteOptions, Strategy
 from icecomb.format.maintenance.row_order import ZOrder, parse_order, row_order, z_order
 from icecomb.format.maintenance.source_metrics import SourceMetrics
+from icecomb.format.operation import written_schema
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.sort import SortOrder
@@ -333,12 +334,13 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
 
 
 def check_branch(metadata: TableMetadata, branch: str, table: str) -> None:
-    """Refuse what is a tag.
+    """Refuse what is a tag, and a branch that is read with other columns than the table has.
 
     Raises:
         ValidationError: It is one.
     """
     ref = metadata.refs.get(branch)
+    written_schema.check_branch(metadata, metadata.snapshot_by_name(branch), branch)
     if ref is not None and not ref.is_branch:
         raise ValidationError(
             f"{branch!r} is a tag of {table}: only a branch takes new files",

@@ -77,7 +77,7 @@ def reached_files(
         snapshot: The snapshot.
         deletes: Locations of delete files.
     """
-    planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue())
+    planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue(), read=())
     for task in planner.plan(snapshot):
         if any(file.file_path in deletes for file in task.delete_files):
             yield task

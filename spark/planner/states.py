@@ -102,7 +102,7 @@ class TableState:
         if self.metadata_table is None:
             return self.scan().schema()
         if self.metadata_table in CHANGELOGS:
-            return changelog_schema(self.metadata.schema(), self.metadata_table)
+            return changelog_schema(self.scan().schema(), self.metadata_table)
         return self.inspected().schema
 
     @property

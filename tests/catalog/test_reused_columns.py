@@ -128,12 +128,13 @@ def test_the_first_rows_and_the_extremes_are_those_of_the_old_values(replaced, r
         lambda t: t.append(NEW, branch="b"),
         lambda t: t.overwrite(NEW, branch="b"),
         lambda t: t.upsert(NEW, join_cols=["id"], branch="b"),
+        lambda t: t.maintenance.rewrite_data_files(branch="b", options={"rewrite-all": "true"}),
         lambda t: t.publish_changes("w"),
         lambda t: t.manage_snapshots().cherry_pick(staged_id(t)).commit(),
         lambda t: t.manage_snapshots().set_current_snapshot(ref_name="b").commit(),
         lambda t: t.manage_snapshots().replace_branch(t.refs()["b"].snapshot_id, "main").commit(),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_the_old_rows_are_not_changed_or_published_under_the_new_columns(replaced, change):
     before = replaced.refs()

@@ -166,7 +166,7 @@ class Changelog:
         return ScanPlanner(
             metadata,
             self._state.io,
-            metadata.schema(),
+            self._state.scan().schema(),
             AlwaysTrue(),
             added_by=added_by,
             removed_by=removed_by,

@@ -27,6 +27,7 @@ from icecomb.format.scan.snapshot_changes import (
     reached_files,
     snapshot_changes,
 )
+from icecomb.format.spec.promotion import can_go_on
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.spark.planner.changes.snapshots import (
@@ -90,8 +91,9 @@ class _Changelog:
     def __init__(self, call: Call, table: Table, options: Mapping[str, str]) -> None:
         self._table = table
         self._name = quoted(call.catalog.name, *table.name())
+        self._now = table.schema()
         self._columns = [
-            (f.field_id, f.name, sql_type(spark_type(f.field_type))) for f in table.schema().fields
+            (f.field_id, f.name, sql_type(spark_type(f.field_type))) for f in self._now.fields
         ]
         if unknown := sorted(options.keys() - set(RANGE_OPTIONS)):
             raise ValidationError(
@@ -210,7 +212,7 @@ class _Changelog:
         """Rows of a version, as columns of the table as it is now."""
         schema = self._table.scan(snapshot_id=snapshot.snapshot_id).schema()
         shown = ", ".join(
-            f"CAST({_column(schema, number, name, kind)} AS {kind}) AS {quoted(name)}"
+            f"CAST({_column(schema, self._now, number, kind)} AS {kind}) AS {quoted(name)}"
             for number, name, kind in self._columns
         )
         return f"(SELECT {shown} FROM {self._version(snapshot)} AS t {where})"
@@ -237,15 +239,16 @@ class _Changelog:
                 )
 
 
-def _column(schema: Schema, field_id: int, name: str, kind: str) -> str:
+def _column(schema: Schema, now: Schema, field_id: int, kind: str) -> str:
     """The column of a version, or null where it had none yet."""
     old = next((field for field in schema.fields if field.field_id == field_id), None)
     if old is None:
         return "NULL"
-    before = sql_type(spark_type(old.field_type))
-    if "<" in kind and before != kind:
+    before, field = sql_type(spark_type(old.field_type)), now.find_field(field_id)
+    if ("<" in kind and before != kind) or not can_go_on(old.field_type, field.field_type):
         raise SchemaError(
-            f"Column {name} was {before} and is {kind}: its rows cannot be shown as one column",
+            f"Column {field.name} was {before} and is {kind}: "
+            "its rows cannot be shown as one column",
             hint=f"begin after the change of the schema: give {START}",
         )
     return f"t.{quoted(old.name)}"

@@ -37,6 +37,7 @@ def state(table) -> Any:
         name="db.t",
         snapshot_id=table.metadata.current_snapshot_id,
         metadata_table="changes",
+        scan=table.scan,
     )
 
 
