@@ -60,6 +60,11 @@ class CreateTableTransaction(Transaction):
         except CommitStateUnknownError:
             raise
         except IcecombError:
+            # the name may be taken by ourselves: then what was written is needed
+            with suppress(IcecombError, OSError):
+                table = self._draft.catalog.load_table(self._draft.identifier)
+                if table.metadata.table_uuid == self._base.table_uuid:
+                    return table
             self._give_up()
             raise
         with suppress(IcecombError, OSError):

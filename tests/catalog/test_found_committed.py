@@ -8,7 +8,7 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.catalog.pointer import Conflict
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import TableAlreadyExistsError, ValidationError
 from icecomb.format.operation.append import FastAppend
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
@@ -88,6 +88,22 @@ def test_a_commit_that_may_not_be_tried_again_is_looked_for_before_its_files_go(
     table.append(ROWS)
     assert len(swapped_in_vain) == 1
     assert table.scan().count() == 9
+
+
+def test_a_table_whose_creation_passes_for_lost_is_made_with_its_rows(table, swapped_in_vain):
+    with table.catalog.create_table_transaction("db.new", ROWS.schema) as new:
+        new.append(ROWS)
+    assert len(swapped_in_vain) == 1
+    assert table.catalog.load_table("db.new").scan().count() == 3
+
+
+def test_a_table_of_others_that_took_the_name_first_stays_theirs(table):
+    new = table.catalog.create_table_transaction("db.new", ROWS.schema)
+    new.append(ROWS)
+    table.catalog.create_table("db.new", ROWS.schema)
+    with pytest.raises(TableAlreadyExistsError):
+        new.commit_transaction()
+    assert table.catalog.load_table("db.new").scan().count() == 0
 
 
 def test_an_operation_that_was_committed_is_refused_the_next_time_and_stays(table):
