@@ -58,9 +58,15 @@ def unlike_columns(old: Schema, new: Schema) -> frozenset[int]:
         old: The schema that files were written with.
         new: The schema that they are read with.
     """
+    # a wide table may have many schemas, of which most columns are the same
+    before, after = _types(old), _types(new)
     return frozenset(
         field_id
-        for field_id in old.field_ids
-        if new.contains(field_id)
-        and not can_go_on(old.find_type(field_id), new.find_type(field_id))
+        for field_id in before.keys() & after.keys()
+        if before[field_id] != after[field_id]
+        and not can_go_on(before[field_id], after[field_id])
     )
+
+
+def _types(schema: Schema) -> dict[int, IcebergType]:
+    return {field_id: schema.find_type(field_id) for field_id in schema.field_ids}
