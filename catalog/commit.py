@@ -167,7 +167,7 @@ def commit_version(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) ->
     """
     with pointer.queue(base) as others_were_first:
         if others_were_first:
-            base = _newest(pointer, base)
+            base = newest_of(pointer, base)
         return _attempts(pointer, base, change)
 
 
@@ -177,11 +177,11 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
     while True:
         attempt += 1
         if attempt > 1:
-            base = _newest(pointer, base)
+            base = newest_of(pointer, base)
         base, new = _prepared(pointer, base, change)
         if new is base:
             # nothing to change is only true of what it is like now
-            if _newest(pointer, base).location == base.location:
+            if newest_of(pointer, base).location == base.location:
                 return base, base
             continue
         with _alone(pointer, base, new) as alone:
@@ -189,7 +189,7 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
             failure = _try(pointer, base, new)
             if failure is not None and alone and attempt <= settings.retries:
                 attempt += 1
-                base = _newest(pointer, base)
+                base = newest_of(pointer, base)
                 new = _prepare(pointer, base, change)
                 failure = _try(pointer, base, new)
         if failure is None:
@@ -201,8 +201,12 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
             pause(settings.pause(attempt))
 
 
-def _newest(pointer: Pointer[V, M], base: V) -> V:
-    """What the pointer points at now, if it is the table or view of ``base`` still."""
+def newest_of(pointer: Pointer[V, M], base: V) -> V:
+    """What the pointer points at now, if it is the table or view of ``base`` still.
+
+    Raises:
+        CommitFailedError: it was dropped, and another one has its name.
+    """
     newest = pointer.load()
     if base.uuid is not None and newest.uuid != base.uuid:
         raise CommitFailedError(
@@ -250,7 +254,7 @@ def _prepared(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
         except OperationCancelledError:  # noqa: PERF203 - tried again
             raise
         except IcecombError:
-            newest = _newest(pointer, base)
+            newest = newest_of(pointer, base)
             if newest.location == base.location:
                 raise
             base = newest

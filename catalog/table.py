@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from icecomb.catalog.commit import Producer, commit
+from icecomb.catalog.commit import Producer, commit, newest_of
 from icecomb.catalog.identifier import Identifier
 from icecomb.catalog.metadata_operations import MetadataOperations
 from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
@@ -270,9 +270,8 @@ class Table(RowOperations, MetadataOperations):
             yield widened
 
     def _renew(self) -> bool:
-        before = self._version.location
-        self.refresh()
-        return self._version.location != before
+        before, self._version = self._version, newest_of(self._pointer, self._version)
+        return self._version.location != before.location
 
     def _newest_loader(self) -> Callable[[], TableMetadata]:
         return lambda: self._pointer.load().metadata

@@ -247,6 +247,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
     def _renew(self) -> bool:
         """Make the calls so far on the newest state; say whether there was one."""
         newest = self._base if self._newest is None else self._newest()
+        AssertTableUUID(self._base.table_uuid).check(newest)
         if newest.last_updated_ms == self._base.last_updated_ms:
             return False
         self._first = self._replayed(newest)

@@ -72,6 +72,27 @@ def test_a_merge_goes_on_from_the_newest_state(idle):
     assert rows(idle) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    "change", ["append", "delete", "overwrite", "upsert", "schema", "merge", "publication"]
+)
+def test_a_change_is_not_made_to_another_table_of_the_name(idle, change):
+    """The old files are gone with the old table, so what is missing is no matter of its age."""
+    idle.append(NEW, branch="audit")
+    [staged] = [ref.snapshot_id for name, ref in idle.refs().items() if name == "audit"]
+    idle.append(ROWS.slice(0, 0))
+    idle.catalog.purge_table("db.t")
+    other = idle.catalog.create_table("db.t", ROWS.schema)
+    other.append(ROWS)
+    make = {
+        "merge": lambda t: t.merge(NEW, "t.id = s.id").when_matched_delete().execute(),
+        "publication": lambda t: t.manage_snapshots().cherry_pick(staged).commit(),
+        **{name: make for name, (make, _) in CHANGES.items()},
+    }[change]
+    with pytest.raises(CommitFailedError, match=r"new table has its name|table-uuid has changed"):
+        make(idle)
+    assert rows(other) == [1, 2, 3]
+
+
 @pytest.mark.parametrize("by_wap_id", [True, False])
 def test_a_publication_goes_on_from_the_newest_state(idle, by_wap_id):
     other = idle.catalog.load_table("db.t")
