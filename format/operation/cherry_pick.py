@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from icecomb.format.argument import MAX_LONG, checked_int
@@ -19,7 +20,7 @@ from icecomb.format.operation.publication import (
     wap_id_of,
 )
 from icecomb.format.operation.written_schema import check_moved
-from icecomb.format.spec.ancestry import is_ancestor
+from icecomb.format.spec.ancestry import ancestors_of, is_ancestor
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, SnapshotRef
@@ -80,8 +81,7 @@ class CherryPick(MergingProducer):
             return _noted(base, picked, _fast_forward(base, picked))
         if self._picked is None:
             self._take(base, picked)
-        if may_be_hidden(base, picked):
-            self._check_not_there(base)
+        self._check_not_there(base, picked)
         return _noted(base, picked, super().apply(base))
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
@@ -148,13 +148,21 @@ class CherryPick(MergingProducer):
                 elif entry.status is ManifestEntryStatus.DELETED:
                     self._remove(entry.data_file)
 
-    def _check_not_there(self, base: TableMetadata) -> None:
-        """Refuse to add files that `main` has: another writer may have published them long ago."""
+    def _check_not_there(self, base: TableMetadata, picked: Snapshot) -> None:
+        """Refuse to add files that `main` has: published by others long ago, or added once more."""
         head = base.current_snapshot()
         added = {file.file_path for file in self.added[ManifestContent.DATA].values()}
         if head is None or not added:
             return
         manifests = [m for m in read_manifests(self.io, head) if m.content is ManifestContent.DATA]
+        if not may_be_hidden(base, picked):
+            # what was there before it was looked at when it was made
+            line = takewhile(
+                lambda found: found.snapshot_id != picked.parent_snapshot_id,
+                ancestors_of(base, head.snapshot_id),
+            )
+            since = {None, *(found.snapshot_id for found in line)}
+            manifests = [m for m in manifests if m.added_snapshot_id in since]
         for columns in read_each_columns(self.io, manifests, base.spec_by_id):
             paths = columns.column("file_path").filter(columns.live).to_pylist()
             if there := added.intersection(paths):
@@ -162,7 +170,8 @@ class CherryPick(MergingProducer):
                     f"Cannot cherry-pick snapshot {self.picked_id}: {len(there)} of the "
                     f"{len(added)} files that it added are in the table already, such as "
                     f"{min(there)}",
-                    hint="It was published before; that snapshot has expired. Nothing to do.",
+                    hint="It was published before, or another change added them. Nothing to do; "
+                    "where others are missing, add them anew.",
                     snapshot_id=self.picked_id,
                 )
 

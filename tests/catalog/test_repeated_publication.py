@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog
@@ -237,3 +238,24 @@ def test_an_expiration_notes_nothing_where_nothing_was_staged(table):
     change(table, lambda manage: manage.create_tag(table.current_snapshot().snapshot_id, "kept"))
     forget(table)
     assert "icecomb.published-snapshots" not in table.refresh().properties
+
+
+@pytest.mark.parametrize("way", ["added to main", "published before", "in a rewritten manifest"])
+def test_a_file_that_main_has_by_then_is_not_published_into_it(table, tmp_path, way):
+    path = str(tmp_path / "given.parquet")
+    pq.write_table(rows(7), path)
+    table.add_files([path], {"wap.id": "first"})
+    if way == "published before":
+        table.add_files([path], {"wap.id": "second"})
+        table.append(rows(2))
+        table.publish_changes("second")
+    else:
+        table.append(rows(2))
+        table.add_files([path])
+    if way == "in a rewritten manifest":
+        table.rewrite_manifests()
+    table.append(rows(8))
+    before = ids(table)
+    with pytest.raises(ValidationError, match="1 of the 1 files that it added are in the table"):
+        table.publish_changes("first")
+    assert ids(table) == before
