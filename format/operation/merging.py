@@ -164,7 +164,7 @@ class MergingProducer(SnapshotProducer):
         onto_parent = (
             self._no_conflicting_data
             and self.operation == Operation.APPEND
-            and self.is_staged(base)
+            and (self.branch != MAIN_BRANCH or self.is_staged(base))
         )
         return {**counts.to_map(), **({ONTO_PARENT: "true"} if onto_parent else {})}
 

@@ -386,6 +386,27 @@ def test_rows_that_were_missing_when_they_were_staged_are_not_published_beside_o
         assert rows(table) == [(1, "a", 1.0), (2, "b", 2.0), (2, "b", 2.0)]
 
 
+def test_rows_that_were_missing_on_a_branch_are_not_picked_beside_others(lake, mode):
+    table = new_table(lake, frame((1, "a", 1.0)), properties=mode)
+    with table.manage_snapshots() as manage:
+        manage.create_branch(table.current_snapshot().snapshot_id, "work")
+    for branch in ("work", "main"):
+        table.upsert(frame((2, "b", 2.0)), ["id"], branch=branch)
+    head = table.refs()["work"].snapshot_id
+    with pytest.raises(ValidationError, match="depend on what was there when it was staged"):
+        table.manage_snapshots().cherry_pick(head).commit()
+    assert rows(table) == [(1, "a", 1.0), (2, "b", 2.0)]
+
+
+def test_rows_that_were_missing_on_a_branch_are_picked_onto_what_it_had(lake, mode):
+    table = new_table(lake, frame((1, "a", 1.0)), properties=mode)
+    with table.manage_snapshots() as manage:
+        manage.create_branch(table.current_snapshot().snapshot_id, "work")
+    table.upsert(frame((2, "b", 2.0)), ["id"], branch="work")
+    table.manage_snapshots().cherry_pick(table.refs()["work"].snapshot_id).commit()
+    assert rows(table) == [(1, "a", 1.0), (2, "b", 2.0)]
+
+
 @pytest.mark.gate("four writers merge at once")
 def test_no_count_is_lost_or_counted_twice_when_many_merge_at_once(lake, mode):
     table = new_table(lake, frame((0, None, 0.0), (1, None, 0.0)), properties=mode)
