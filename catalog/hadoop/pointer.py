@@ -342,10 +342,15 @@ class HadoopPointer:
         Raises:
             IcecombError: ``error``, on proof that there is no such file.
         """
+        from icecomb.format.spec.metadata import TableMetadata
         from icecomb.format.spec.metadata_file import read_metadata_json
 
         try:
             found = read_metadata_json(self._io, new.location)
+            if found == new.metadata.to_json().encode():
+                return Committed()
+            # another's is one that can be read: a page to log in is nobody's
+            TableMetadata.from_json(found, new.location)
         except FileMissingError:
             newest = self._later(new)
             is_open = isinstance(error, FileStateUnknownError | FileExistsAlreadyError)
@@ -355,8 +360,6 @@ class HadoopPointer:
             return Unknown(error.message, newest, error)
         except IcecombError:
             return Unknown(error.message, None, error)
-        if found == new.metadata.to_json().encode():
-            return Committed()
         return Conflict("another writer was first", new.location)
 
     def _later(self, new: MetadataVersion) -> str | None:

@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-MIDDLE_FAULTS = ("twice", "done_503", "text_503", "text_404", "no_headers")
+MIDDLE_FAULTS = (
+    "twice", "done_503", "text_503", "text_404", "no_headers", "login", "done_login", "blank", "another",
+)  # fmt: skip
 """What something between a client and the store does, without a word of the store."""
 REPEATED = "x-repeated-by-a-test"
 """A header of what is sent on for the second time."""
@@ -62,7 +64,9 @@ class S3Proxy:
     `done_error` (500, although done), `torn` (half of what is sent arrives), `short` (half of the
     answer arrives); or one of `MIDDLE_FAULTS`: `twice` (sent on twice, the second answer arrives), `done_503` (done,
     answered by 503 in plain text), `text_503`, `text_404` (not done, answered in plain text), `no_headers` (done,
-    the answer has no length and no ETag); or `replace` (its `If-None-Match` is passed over, as old stores do); or a
+    the answer has no length and no ETag), `login` (not done, answered by 200 and a page that has an ETag), `done_login`
+    (done, answered so), `blank` (not done, answered by 200 and nothing), `another` (not done, answered by what a request
+    of this name was answered before, if there was one); or `replace` (its `If-None-Match` is passed over, as old stores do); or a
     status and a code, as `403 AccessDenied` (not done). `.requests` are all so far.
 
     Of requests that must replace nothing only one at a time is sent on for a key: moto looks first
@@ -75,6 +79,7 @@ class S3Proxy:
         self.choose: Callable[[Request], str] = lambda _: ""
         self._target = endpoint.removeprefix("http://")
         self._held: list[Callable[[], None]] = []
+        self._before: dict[str, tuple[int, list[tuple[str, str]], bytes]] = {}
         self._of_key: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._local = threading.local()
         proxy = self
@@ -171,12 +176,24 @@ class S3Proxy:
         if fault in {"text_503", "text_404"}:
             handler.say_plainly(int(fault[-3:]))
             return
+        if fault == "login":
+            handler.show_a_page()
+            return
+        if fault == "blank":
+            handler.reply(200, [], b"")
+            return
+        if fault == "another" and request.name in self._before:
+            handler.reply(*self._before[request.name])
+            return
         status, headers, found = self.forward(request, *asked)
         if fault == "twice":
             again = (handler.command, handler.path, {**asked[2], REPEATED: "1"}, body)
             status, headers, found = self.forward(request, *again)
+        self._before[request.name] = status, headers, found
         if fault == "done_503":
             handler.say_plainly(503)
+        elif fault == "done_login":
+            handler.show_a_page()
         elif fault == "no_headers":
             handler.reply_unframed(status, found)
         elif fault == "lose":
@@ -281,6 +298,16 @@ class _Handler(BaseHTTPRequestHandler):
     def say_plainly(self, status: int) -> None:
         text = b"" if self.command == "HEAD" else b"upstream connect error or disconnect"
         self.reply(status, [("Content-Type", "text/plain")], text)
+
+    def show_a_page(self) -> None:
+        text = b"<html><body><form action=/login>Who are you?</form></body></html>"
+        headers = [
+            ("Content-Type", "text/html"),
+            ("Content-Length", str(len(text))),
+            ("ETag", '"5f8d-1a2b"'),
+            ("Last-Modified", "Wed, 01 Jan 2025 00:00:00 GMT"),
+        ]
+        self.reply(200, headers, b"" if self.command == "HEAD" else text)
 
     def reply_unframed(self, status: int, found: bytes) -> None:
         self.send_response_only(status)

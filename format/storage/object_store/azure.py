@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import base64
 import threading
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 from xml.etree import ElementTree as ET
 
@@ -30,6 +31,7 @@ from icecomb.format.storage.object_store.client import (
     ObjectStatus,
     PartUpload,
     StoreBusyError,
+    check_listed,
     content_md5,
     torn,
 )
@@ -53,6 +55,7 @@ _EXISTS: Final = {
 _GONE: Final = {"InvalidBlockList", "SourceConditionNotMet"}
 _OF_AZURE: Final = ("x-ms-error-code", "x-ms-request-id")
 """Headers by which an answer is known for one of Azure's."""
+_NUMBER: Final = "x-ms-client-request-id"
 _SEE_KEYS: Final = "see which keys are used: icecomb doctor says whence they are"
 _HINTS: Final = {
     "ContainerNotFound": "there is no such container in the account: check its name",
@@ -104,6 +107,8 @@ class AzureClient(RestClient):
         attempts: How often what does no harm is asked.
     """
 
+    always = ("x-ms-request-id",)
+
     def __init__(
         self, container: str, settings: AzureSettings, *, at_once: int, attempts: int
     ) -> None:
@@ -111,6 +116,15 @@ class AzureClient(RestClient):
         base = base.rstrip("/")
         super().__init__(azure_signer(settings), base, at_once=at_once, attempts=attempts)
         self._container = f"{base}/{quote(container, safe='$')}"
+
+    def ask_once(self, method: str, url: str, location: str, verb: str, **others: Any) -> Response:
+        """See `RestClient.ask_once`: with a number of its own, which Azure says again."""
+        number = uuid.uuid4().hex
+        headers = {**(others.pop("headers", None) or {}), _NUMBER: number}
+        found = super().ask_once(method, url, location, verb, headers=headers, **others)
+        if found.headers.get(_NUMBER, number) != number:
+            raise torn(verb, location, "number of this request")
+        return found
 
     def url(self, key: str, location: str) -> str:
         """Of a blob, a folder's too.
@@ -201,11 +215,15 @@ class AzureClient(RestClient):
 
         def listed() -> ET.Element:
             found = self.ask_once("GET", self._container, location, "list", params=asked)
+            root = None
             with suppress(ET.ParseError):
                 root = ET.fromstring(found.content)  # noqa: S314 - the store is trusted with rows
-                if root.tag == "EnumerationResults":
-                    return root
-            raise torn("list", location, "EnumerationResults")
+            if root is None or root.tag != "EnumerationResults":
+                raise torn("list", location, "EnumerationResults")
+            if "marker" in asked and root.findtext("NextMarker") == asked["marker"]:
+                raise torn("list", location, "place where the next page begins")
+            check_listed((_name(each) for each in root.iterfind("Blobs/*")), prefix, location)
+            return root
 
         while True:
             root = answered(listed, self.attempts)

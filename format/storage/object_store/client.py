@@ -10,7 +10,7 @@ import base64
 import hashlib
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from icecomb.format.errors import FileIOError, FileMissingError
@@ -232,6 +232,39 @@ def torn(verb: str, location: str, what: str) -> AnswerLostError:
         hint="something between this machine and the store cuts answers: try again",
         path=location,
     )
+
+
+def check_listed(names: Iterable[str], prefix: str, location: str) -> None:
+    """Check that what was listed is what was asked for: whoever deletes goes by it.
+
+    Raises:
+        AnswerLostError: It is the answer to somebody else.
+    """
+    if not all(name.startswith(prefix) for name in names):
+        raise torn("list", location, "names of what was asked for")
+
+
+def in_range(
+    content: bytes, said: str | None, location: str, start: int, length: int | None, *, whole: bool
+) -> bytes:
+    """The bytes of a range out of an answer.
+
+    Args:
+        content: What was answered.
+        said: Which bytes it says they are, if it does.
+        location: For messages.
+        start: The first byte that was asked for.
+        length: How many; None for all that follow.
+        whole: Whether the range was passed over, and all bytes were answered.
+
+    Raises:
+        AnswerLostError: They are others.
+    """
+    if whole:
+        return content[start : None if length is None else start + length]
+    if said is not None and not said.startswith(f"bytes {start}-"):
+        raise torn("read", location, "bytes that were asked for")
+    return content
 
 
 def content_md5(data: bytes | bytearray) -> str:

@@ -27,6 +27,7 @@ from icecomb.format.storage.object_store.client import (
     ObjectStatus,
     PartUpload,
     StoreBusyError,
+    check_listed,
     content_md5,
     torn,
 )
@@ -115,7 +116,7 @@ class GoogleClient(RestClient):
     def _resource(self, key: str, location: str) -> Mapping[str, Any]:
         fields = {"fields": f"{_FIELDS},metadata", **self.payer}
         found = self.ask_once("GET", self.url(key, location), location, "look at", params=fields)
-        return _said(found, "look at", location, "name")
+        return _said(found, "look at", location, "name", key)
 
     def mark(self, key: str, location: str) -> str | None:
         """The mark of an object; see `MarkedCompletion.found_mark`."""
@@ -165,7 +166,7 @@ class GoogleClient(RestClient):
             headers={"Content-Type": f"multipart/related; boundary={boundary}"},
             data=body,
         )
-        _said(made, "create", location, "name")
+        _said(made, "create", location, "name", key)
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
         """See `ObjectClient.begin_upload`."""
@@ -191,8 +192,13 @@ class GoogleClient(RestClient):
         }
 
         def page() -> Mapping[str, Any]:
-            found = self.ask_once("GET", self._objects, location, "list", params=asked)
-            return _said(found, "list", location, "kind")
+            response = self.ask_once("GET", self._objects, location, "list", params=asked)
+            found = _said(response, "list", location, "kind")
+            if "pageToken" in asked and found.get("nextPageToken") == asked["pageToken"]:
+                raise torn("list", location, "place where the next page begins")
+            names = [*(each["name"] for each in found.get("items", [])), *found.get("prefixes", [])]
+            check_listed(names, prefix, location)
+            return found
 
         while True:
             found = answered(page, self.attempts)
@@ -331,7 +337,7 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
             also=(308,),
         )
         if response.status_code != 308:
-            _said(response, "write", self._location, "name")
+            _said(response, "write", self._location, "name", self._key)
             return None
         found = _AMOUNT.fullmatch(response.headers.get("Range", ""))
         return int(found[1]) + 1 if found else 0
@@ -399,6 +405,8 @@ class _Rewriting(MarkedCompletion):
                 raise is_missing(self._source.key) from None
             found = _said(response, "copy to", self._location, "done")
             if found["done"]:
+                if found.get("resource", {}).get("name") != self._key:
+                    raise torn("copy to", self._location, "name of the object")
                 return
             asked["rewriteToken"] = found["rewriteToken"]
 
@@ -430,7 +438,9 @@ def _status(found: Mapping[str, Any]) -> ObjectStatus:
     )
 
 
-def _said(response: Response, verb: str, location: str, name: str) -> Mapping[str, Any]:
+def _said(
+    response: Response, verb: str, location: str, name: str, value: str | None = None
+) -> Mapping[str, Any]:
     """What an answer says in JSON.
 
     Args:
@@ -438,6 +448,7 @@ def _said(response: Response, verb: str, location: str, name: str) -> Mapping[st
         verb: What was tried, as `read`.
         location: On what.
         name: Of something that every such answer has.
+        value: What it is; an answer of something else is one to somebody else.
 
     Raises:
         AnswerLostError: It is not whole, or not the store's.
@@ -446,7 +457,7 @@ def _said(response: Response, verb: str, location: str, name: str) -> Mapping[st
         found: Any = response.json()
     except ValueError:
         found = None
-    if not isinstance(found, dict) or name not in found:
+    if not isinstance(found, dict) or name not in found or (value and found[name] != value):
         raise torn(verb, location, name)
     return found
 

@@ -22,6 +22,7 @@ from icecomb.format.storage.object_store.client import (
     ObjectClient,
     StoreBusyError,
     StoreFacts,
+    in_range,
     torn,
 )
 from icecomb.format.storage.object_store.creation import answered
@@ -67,6 +68,9 @@ class RestClient(ObjectClient):
         attempts: How often what does no harm is asked.
         proxy: A URL of a proxy on the way.
     """
+
+    always: Sequence[str] = ()
+    """Headers of every answer of the store: a page to log in has none of them."""
 
     def __init__(
         self,
@@ -161,6 +165,9 @@ class RestClient(ObjectClient):
             return response
         if response.status_code >= 300:
             raise self.refused(verb, location, response)
+        for name in self.always:
+            if name not in response.headers:
+                raise torn(verb, location, name)
         # what has no length may end anywhere
         ends = ("Content-Length", "Transfer-Encoding")
         if method == "GET" and not any(name in response.headers for name in ends):
@@ -215,23 +222,24 @@ class RestClient(ObjectClient):
             end = "" if length is None else str(start + length - 1)
             headers["Range"] = f"bytes={start}-{end}"
 
-        def once() -> Response:
+        def once() -> tuple[bytes, Mapping[str, str]]:
             try:
-                return self.ask_once(
+                response = self.ask_once(
                     "GET", url, location, "read", params=params, headers=headers, also=(416,)
                 )
             except AnswerLostError as error:
                 if look is not None and error.context.get("status") == 404:
                     look()
                 raise
+            if response.status_code == 416:
+                return b"", response.headers
+            if not headers:
+                return response.content, response.headers
+            whole, said = response.status_code == 200, response.headers.get("Content-Range")
+            content = in_range(response.content, said, location, start, length, whole=whole)
+            return content, response.headers
 
-        response = answered(once, self.attempts)
-        if response.status_code == 416:
-            return b"", response.headers
-        content: bytes = response.content
-        if headers and response.status_code == 200:  # the range was passed over
-            content = content[start : None if length is None else start + length]
-        return content, response.headers
+        return answered(once, self.attempts)
 
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
         """See `ObjectClient.delete`: a request each, many at once."""

@@ -7,6 +7,7 @@ Source: Amazon S3 API reference, PutObject, CompleteMultipartUpload, ListObjects
 
 from __future__ import annotations
 
+import base64
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +23,9 @@ from icecomb.format.storage.object_store.client import (
     ObjectStatus,
     PartUpload,
     StoreFacts,
+    check_listed,
     content_md5,
+    in_range,
     torn,
 )
 from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
@@ -141,24 +144,46 @@ class S3Client(ObjectClient):
             with found["Body"] as body:
                 if not {"content-length", "transfer-encoding"} & set(headers):
                     raise torn("read", location, "length")
-                return body.read()
+                content: bytes = body.read()
+            if "Range" not in wanted:
+                return content
+            whole = found["ResponseMetadata"]["HTTPStatusCode"] == 200
+            said = found.get("ContentRange")
+            return in_range(content, said, location, start, length, whole=whole)
 
         return self._ask("read", location, fetch)
 
     def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
         """See `ObjectClient.put`."""
         condition: dict[str, Any] = {} if replace else {"IfNoneMatch": "*"}
+        md5 = content_md5(data)
         with _failures("create", location):
             done = self._boto.put_object(
                 Bucket=self.bucket,
                 Key=key,
                 Body=bytes(data),
-                ContentMD5=content_md5(data),
+                ContentMD5=md5,
                 **condition,
                 **self._written,
             )
-        if "ETag" not in done:
-            raise torn("create", location, "ETag")
+        etag = done.get("ETag", "").removeprefix("W/").strip('"')
+        if etag != base64.b64decode(md5).hex():
+            self._check_made(ObjectStatus(key, len(data), 0, etag), location)
+
+    def _check_made(self, made: ObjectStatus, location: str) -> None:
+        """Find out whether it was S3 that said that an object was made.
+
+        A page to log in has an ETag, too, and a proxy may take one answer for another. S3's is the
+        MD5, or, of what is encrypted, for one, another one that the object has.
+
+        Raises:
+            AnswerLostError: There is no such object.
+        """
+        with suppress(FileMissingError):
+            found = self.status(made.key, location)
+            if made.etag and (found.etag, found.size) == (made.etag, made.size):
+                return
+        raise torn("create", location, "ETag")
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
         """See `ObjectClient.begin_upload`."""
@@ -166,6 +191,9 @@ class S3Client(ObjectClient):
 
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
         """See `ObjectClient.copy`: an upload whose parts are copied, to complete on a condition."""
+        if not source.size and self.read(source.key, location):
+            # no condition goes along with a copy of nothing
+            raise _replaced(source)
         upload = self._upload(key, location)
         try:
             for number, start in enumerate(range(0, max(source.size, 1), _COPIED), 1):
@@ -212,6 +240,14 @@ class S3Client(ObjectClient):
         found = self._boto.list_objects_v2(**asked)
         if "Name" not in found:
             raise torn("list", location, "name of the bucket")
+        following = found.get("NextContinuationToken")
+        if found.get("IsTruncated") and following in {None, asked.get("ContinuationToken")}:
+            raise torn("list", location, "place where the next page begins")
+        names = [
+            *(each["Key"] for each in found.get("Contents", [])),
+            *(each["Prefix"] for each in found.get("CommonPrefixes", [])),
+        ]
+        check_listed(names, asked["Prefix"], location)
         return found
 
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
@@ -285,19 +321,31 @@ class _S3Upload(MarkedCompletion, PartUpload):
 
     def _begin(self, written: Mapping[str, Any]) -> Any:
         self._begun += 1
-        return self._boto.create_multipart_upload(
+        found = self._boto.create_multipart_upload(
             **self._of, Metadata={_OURS: self.mark}, **written
         )
+        return self._checked("create", found, "UploadId")
+
+    def _checked(self, verb: str, found: Any, name: str) -> Any:
+        """An answer that says this, and is of this object.
+
+        Raises:
+            AnswerLostError: It is no whole answer, or one to somebody else.
+        """
+        if name not in found or found.get("Key", self._of["Key"]) != self._of["Key"]:
+            raise torn(verb, self._location, name)
+        return found
 
     def send(self, number: int, data: bytes | bytearray) -> None:
         digest, body = content_md5(data), bytes(data)
-        found = self._ask(
-            "write",
-            lambda: self._boto.upload_part(
+
+        def sent() -> Any:
+            found = self._boto.upload_part(
                 **self._of, **self._id, PartNumber=number, Body=body, ContentMD5=digest
-            ),
-        )
-        self._etags[number] = found["ETag"]
+            )
+            return self._checked("write", found, "ETag")
+
+        self._etags[number] = self._ask("write", sent)["ETag"]
 
     def copy(self, number: int, source: ObjectStatus, start: int, length: int) -> None:
         """Make a part of bytes of another object."""
@@ -307,7 +355,7 @@ class _S3Upload(MarkedCompletion, PartUpload):
 
         def copied() -> Any:
             try:
-                return self._boto.upload_part_copy(
+                found = self._boto.upload_part_copy(
                     **self._of,
                     **self._id,
                     PartNumber=number,
@@ -317,24 +365,23 @@ class _S3Upload(MarkedCompletion, PartUpload):
                 )
             except self._boto.exceptions.ClientError as error:
                 if error.response["ResponseMetadata"]["HTTPStatusCode"] == 412:
-                    raise FileMissingError(
-                        f"Cannot copy {source.key}: it was replaced meanwhile",
-                        hint="look who else writes there, and try again",
-                        path=source.key,
-                    ) from error
+                    raise _replaced(source) from error
                 raise
+            return self._checked("copy to", found.get("CopyPartResult", {}), "ETag")
 
-        self._etags[number] = self._ask("copy to", copied)["CopyPartResult"]["ETag"]
+        self._etags[number] = self._ask("copy to", copied)["ETag"]
 
     def complete(self) -> None:
         parts = [{"PartNumber": n, "ETag": etag} for n, etag in sorted(self._etags.items())]
         with _failures("create", self._location):
-            self._boto.complete_multipart_upload(
+            found = self._boto.complete_multipart_upload(
                 **self._of,
                 **self._id,
                 IfNoneMatch="*",
                 MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
             )
+        # it answers before it is done: what ends there has no body, and nothing was made
+        self._checked("create", found, "ETag")
         self._forget_others()
 
     def found_mark(self) -> str | None:
@@ -365,6 +412,14 @@ class _S3Upload(MarkedCompletion, PartUpload):
             for each in found.get("Uploads", []):
                 if each["Key"] == self._of["Key"] and each["UploadId"] != self._id["UploadId"]:
                     self._ask("abandon", partial(self._abort, each["UploadId"]))
+
+
+def _replaced(source: ObjectStatus) -> FileMissingError:
+    return FileMissingError(
+        f"Cannot copy {source.key}: it was replaced meanwhile",
+        hint="look who else writes there, and try again",
+        path=source.key,
+    )
 
 
 def _check_missing(boto: BotoClient, of: Mapping[str, Any], error: ClientError) -> None:

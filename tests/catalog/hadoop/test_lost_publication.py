@@ -31,13 +31,17 @@ def swapped(pointer, monkeypatch, there, error=LOST):
     """The outcome when an error comes instead of an answer, and this is found in the folder."""
     base = pointer.load()
     new = pointer.stage(base, changed(base, "ours"))
-    found = {"ours": new.metadata, "theirs": changed(base, "theirs")}.get(there)
+    found = {
+        "ours": new.metadata.to_json(),
+        "theirs": changed(base, "theirs").to_json(),
+        "a page": "<html><body>Who are you?</body></html>",
+    }.get(there)
 
     @contextmanager
     def prepare(*_: object, **__: object):
         def publish() -> None:
             if found is not None:
-                Path(new.location).write_text(found.to_json())
+                Path(new.location).write_text(found)
             raise error
 
         yield publish
@@ -53,6 +57,10 @@ def test_a_version_that_is_there_with_its_own_bytes_is_committed(pointer, monkey
 
 def test_a_version_that_is_there_with_other_bytes_is_another_s(pointer, monkeypatch):
     assert isinstance(swapped(pointer, monkeypatch, "theirs"), Conflict)
+
+
+def test_what_is_no_metadata_proves_nothing(pointer, monkeypatch):
+    assert isinstance(swapped(pointer, monkeypatch, "a page"), Unknown)
 
 
 def test_a_version_that_is_not_there_may_still_come(pointer, monkeypatch):

@@ -68,13 +68,16 @@ class Memory:
         return left[:_PAGE], left[_PAGE - 1][0] if len(left) > _PAGE else ""
 
 
-def _part(data: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+def _part(data: bytes, headers: Mapping[str, str]) -> Answer:
     place = re.fullmatch(r"bytes=(\d+)-(\d*)", headers.get("range", ""))
     if place is None:
-        return 200, data
+        return 200, [], data
     start = int(place[1])
+    if start >= len(data):
+        return 416, [], b""
     found = data[start : int(place[2]) + 1 if place[2] else None]
-    return (206, found) if start < len(data) else (416, b"")
+    said = f"bytes {start}-{start + len(found) - 1}/{len(data)}"
+    return 206, [("Content-Range", said)], found
 
 
 def _checked(data: bytes, said: str | None) -> None:
@@ -88,6 +91,8 @@ class _InMemory:
     memory: Memory
     always: ClassVar[Mapping[str, str]] = {}
     """Headers of every answer."""
+    said_again: ClassVar[tuple[str, ...]] = ()
+    """Headers of requests that are in the answers, too."""
     _do: Callable[..., Answer]
 
     def forward(
@@ -101,7 +106,8 @@ class _InMemory:
                 place.path, asked, lower, body
             )
         status, said, found = answer
-        return status, [*said, *self.always.items()], found
+        again = [(name, lower[name]) for name in self.said_again if name in lower]
+        return status, [*said, *self.always.items(), *again], found
 
     def _tear(self, *_: Any) -> None:
         pass
@@ -180,7 +186,9 @@ class MemoryGoogle(_InMemory, GoogleProxy):
             return self._refused(412, "At least one of the pre-conditions did not hold.")
         copied = Stored(found.data, json.loads(body)["metadata"])
         status, headers, said = self._make(self._name(target), copied, asked)
-        return (status, headers, said) if status != 200 else self._said({"done": True})
+        if status != 200:
+            return status, headers, said
+        return self._said({"done": True, "resource": json.loads(said)})
 
     def _get(self, path: str, asked: Any, headers: Any, _: bytes) -> Answer:
         name = self._name(path)
@@ -191,8 +199,7 @@ class MemoryGoogle(_InMemory, GoogleProxy):
             return self._refused(404, missing)
         if asked.get("alt") != "media":
             return self._said(self._resource(name))
-        status, data = _part(self.memory.objects[name].data, headers)
-        return status, [], data
+        return _part(self.memory.objects[name].data, headers)
 
     def _list(self, _: str, asked: Any, __: Any, ___: bytes) -> Answer:
         found, following = self.memory.listed(asked, asked.get("pageToken", ""))
@@ -213,6 +220,7 @@ class MemoryAzure(_InMemory, AzureProxy):
     """One container of the emulator's account."""
 
     always: ClassVar[Mapping[str, str]] = {"x-ms-request-id": "of-memory"}
+    said_again = ("x-ms-client-request-id",)
 
     def __init__(self, memory: Memory) -> None:
         super().__init__("")
@@ -268,10 +276,10 @@ class MemoryAzure(_InMemory, AzureProxy):
         found = self.memory.objects.get(self._name(path))
         if found is None:
             return self._refused(404, "BlobNotFound")
-        status, data = _part(found.data, headers)
+        status, said, data = _part(found.data, headers)
         known = {"ETag": f'"{found.generation}"', "Last-Modified": formatdate(1.7e9, usegmt=True)}
         length = {"Content-Length": str(len(data))}
-        return status, [*{**known, **length, **found.marks}.items()], data
+        return status, [*said, *{**known, **length, **found.marks}.items()], data
 
     _headblob = _getblob
 
