@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.argument import checked_text
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import ManifestContent
@@ -110,8 +111,8 @@ class WriteTarget:
         Raises:
             ValidationError: Names the first such column.
         """
-        refs = self.metadata.refs
-        name = self.branch if self.branch in refs else MAIN_BRANCH
+        branch = checked_text("name of a branch", self.branch)
+        name = branch if branch in self.metadata.refs else MAIN_BRANCH
         check_branch(self.metadata, self.metadata.snapshot_by_name(name), self.branch)
 
     def snapshot_id(self) -> int | None:

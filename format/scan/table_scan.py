@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -475,10 +476,10 @@ def _millis(timestamp: int | dt.datetime) -> int:
             )
         epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
         return (timestamp - epoch) // dt.timedelta(milliseconds=1)
-    try:
-        return operator.index(timestamp)
-    except TypeError:
-        raise ValidationError(
-            f"A point in time cannot be {timestamp!r}",
-            hint="Give a datetime with a zone, or milliseconds from 1970-01-01 UTC.",
-        ) from None
+    with suppress(TypeError):
+        if not isinstance(timestamp, bool):
+            return operator.index(timestamp)
+    raise ValidationError(
+        f"A point in time cannot be {timestamp!r}",
+        hint="Give a datetime with a zone, or milliseconds from 1970-01-01 UTC.",
+    )

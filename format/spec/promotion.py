@@ -63,8 +63,7 @@ def unlike_columns(old: Schema, new: Schema) -> frozenset[int]:
     return frozenset(
         field_id
         for field_id in before.keys() & after.keys()
-        if before[field_id] != after[field_id]
-        and not can_go_on(before[field_id], after[field_id])
+        if before[field_id] != after[field_id] and not can_go_on(before[field_id], after[field_id])
     )
 
 

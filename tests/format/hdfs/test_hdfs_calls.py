@@ -33,10 +33,10 @@ def table(catalog):
 
 
 def test_a_cold_load_opens_the_hint_and_the_metadata(catalog, table, proxy):
-    """It looks for the version that the hint names, and for the next in its three spellings."""
+    """It looks for the version that the hint names, and for the next, in their three spellings."""
     proxy.calls.clear()
     loaded = catalog.load_table("db.t")
-    assert proxy.calls == {**dict.fromkeys(OPEN, 2), "GETFILESTATUS": 4}
+    assert proxy.calls == {**dict.fromkeys(OPEN, 2), "GETFILESTATUS": 3 + 3}
     assert loaded.metadata.current_snapshot_id == table.metadata.current_snapshot_id
 
 
@@ -62,15 +62,15 @@ def test_a_commit_sends_each_of_its_five_files_once_and_opens_its_base_and_the_h
     """Data file, manifest, manifest list, metadata and hint: four calls and the upload each.
 
     Asked besides: whether the folder is there (before the rows and before the commit), whether the
-    next version is (at once, and in its two other spellings), whether the base is there still, and
-    whether somebody waits for a turn; and the hint is opened before and after, which tells of
+    next version is (at once, and in its two other spellings), whether the base is there still (in
+    its three), and whether somebody waits for a turn; and the hint is opened before and after, which tells of
     writers whose files are deleted again.
     """
     proxy.calls.clear()
     table.append(pa.table({"id": pa.array([1000], pa.int64())}))
     assert proxy.calls == {
         **dict.fromkeys(("CREATE", "CREATE@data", "RENAME"), 5),
-        "GETFILESTATUS": 5 + 2 + 3 + 1,
+        "GETFILESTATUS": 5 + 2 + 3 + 3,
         "LISTSTATUS": 1,
         **dict.fromkeys(OPEN, 1 + 2),
     }

@@ -133,11 +133,12 @@ def test_a_name_that_says_the_state_does_not_go_with_another_way_to_say_it(plann
                 load(planner, below(story, selector), **more)
 
 
-def begin(planner, loaded, operation="append", audit=NO_AUDIT, **options):
+def begin(planner, loaded, operation="append", audit=NO_AUDIT, command=None, **options):
     return planner.ask(
         "begin_write",
         reference=loaded["reference"],
         operation=operation,
+        command=command,
         options=options,
         audit=audit,
     )["write"]
@@ -152,8 +153,9 @@ def test_a_branch_is_written_to_by_its_name_or_by_an_option(planner, story):
     assert begin(planner, plain, branch="new")["snapshot_id"] == story.second
     with pytest.raises(ValidationError, match="'side' and option branch 'main' are in conflict"):
         begin(planner, by_name, branch="main")
-    with pytest.raises(UnsupportedError, match=r"replaced on a branch"):
-        begin(planner, plain, "replace_files", branch="side")
+    for operation in ("replace_files", "append"):
+        with pytest.raises(UnsupportedError, match="MERGE cannot change a branch that an option"):
+            begin(planner, plain, operation, command="merge", branch="side")
     for selector in ("tag_kept", f"snapshot_id_{story.first}"):
         loaded = load(planner, below(story, selector))
         for operation in ("append", "replace_files", "overwrite"):
