@@ -123,6 +123,10 @@ def test_a_missing_table_is_named(catalog, name):
     assert not catalog.table_exists(name)
 
 
+def test_a_database_that_is_dropped_while_tables_are_looked_for_has_none(catalog):
+    assert catalog.client.tables("dropped_meanwhile", ["t"]) == []
+
+
 def test_a_name_is_the_same_in_any_case(catalog, table, namespace):
     assert (
         catalog.load_table(f"{namespace.upper()}.T").metadata.table_uuid

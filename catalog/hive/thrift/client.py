@@ -54,6 +54,7 @@ from icecomb.format.errors import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_NO_DATABASE: Final = frozenset({"UnknownDBException", "NoSuchObjectException"})
 _PAGE: Final = 500
 _DEFAULT_CATALOG: Final = "hive"
 _REQUEST_CATALOG: Final = 4
@@ -250,26 +251,33 @@ class HiveClient:
             )
 
     def tables(self, database: str, names: Sequence[str]) -> list[HiveTable]:
-        """The tables of these names that exist, fetched in pages."""
+        """The tables of these names that exist, in pages; none of a database that is gone."""
         found: list[HiveTable] = []
-        for start in range(0, len(names), _PAGE):
-            listed = wire.string_list_field(2, names[start : start + _PAGE]) + b"\0"
-            request = self._catalog.mark(
-                wire.string_field(1, database) + _ABLE + listed, _REQUEST_CATALOG
-            )
-            found += self._calls.newest(
-                Form(
-                    "get_table_objects_by_name_req",
-                    wire.struct_field(1, request) + b"\0",
-                    lambda raw: result_list(raw, table_from_wire, nested=True),
-                ),
-                Form(
-                    "get_table_objects_by_name",
-                    wire.string_field(1, self._catalog.database(database)) + listed,
-                    lambda raw: result_list(raw, table_from_wire),
-                ),
-            )
+        try:
+            for start in range(0, len(names), _PAGE):
+                found += self._page(database, names[start : start + _PAGE])
+        except RefusedError as error:
+            if error.kind not in _NO_DATABASE:
+                raise
         return found
+
+    def _page(self, database: str, names: Sequence[str]) -> list[HiveTable]:
+        listed = wire.string_list_field(2, names) + b"\0"
+        request = self._catalog.mark(
+            wire.string_field(1, database) + _ABLE + listed, _REQUEST_CATALOG
+        )
+        return self._calls.newest(
+            Form(
+                "get_table_objects_by_name_req",
+                wire.struct_field(1, request) + b"\0",
+                lambda raw: result_list(raw, table_from_wire, nested=True),
+            ),
+            Form(
+                "get_table_objects_by_name",
+                wire.string_field(1, self._catalog.database(database)) + listed,
+                lambda raw: result_list(raw, table_from_wire),
+            ),
+        )
 
     def table_names(self, database: str) -> list[str]:
         """The names of everything in a database, views included."""
@@ -297,7 +305,7 @@ class HiveClient:
         try:
             return list(self._calls.read("get_table_names_by_filter", place, condition, -1))
         except RefusedError as error:
-            if error.kind in {"UnknownDBException", "NoSuchObjectException"}:
+            if error.kind in _NO_DATABASE:
                 raise no_namespace(database) from None
             raise
 
