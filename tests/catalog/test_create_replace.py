@@ -150,7 +150,7 @@ def test_the_second_of_two_creations_fails_and_removes_only_its_own_files(lake, 
 
 
 def test_of_many_creations_at_once_one_wins_with_all_its_rows(lake):
-    start = threading.Barrier(4, timeout=60)
+    start = threading.Barrier(4, timeout=240)
     schema = pa.schema([("id", pa.int64())])
     begun = {n: lake.create_table_transaction("db.t", schema) for n in range(1, 5)}
 
@@ -161,10 +161,17 @@ def test_of_many_creations_at_once_one_wins_with_all_its_rows(lake):
                 start.wait()
         except TableAlreadyExistsError:
             return None
+        except Exception:
+            start.abort()
+            raise
         return number
 
     with ThreadPoolExecutor(4) as pool:
-        won = [number for number in pool.map(create, range(1, 5)) if number is not None]
+        creations = [pool.submit(create, number) for number in range(1, 5)]
+    # who fails is shown before those who only waited for it
+    failed = [creation.exception() for creation in creations]
+    assert [e for e in failed if not isinstance(e, threading.BrokenBarrierError | None)] == []
+    won = [number for creation in creations if (number := creation.result()) is not None]
     assert len(won) == 1
     assert lake.load_table("db.t").scan().to_arrow()["id"].to_pylist() == won * won[0]
 
