@@ -327,15 +327,21 @@ def _make_folders(folder: str) -> None:
     """
     missing = []
     path = folder
-    while path != "/" and not os.path.isdir(path):
-        if os.path.exists(path):
-            raise FileIOError(
-                f"Cannot create {folder}: {path} is {_kind(os.stat(path))}, not a folder",
-                hint="choose another place, or move away what is there",
-                path=path,
-            )
-        missing.append(path)
-        path = os.path.dirname(path)
+    while path != "/":
+        # asked once: others may make it between two questions
+        try:
+            found = os.stat(path)
+        except OSError:
+            missing.append(path)
+            path = os.path.dirname(path)
+            continue
+        if stat.S_ISDIR(found.st_mode):
+            break
+        raise FileIOError(
+            f"Cannot create {folder}: {path} is {_kind(found)}, not a folder",
+            hint="choose another place, or move away what is there",
+            path=path,
+        )
     os.makedirs(folder, exist_ok=True)
     for each in reversed(missing):
         _sync_folder(os.path.dirname(each))

@@ -87,3 +87,19 @@ def test_a_file_is_no_folder_either(tmp_path: Path) -> None:
         FileIO({}).create(f"{tmp_path}/plain/x", b"x")
     with pytest.raises(FileIOError, match="plain is a file, not a folder"):
         FileIO({}).create_folder(f"{tmp_path}/plain/x")
+
+
+def test_a_folder_that_others_make_meanwhile_is_a_folder(tmp_path, monkeypatch):
+    real, asked = os.stat, []
+
+    def stat(path, *args, **more):
+        if str(path) == str(tmp_path / "new") and not asked:
+            asked.append(path)
+            (tmp_path / "new").mkdir()
+            raise FileNotFoundError(path)
+        return real(path, *args, **more)
+
+    monkeypatch.setattr(os, "stat", stat)
+    FileIO().create(f"{tmp_path}/new/file", b"1")
+    assert asked
+    assert (tmp_path / "new" / "file").read_bytes() == b"1"
