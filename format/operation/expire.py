@@ -223,9 +223,11 @@ class ExpireSnapshots(PendingUpdate):
         updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(name) for name in sorted(refs)]
         if snapshot_ids:
             updates.append(RemoveSnapshotsUpdate(snapshot_ids))
-            updates += noted_before_expiry(base, update_table_metadata(base, updates))
+        after = update_table_metadata(base, updates)
+        if snapshot_ids:
+            updates += noted_before_expiry(base, after)
         if self._metadata:
-            updates += self._unused(update_table_metadata(base, updates))
+            updates += self._unused(after)
         return Changes(
             (
                 AssertTableUUID(base.table_uuid),

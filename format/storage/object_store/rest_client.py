@@ -165,16 +165,13 @@ class RestClient(ObjectClient):
             return response
         if response.status_code >= 300:
             raise self.refused(verb, location, response)
-        for name in self.always:
+        for name in (*self.always, *needs):
             if name not in response.headers:
                 raise torn(verb, location, name)
         # what has no length may end anywhere
         ends = ("Content-Length", "Transfer-Encoding")
         if method == "GET" and not any(name in response.headers for name in ends):
             raise torn(verb, location, "length")
-        for name in needs:
-            if name not in response.headers:
-                raise torn(verb, location, name)
         return response
 
     def ask(self, method: str, url: str, location: str, verb: str, **others: Any) -> Response:
