@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - local times count from it, too
 _ONE_VALUE: Final = "Give a single value; for one of several: In(column, values)."
-_MICROSECONDS: Final = "Round the value to microseconds first."
 
 
 def python_value(value: Any) -> Any:
@@ -126,13 +125,10 @@ def _of_datetime64(value: Any) -> Any:
     wanted = np.dtype("datetime64[D]" if unit in {"Y", "M", "W", "D"} else "datetime64[us]")
     found = value.astype(wanted)
     if found.astype(value.dtype) != value:
-        raise ExpressionError(f"{value!r} has nanoseconds", hint=_MICROSECONDS)
+        raise _too_fine(value)
     item = found.item()
     if not isinstance(item, dt.date):
-        raise ExpressionError(
-            f"{value!r} is outside of the years 1 to 9999",
-            hint="Give the internal value: days, or microseconds, from 1970-01-01.",
-        )
+        raise _too_far(value)
     return item
 
 
@@ -145,11 +141,21 @@ def _of_pandas(value: Any) -> Any:
     if not isinstance(value, pd.Timestamp):
         return value
     if value.nanosecond:
-        raise ExpressionError(f"{value!r} has nanoseconds", hint=_MICROSECONDS)
+        raise _too_fine(value)
     try:
         return value.to_pydatetime()
     except ValueError as error:
-        raise ExpressionError(
-            f"{value!r} is outside of the years 1 to 9999",
-            hint="Give the internal value: days, or microseconds, from 1970-01-01.",
-        ) from error
+        raise _too_far(value) from error
+
+
+def _too_fine(value: Any) -> ExpressionError:
+    return ExpressionError(
+        f"{value!r} has nanoseconds", hint="Round the value to microseconds first."
+    )
+
+
+def _too_far(value: Any) -> ExpressionError:
+    return ExpressionError(
+        f"{value!r} is outside of the years 1 to 9999",
+        hint="Give the internal value: days, or microseconds, from 1970-01-01.",
+    )

@@ -24,15 +24,15 @@ from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.azure_credentials import azure_signer
 from icecomb.format.storage.object_store.azure_settings import AzureSettings
 from icecomb.format.storage.object_store.client import (
-    AnswerLostError,
     MarkedCompletion,
     ObjectClient,
     ObjectPage,
     ObjectStatus,
     PartUpload,
-    StoreBusyError,
     check_listed,
     content_md5,
+    not_answered,
+    too_busy,
     torn,
 )
 from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
@@ -263,16 +263,9 @@ class AzureClient(RestClient):
             )
         message = f"Cannot {verb} {location}: {code}: {text}"
         if code in {"ServerBusy", "PendingCopyOperation"} or (status == 429 and is_of_azure):
-            return StoreBusyError(
-                message, hint="the store is asked too much: try again later", path=location
-            )
+            return too_busy(message, location)
         if status == 408 or status >= 500 or (status in {404, 409, 412, 429} and not is_of_azure):
-            return AnswerLostError(
-                message,
-                hint="the store, or something before it, failed: try again later",
-                path=location,
-                status=status,
-            )
+            return not_answered(message, location, status)
         hint = _HINTS.get(code, "look the code up in the documentation of Azure Storage")
         return FileIOError(message, hint=hint, path=location)
 

@@ -225,6 +225,23 @@ class ObjectClient(ABC):
         """
 
 
+def too_busy(message: str, location: str) -> StoreBusyError:
+    """The error for an answer of the store that it does nothing for now."""
+    return StoreBusyError(
+        message, hint="the store is asked too much: try again later", path=location
+    )
+
+
+def not_answered(message: str, location: str, status: int) -> AnswerLostError:
+    """The error for an answer that does not say what the store did."""
+    return AnswerLostError(
+        message,
+        hint="the store, or something before it, failed: try again later",
+        path=location,
+        status=status,
+    )
+
+
 def torn(verb: str, location: str, what: str) -> AnswerLostError:
     """The error for an answer that lacks what every answer of a store has."""
     return AnswerLostError(

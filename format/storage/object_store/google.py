@@ -29,6 +29,8 @@ from icecomb.format.storage.object_store.client import (
     StoreBusyError,
     check_listed,
     content_md5,
+    not_answered,
+    too_busy,
     torn,
 )
 from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
@@ -224,16 +226,9 @@ class GoogleClient(RestClient):
             return is_missing(location)
         message = f"Cannot {verb} {location}: {status}: {reason}"
         if status == 429 and in_json:
-            return StoreBusyError(
-                message, hint="the store is asked too much: try again later", path=location
-            )
+            return too_busy(message, location)
         if status == 408 or status >= 500 or (status in {404, 409, 410, 429} and not in_json):
-            return AnswerLostError(
-                message,
-                hint="the store, or something before it, failed: try again later",
-                path=location,
-                status=status,
-            )
+            return not_answered(message, location, status)
         return FileIOError(message, hint=_HINTS.get(status, _HINTS[400]), path=location)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
 from icecomb.format.property import without_users
 from icecomb.format.storage.file_system import exists_already, is_missing
-from icecomb.format.storage.object_store.client import AnswerLostError, StoreBusyError
+from icecomb.format.storage.object_store.client import AnswerLostError, StoreBusyError, too_busy
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
@@ -90,9 +90,7 @@ def refused(verb: str, location: str, error: ClientError) -> IcecombError:
     text = without_users(said.get("Message") or "no reason given")
     message = f"Cannot {verb} {location}: {code}: {text.strip().splitlines()[0]}"
     if code in _BUSY or (in_xml and status in {409, 429}):
-        return StoreBusyError(
-            message, hint="the store is asked too much: try again later", path=location
-        )
+        return too_busy(message, location)
     if code in _LOST or status >= 500 or (not in_xml and status in {404, 409, 429}):
         return AnswerLostError(message, hint="the store failed: try again later", path=location)
     advice = _ADVICE.get(_SAME.get(code, code), "look the code up in the store's documentation")
