@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from icecomb.catalog.catalog import Catalog, Name
@@ -37,7 +37,6 @@ from icecomb.format.errors import (
     ConfigurationError,
     CorruptFileError,
     FileMissingError,
-    NoSuchNamespaceError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
@@ -152,16 +151,21 @@ class HiveCatalog(Catalog):
     def entries_below(self, folder: str, namespace: Identifier | None = None) -> Iterator[Entry]:
         """See `Catalog.entries_below`."""
         (root,) = plain_paths([folder.rstrip("/")], self.io.properties)
-        databases = self.client.databases() if namespace is None else list(namespace)
-        for database in databases:
-            with suppress(NoSuchNamespaceError):
-                found = self.client.tables(database, self.client.table_names(database))
-                places = [(one.storage.location or "").rstrip("/") for one in found]
-                paths = plain_paths(places, self.io.properties)
-                for one, place, path in zip(found, places, paths, strict=True):
-                    if place and not one.is_view and f"{path}/".startswith(f"{root}/"):
-                        metadata = one.metadata_location if one.is_iceberg else None
-                        yield Entry((one.database, one.name), place, metadata)
+        names: defaultdict[str, list[str]] = defaultdict(list)
+        if namespace is None:
+            for database, name in self.client.names_of_types():
+                names[database].append(name)
+        else:
+            database = database_of(namespace)
+            names[database] = self.client.table_names(database)
+        for database, tables in names.items():
+            found = self.client.tables(database, tables)
+            places = [(one.storage.location or "").rstrip("/") for one in found]
+            paths = plain_paths(places, self.io.properties)
+            for one, place, path in zip(found, places, paths, strict=True):
+                if place and not one.is_view and f"{path}/".startswith(f"{root}/"):
+                    metadata = one.metadata_location if one.is_iceberg else None
+                    yield Entry((one.database, one.name), place, metadata)
 
     def abandoned_locks(self, identifier: Name | None = None) -> list[AbandonedLock]:
         """See `Catalog.abandoned_locks`; those on whole databases belong to no table."""

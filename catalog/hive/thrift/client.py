@@ -288,8 +288,8 @@ class HiveClient:
         place = self._catalog.database(database)
         return list(self._calls.read("get_tables_by_type", place, "*", table_type))
 
-    def names_of_types(self, table_types: Sequence[str]) -> list[tuple[str, str]]:
-        """Database and name of all objects of some Hive types, in all databases: one call."""
+    def names_of_types(self, table_types: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """Database and name of all objects in all databases, or of some Hive types: one call."""
         place = self._catalog.database("*")
         found = self._calls.read("get_table_meta", place, "*", list(table_types))
         return [(one.dbName, one.tableName) for one in found]

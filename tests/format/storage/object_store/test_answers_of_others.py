@@ -104,7 +104,9 @@ def test_what_is_told_as_uploaded_is_there(store, name, fault):
     assert not told or store.direct.read(location) == LARGE
 
 
-@pytest.mark.parametrize(("store", "name", "fault"), each_fault(COPIES), indirect=["store"])
+@pytest.mark.parametrize(
+    ("store", "name", "fault"), sampled(each_fault(COPIES), keep=12), indirect=["store"]
+)
 def test_whatever_answers_a_rename_the_bytes_are_there(store, name, fault):
     for file in ("before", "x"):
         store.direct.create(f"{store.place}/{file}", f"of {file}".encode())
