@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icecomb.format.avro.container import (
+    AvroContainer,
     ContainerWriter,
     RecordForm,
     parse_container,
@@ -97,7 +98,8 @@ def read_manifests(
             again and again.
     """
     if snapshot.manifest_list:
-        return read_manifest_list(io, snapshot.manifest_list, known)
+        data = io.read(snapshot.manifest_list)
+        return decode_manifest_list(parse_manifest_list(data, snapshot), known)
     return tuple(
         _describe(io, location, snapshot.snapshot_id)
         for location in snapshot.manifests or ()
@@ -120,25 +122,46 @@ def read_each_list(
     return map(read, chosen) if location is None else io.each(location, read, chosen)
 
 
-def read_manifest_list(
-    io: FileIO, location: str, known: Container[str] = ()
+def parse_manifest_list(data: bytes, snapshot: Snapshot) -> AvroContainer:
+    """Take the list of a snapshot apart.
+
+    The specification asks for no header, but all known writers state the snapshot there: a store's
+    or a proxy's answer to another request would hide the snapshot's files from an expiration or a
+    search for orphans.
+
+    Args:
+        data: What was read at the location that the snapshot names.
+        snapshot: The snapshot.
+
+    Raises:
+        CorruptFileError: The bytes are no Avro file, or the list of another snapshot; the message
+            names the file.
+    """
+    location = str(snapshot.manifest_list)
+    container = parse_container(data, location)
+    stated = container.text("snapshot-id")
+    if stated is not None and stated.isdigit() and int(stated) != snapshot.snapshot_id:
+        raise CorruptFileError(
+            f"{location} was read as the manifest list of snapshot {stated}, where the table"
+            f" names it for snapshot {snapshot.snapshot_id}",
+            hint="Try again: a proxy or a cache may have answered with another file."
+            " If it stays so, restore the file from a backup, or read another snapshot.",
+            path=location,
+        )
+    return container
+
+
+def decode_manifest_list(
+    container: AvroContainer, known: Container[str] = ()
 ) -> tuple[ManifestFile, ...]:
-    """Read a manifest list; see `read_manifests`.
+    """Decode a manifest list; see `read_manifests`.
 
     Raises:
         CorruptFileError: The file is no manifest list; the message names it.
     """
-    return decode_manifest_list(io.read(location), location, known)
-
-
-def decode_manifest_list(
-    data: bytes, location: str, known: Container[str] = ()
-) -> tuple[ManifestFile, ...]:
-    """Decode the bytes of a manifest list; see `read_manifest_list`."""
-    container = parse_container(data, location)
     records = read_records(container, plain_form(container, MANIFEST_FILE_NAMES))
     return tuple(
-        manifest_of(record, location)
+        manifest_of(record, container.location)
         for record in records
         if record.get("manifest_path") not in known
     )

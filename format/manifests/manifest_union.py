@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from icecomb.format.avro.container import AvroContainer, parse_container, plain_form
+from icecomb.format.avro.container import AvroContainer, plain_form
 from icecomb.format.avro.records import read_tables
 from icecomb.format.errors import IcecombError
 from icecomb.format.manifests.batch import batches
 from icecomb.format.manifests.manifest_list import (
     decode_manifest_list,
     manifest_of,
+    parse_manifest_list,
     read_each_list,
     read_manifests,
 )
@@ -94,7 +95,7 @@ def _on_its_own(
         raise fetched
     if fetched is None or not snapshot.manifest_list:
         return read_manifests(io, snapshot, told)
-    manifests = decode_manifest_list(fetched, snapshot.manifest_list, told)
+    manifests = decode_manifest_list(parse_manifest_list(fetched, snapshot), told)
     return tuple({manifest.manifest_path: manifest for manifest in manifests}.values())
 
 
@@ -104,7 +105,7 @@ def _decoded_together(batch: Sequence[_Fetched], told: set[str]) -> dict[int, Ma
     for place, (snapshot, data) in enumerate(batch if len(batch) > 1 else ()):
         if isinstance(data, bytes) and snapshot.manifest_list:
             with suppress(IcecombError):  # told when it is its turn
-                container = parse_container(data, snapshot.manifest_list)
+                container = parse_manifest_list(data, snapshot)
                 alike.setdefault(container.metadata["avro.schema"], []).append((place, container))
     found: dict[int, Manifests] = {}
     for group in alike.values():

@@ -58,7 +58,7 @@ def add_files(
             )
         by_location.setdefault(location, path)
     unique = list(by_location.values())
-    snapshot = target.snapshot()
+    snapshot = target.start()
     if skip and check_duplicate_files and snapshot is not None:
         there = known_paths(target.io, target.metadata, snapshot, unique, set())
         unique = [path for path in unique if path not in there]

@@ -111,9 +111,13 @@ class WriteTarget:
         Raises:
             ValidationError: Names the first such column.
         """
+        check_branch(self.metadata, self.start(), self.branch)
+
+    def start(self) -> Snapshot | None:
+        """The head of the branch, or of main where a commit will make the branch."""
         branch = checked_text("name of a branch", self.branch)
         name = branch if branch in self.metadata.refs else MAIN_BRANCH
-        check_branch(self.metadata, self.metadata.snapshot_by_name(name), self.branch)
+        return self.metadata.snapshot_by_name(name)
 
     def snapshot_id(self) -> int | None:
         """The id of `snapshot`."""

@@ -542,6 +542,20 @@ def test_a_file_that_the_table_has_is_refused_or_skipped(new_table, tmp_path):
     assert ids(table) == [1, 2]
 
 
+@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
+def test_files_begin_a_branch_where_main_is(new_table, tmp_path, on_duplicate):
+    table = new_table()
+    path, late = file(tmp_path, frame(1)), file(tmp_path, frame(2), "late.parquet")
+    table.add_files([path])
+    if on_duplicate == "error":
+        with pytest.raises(ValidationError, match="already"):
+            table.add_files([path, late], branch="b")
+    paths = [path, late] if on_duplicate == "skip" else [late]
+    table.add_files(paths, branch="b", on_duplicate=on_duplicate)
+    assert ids(table) == [1]
+    assert sorted(table.scan().use_ref("b").to_arrow()["id"].to_pylist()) == [1, 2]
+
+
 def test_a_file_that_another_writer_added_meanwhile_is_noticed(lake, new_table, tmp_path):
     table = new_table()
     path, late = file(tmp_path, frame(1)), file(tmp_path, frame(2), "late.parquet")

@@ -28,11 +28,8 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
     PartitionFieldSummary,
 )
-from icecomb.format.manifests.manifest_list import (
-    read_manifest_list,
-    read_manifests,
-    write_manifest_list,
-)
+from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
+from icecomb.format.manifests.manifest_union import distinct_manifests
 from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
@@ -470,6 +467,10 @@ def list_of(tmp_path, manifests, version=2, name="snap.avro"):
     return path
 
 
+def snapshot_with(path, snapshot_id=9):
+    return Snapshot(snapshot_id, None, 3, 1, str(path))
+
+
 MANIFEST = ManifestFile(
     manifest_path="/t/m é.avro",
     manifest_length=123,
@@ -494,7 +495,7 @@ MANIFEST = ManifestFile(
 
 def test_a_manifest_list_comes_back_and_pyiceberg_reads_it(tmp_path):
     path = list_of(tmp_path, [MANIFEST])
-    assert read_manifest_list(IO, path) == (MANIFEST,)
+    assert read_manifests(IO, snapshot_with(path)) == (MANIFEST,)
     (theirs,) = pyiceberg.manifest.read_manifest_list(PYICEBERG_IO.new_input(path))
     for name in (
         "manifest_path",
@@ -527,7 +528,7 @@ def test_a_manifest_list_of_version_1_has_data_manifests_without_numbers(tmp_pat
     data = replace(MANIFEST, content=ManifestContent.DATA, sequence_number=0, min_sequence_number=0)
     unstated = replace(data, added_files_count=None, added_rows_count=None, partitions=None)
     path = list_of(tmp_path, [data, unstated], version=1)
-    assert read_manifest_list(IO, path) == (data, unstated)
+    assert read_manifests(IO, snapshot_with(path)) == (data, unstated)
     theirs = list(pyiceberg.manifest.read_manifest_list(PYICEBERG_IO.new_input(path)))
     assert [m.sequence_number for m in theirs] == [0, 0]
     with pytest.raises(ValidationError, match="added_files_count"):
@@ -551,7 +552,37 @@ def test_we_read_a_manifest_list_of_pyiceberg(tmp_path):
         2, PYICEBERG_IO.new_output(path), 9, None, 3, "deflate"
     ) as writer:
         writer.add_manifests([theirs])
-    assert read_manifest_list(IO, path) == (MANIFEST,)
+    assert read_manifests(IO, snapshot_with(path)) == (MANIFEST,)
+
+
+def test_the_list_of_another_snapshot_is_refused(tmp_path):
+    path = list_of(tmp_path, [MANIFEST])
+    eight, nine = (snapshot_with(path, snapshot_id) for snapshot_id in (8, 9))
+    assert read_manifests(IO, nine) == (MANIFEST,)
+    with pytest.raises(CorruptFileError, match=r"list of snapshot 9, .* snapshot 8") as caught:
+        read_manifests(IO, eight)
+    assert path in str(caught.value)
+    for snapshots in [eight], [nine, eight, nine]:
+        told = {}
+        found = distinct_manifests(IO, snapshots, told.__setitem__)
+        assert [*told] == [eight]
+        assert list(found.values()) == [MANIFEST] * (len(snapshots) > 1)
+        with pytest.raises(CorruptFileError, match="list of snapshot 9"):
+            distinct_manifests(IO, snapshots)
+
+
+@pytest.mark.parametrize("stated", [None, "null", "", "-1"])
+def test_a_list_need_not_state_its_snapshot(tmp_path, stated):
+    with Path(list_of(tmp_path, [MANIFEST])).open("rb") as file:
+        reader = fastavro.reader(file)
+        records, schema, metadata = list(reader), reader.writer_schema, dict(reader.metadata)
+    for key in ("snapshot-id", "avro.schema", "avro.codec"):
+        del metadata[key]
+    path = tmp_path / "other.avro"
+    with path.open("wb") as file:
+        given = {} if stated is None else {"snapshot-id": stated}
+        fastavro.writer(file, schema, records, metadata=metadata | given)
+    assert read_manifests(IO, snapshot_with(path)) == (MANIFEST,)
 
 
 def test_a_snapshot_of_version_1_may_name_its_manifests(tmp_path):
@@ -634,7 +665,7 @@ def test_a_file_that_is_no_manifest_is_refused_and_named(tmp_path, data, reason)
     assert str(path) in str(caught.value)
     if reason != "no file_format":
         with pytest.raises(CorruptFileError) as caught:
-            read_manifest_list(IO, str(path))
+            read_manifests(IO, snapshot_with(path))
         assert str(path) in str(caught.value)
 
 

@@ -65,7 +65,7 @@ def history(folder: Path, draw: random.Random, count: int) -> list[Snapshot]:
             current.pop(draw.randrange(len(current)))
         path = folder / f"snap-{place}.avro"
         if version == 2 and draw.random() < 0.3:
-            by_pyiceberg(path, current)
+            by_pyiceberg(path, current, place)
         else:
             write_manifest_list(
                 IO,
@@ -81,7 +81,7 @@ def history(folder: Path, draw: random.Random, count: int) -> list[Snapshot]:
     return snapshots
 
 
-def by_pyiceberg(path: Path, manifests: list[ManifestFile]) -> None:
+def by_pyiceberg(path: Path, manifests: list[ManifestFile], snapshot_id: int) -> None:
     theirs = [
         pyiceberg.manifest.ManifestFile.from_args(
             **{
@@ -102,7 +102,8 @@ def by_pyiceberg(path: Path, manifests: list[ManifestFile]) -> None:
         for one in manifests
     ]
     output = PYICEBERG_IO.new_output(str(path))
-    with pyiceberg.manifest.write_manifest_list(2, output, 9, None, 3, "deflate") as writer:
+    written = pyiceberg.manifest.write_manifest_list(2, output, snapshot_id, None, 3, "deflate")
+    with written as writer:
         writer.add_manifests(theirs)
 
 

@@ -20,7 +20,6 @@ from icecomb.format.manifests.manifest import DataFile, ManifestFile
 from icecomb.format.manifests.manifest_list import (
     ListBlock,
     ManifestList,
-    read_manifest_list,
     read_manifests,
     write_manifest_list,
 )
@@ -238,7 +237,7 @@ def test_a_block_of_a_list_is_compressed_until_it_is_full(tmp_path, monkeypatch)
         assert sum(packed) < 16_400
     assert len(written.blocks) > 4
     path = str(tmp_path / "300.avro")
-    assert read_manifest_list(FileIO(), path) == tuple(manifests)
+    assert read_manifests(FileIO(), Snapshot(1, None, 0, 1, path)) == tuple(manifests)
     theirs = pyiceberg.manifest.read_manifest_list(PyArrowFileIO().new_input(path))
     assert [m.manifest_path for m in theirs] == [m.manifest_path for m in manifests]
 
@@ -261,7 +260,7 @@ def test_a_list_reads_as_it_was_meant_whatever_it_was_made_from(steps, codec):
             path = f"{folder}/{number}.avro"
             kept = None if at == 30 else written
             written = write_list(path, manifests, kept, 1 + (at != 29), codec)
-            read = read_manifest_list(FileIO(), path)
+            read = read_manifests(FileIO(), Snapshot(1, None, 0, 1, path))
             assert [m.manifest_path for m in read] == [m.manifest_path for m in manifests]
             if at != 29:
                 assert read == tuple(manifests) == tuple(written.manifests())
