@@ -221,6 +221,7 @@ def test_the_streaming_page_runs_from_its_first_block_to_its_last(spark, catalog
     catalog.drop_namespace(namespace)
 
 
+@pytest.mark.slow("runs all statements of the Spark pages")
 def test_the_statements_of_the_spark_pages_run_from_the_first_to_the_last(spark, catalog) -> None:
     found = [*blocks("spark.md", "sql"), *blocks("planning.md", "sql")]
     statements = [s for block in found for s in block.split(";") if s.strip()]

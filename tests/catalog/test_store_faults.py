@@ -132,6 +132,7 @@ def _every_fault(metastore, s3, direct, name, faults, *, turn=None):
         world.close()
 
 
+@pytest.mark.slow("commits once for each request of each operation")
 def test_one_fault_a_request_leaves_every_commit_that_is_reported_there_once(
     metastore, s3, direct, capsys
 ):

@@ -51,6 +51,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow("has a session of its own for the store")
 @pytest.mark.parametrize(("minor", "way", "mode"), sampled(CASES, keep=1))
 def test_rows_are_written_changed_and_read_on_s3(sql_on, lake, s3, minor, way, mode):
     run = sql_on(minor)

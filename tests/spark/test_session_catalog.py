@@ -67,6 +67,7 @@ def namespace(spark, request, catalog):
     spark.sql(f"DROP DATABASE spark_catalog.{name} CASCADE")
 
 
+@pytest.mark.slow("runs a file of Spark statements, Hive tables among them")
 def test_hive_and_iceberg_tables_stand_side_by_side(run):
     check(run, FILE, "spark_catalog", "side_by_side")
 
