@@ -10,6 +10,7 @@ import pytest
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from tests.interop.conftest import row_values
 from tests.interop.test_types import ROWS, SCHEMA, metrics, rows_of
+from tests.rings import sampled
 
 TABLES = {"v1": "parquet", "parquet": "parquet", "orc": "orc", "avro": "avro"}
 READ_BY_PEER = ("v1", "parquet")
@@ -113,7 +114,7 @@ FILTERS = {
 NOT_OF_PEER = ("is nan", "is not nan", "st ", "not like")
 
 
-@pytest.mark.parametrize("where", FILTERS)
+@pytest.mark.parametrize("where", sampled(FILTERS, keep=9))
 def test_a_filter_finds_the_same_rows_in_the_same_files(kind, written, library, where):
     able = kind == "parquet" and not any(each in where for each in NOT_OF_PEER)
     rows = library.agree(written, where, "id, writer", but=[] if able else ["peer"])

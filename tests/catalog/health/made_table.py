@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pyarrow as pa
 from icecomb.catalog import Table, load_catalog
 from icecomb.catalog.catalog import Catalog
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH
@@ -48,6 +51,33 @@ def data(size: int, rows: int = 100, day: str | None = None, **more: Any) -> Dat
             **more,
         }
     )
+
+
+def repeated_snapshots(table: Table, times_ms: Sequence[int]) -> list[dict[str, Any]]:
+    """Return snapshots as JSON, numbered from 1, of the files of a table's only one.
+
+    Each has a manifest list of its own and the one before for its parent.
+    """
+    metadata = Path(table.metadata_location.removeprefix("file://"))
+    (first,) = json.loads(metadata.read_text())["snapshots"]
+    (snapshot,) = table.snapshots()
+    manifests = read_manifests(table.io, snapshot)
+    made = []
+    for number, time_ms in enumerate(times_ms, 1):
+        parent = {"parent-snapshot-id": number - 1} if number > 1 else {}
+        location = f"{table.location()}/metadata/snap-{number}.avro"
+        write_manifest_list(
+            table.io,
+            location,
+            manifests,
+            format_version=2,
+            snapshot_id=number,
+            parent_snapshot_id=parent.get("parent-snapshot-id"),
+            sequence_number=number,
+        )
+        own = {"snapshot-id": number, "timestamp-ms": time_ms, "manifest-list": location}
+        made.append(first | own | {"sequence-number": number} | parent)
+    return made
 
 
 def append(table: Table, *files: DataFile) -> Table:

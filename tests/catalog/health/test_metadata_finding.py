@@ -12,7 +12,16 @@ import pytest
 
 from icecomb.catalog import Table, open_table
 from icecomb.catalog.finding import Severity
-from tests.catalog.health.made_table import GB, MB, append, codes, data, finding, new_table
+from tests.catalog.health.made_table import (
+    GB,
+    MB,
+    append,
+    codes,
+    data,
+    finding,
+    new_table,
+    repeated_snapshots,
+)
 
 DAY_MS = 86_400_000
 
@@ -27,19 +36,8 @@ def changed(table: Table, **members: Any) -> Table:
 def with_snapshots(folder: Path, ages_ms: list[int], **properties: str) -> Table:
     """A table whose main branch has snapshots of these ages, the oldest first."""
     table = append(new_table(folder, **properties), data(GB))
-    raw = json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())
-    (first,) = raw["snapshots"]
     now = int(time.time() * 1000)
-    made = [
-        first
-        | {
-            "snapshot-id": number,
-            "timestamp-ms": now - age,
-            "sequence-number": number,
-            **({"parent-snapshot-id": number - 1} if number > 1 else {}),
-        }
-        for number, age in enumerate(ages_ms, 1)
-    ]
+    made = repeated_snapshots(table, [now - age for age in ages_ms])
     return changed(
         table,
         snapshots=made,

@@ -18,7 +18,7 @@ from icecomb.catalog import Table, cli
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.operation.overwrite import DeleteFiles
 from icecomb.format.operation.row_delta import RowDelta
-from tests.catalog.health.made_table import SCHEMA, lake_in
+from tests.catalog.health.made_table import SCHEMA, lake_in, repeated_snapshots
 from tests.catalog.health.test_metadata_finding import changed
 
 DAY_MS = 86_400_000
@@ -129,22 +129,15 @@ def unclustered_manifests(folder: Path) -> Table:
 def snapshot_bloat(folder: Path, *, days: int = 9, count: int = 100) -> Table:
     table = made(folder)
     table.append(rows("a"))
-    path = Path(table.metadata_location.removeprefix("file://"))
-    (first,) = json.loads(path.read_text())["snapshots"]
-    now = int(time.time() * 1000)
-    ids = range(1, count + 2)
-    snapshots = [
-        first
-        | {"snapshot-id": number, "timestamp-ms": now - days * DAY_MS + number}
-        | ({"parent-snapshot-id": number - 1} if number > 1 else {})
-        for number in ids
-    ]
+    begun = int(time.time() * 1000) - days * DAY_MS
+    snapshots = repeated_snapshots(table, [begun + number for number in range(count + 1)])
     changed(
         table,
         snapshots=snapshots,
         **{
-            "current-snapshot-id": ids[-1],
-            "refs": {"main": {"type": "branch", "snapshot-id": ids[-1]}},
+            "current-snapshot-id": len(snapshots),
+            "last-sequence-number": len(snapshots),
+            "refs": {"main": {"type": "branch", "snapshot-id": len(snapshots)}},
             "snapshot-log": [],
         },
     )

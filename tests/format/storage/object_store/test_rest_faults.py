@@ -116,7 +116,7 @@ def test_what_others_created_is_a_conflict_also_after_a_lost_answer(store, fault
 
 
 @pytest.mark.gate("writes 64 MiB a case")
-@pytest.mark.parametrize("fault", sampled(WHOLE, keep=8))
+@pytest.mark.parametrize("fault", sampled(WHOLE, keep=5))
 def test_a_large_file_is_whole_whichever_request_fails(store, fault):
     for after in range(4):
         location = f"{store.place}/{after}"
@@ -182,7 +182,7 @@ def test_a_request_that_may_arrive_late_is_said_to(store):
     assert store.direct.read(f"{store.place}/x") == b"ours"
 
 
-@pytest.mark.parametrize("fault", WHOLE)
+@pytest.mark.parametrize("fault", sampled(WHOLE, keep=6))
 def test_a_rename_ends_whatever_becomes_of_the_copy(store, fault):
     a, b = f"{store.place}/a", f"{store.place}/b"
     store.direct.create(a, b"bytes")
