@@ -14,6 +14,8 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each, read_each_columns, read_manifest
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.publication import (
+    EPOCH_ID,
+    QUERY_ID,
     check_not_picked,
     may_be_hidden,
     noted_publications,
@@ -124,6 +126,10 @@ class CherryPick(MergingProducer):
         if wap_id := wap_id_of(picked):
             self.snapshot_properties[PUBLISHED_WAP_ID] = wap_id
         self.snapshot_properties[SOURCE_SNAPSHOT] = str(self.picked_id)
+        # a streaming query that runs its batch again looks for it
+        for key in (QUERY_ID, EPOCH_ID):
+            if key in picked.summary:
+                self.snapshot_properties[key] = picked.summary[key]
         self._picked = picked
 
     def _collect(self, base: TableMetadata, picked: Snapshot) -> None:

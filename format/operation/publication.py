@@ -1,12 +1,13 @@
 """What snapshots were published or picked, so that none of their rows come to `main` twice.
 
 A snapshot that was picked becomes another one, which names it as its source, and may be picked in
-its turn. All that come of one snapshot, or were staged under one `wap.id`, are one change.
+its turn. All that come of one snapshot, were staged under one `wap.id`, or hold one batch of a
+streaming query, are one change.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
@@ -16,10 +17,22 @@ from icecomb.format.spec.table_property import PUBLISHED_SNAPSHOTS
 from icecomb.format.spec.update import SetPropertiesUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
+
+QUERY_ID: Final = "spark.sql.streaming.queryId"
+"""The key of a summary that names the streaming query whose batch a snapshot holds, as Iceberg
+Java's sink has it."""
+EPOCH_ID: Final = "spark.sql.streaming.epochId"
+"""The key of a summary with the number of that batch."""
+
+
+def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return the streaming query and the number of its batch that a snapshot's summary names."""
+    query, number = summary.get(QUERY_ID), summary.get(EPOCH_ID, "")
+    return (query, int(number)) if query is not None and number.isdecimal() else None
 
 
 def wap_id_of(snapshot: Snapshot) -> str | None:
@@ -31,10 +44,11 @@ def check_not_picked(base: TableMetadata, picked: Snapshot) -> None:
     """Refuse a change that `main` has already.
 
     Raises:
-        ValidationError: The snapshot is an ancestor, it or what it came of was picked, or its
-            `wap.id` was published.
+        ValidationError: The snapshot is an ancestor, it or what it came of was picked, its `wap.id`
+            was published, or the streaming query whose batch it holds has written that to `main`.
     """
     number, wap_id, origins = picked.snapshot_id, wap_id_of(picked), _origins(base, picked)
+    batch = batch_of(picked.summary)
     for found in ancestors_of(base, base.current_snapshot_id):
         if found.snapshot_id == number:
             raise ValidationError(
@@ -54,6 +68,13 @@ def check_not_picked(base: TableMetadata, picked: Snapshot) -> None:
                 f"Cannot cherry-pick snapshot {number}: its wap.id {wap_id!r} was published "
                 f"already, by snapshot {found.snapshot_id}",
                 hint="Write the change again under another wap.id, if it is meant twice.",
+                snapshot_id=number,
+            )
+        if batch is not None and batch == batch_of(found.summary):
+            raise ValidationError(
+                f"Cannot cherry-pick snapshot {number}: batch {batch[1]} of the streaming query "
+                f"{batch[0]} is in the table already, by snapshot {found.snapshot_id}",
+                hint="Its rows are in the table already: nothing to do.",
                 snapshot_id=number,
             )
     if may_be_hidden(base, picked):

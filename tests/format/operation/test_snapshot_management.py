@@ -309,6 +309,29 @@ def test_a_staged_append_is_picked_once_and_says_where_it_came_from(history):
         ManageSnapshots(picked, IO).cherry_pick(metadata.current_snapshot_id)
 
 
+def test_a_batch_of_a_streaming_query_is_picked_once_and_says_so(history):
+    metadata, _ = history
+    query, epoch = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
+
+    def batch(base, name, number, **options):
+        told = {query: "q", epoch: number}
+        return append(base, file(name), snapshot_properties=told, **options)
+
+    staged, staged_id = batch(metadata, "staged", "4", stage_only=True)
+    earlier, earlier_id = batch(staged, "earlier", "3", stage_only=True)
+    moved, _ = append(earlier, file("other"))
+    picked = managed(moved, lambda u: u.cherry_pick(staged_id))
+    assert picked.current_snapshot().summary[query] == "q"
+    assert picked.current_snapshot().summary[epoch] == "4"
+    # the query itself ran the batch again on main, with files of other names
+    again, _ = batch(moved, "again", "4")
+    with pytest.raises(ValidationError, match="batch 4 of the streaming query q is in the table"):
+        ManageSnapshots(again, IO).cherry_pick(staged_id)
+    for there in (picked, again):
+        both = managed(there, lambda u: u.cherry_pick(earlier_id))
+        assert both.current_snapshot().summary[epoch] == "3"
+
+
 def test_a_staged_change_on_the_head_of_main_is_simply_taken(history):
     metadata, _ = history
     operation = DeleteFiles(IO, stage_only=True).delete_data_file("/t/data/0")
