@@ -9,6 +9,7 @@ from hmsclient.genthrift.hive_metastore import ttypes
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TTransport import TMemoryBuffer
 
+from icecomb.catalog.hive.thrift import wire
 from icecomb.catalog.hive.thrift.entity import (
     FieldSchema,
     HiveDatabase,
@@ -18,7 +19,10 @@ from icecomb.catalog.hive.thrift.entity import (
     LockState,
     StorageDescriptor,
 )
-from icecomb.catalog.hive.thrift.wire import carry_over
+
+
+def _number(kind: Any, name: str) -> int:
+    return next(int(entry[0]) for entry in kind.thrift_spec if entry and entry[2] == name)
 
 
 def _known(kind: Any) -> frozenset[int]:
@@ -26,6 +30,12 @@ def _known(kind: Any) -> frozenset[int]:
 
 
 _KNOWN: Final = {kind: _known(kind) for kind in (ttypes.Table, ttypes.Partition, ttypes.Database)}
+
+_SKEWED: Final = {
+    kind: (_number(kind, "sd"), _number(ttypes.StorageDescriptor, "skewedInfo"))
+    for kind in (ttypes.Table, ttypes.Partition)
+}
+"""Where a table, or a partition, has its ``SKEWED BY``."""
 
 
 def encode(struct: Any) -> bytes:
@@ -36,9 +46,19 @@ def encode(struct: Any) -> bytes:
 
 
 def decode(kind: Any, data: bytes) -> Any:
-    """A thrift struct from its binary form."""
+    """A thrift struct from its binary form.
+
+    Where a table has values of ``SKEWED BY``, all of that is left out: a map in it has lists as
+    keys, which no dict of Python takes.
+    """
     struct = kind()
-    struct.read(TBinaryProtocolAccelerated(TMemoryBuffer(data)))
+    try:
+        struct.read(TBinaryProtocolAccelerated(TMemoryBuffer(data)))
+    except TypeError:
+        plain = wire.without(data, _SKEWED[kind]) if kind in _SKEWED else data
+        if plain == data:
+            raise
+        return decode(kind, plain)
     return struct
 
 
@@ -79,14 +99,18 @@ def table_to_wire(table: HiveTable) -> bytes:
     struct.tableType = table.table_type
     struct.viewOriginalText = table.view_original_text
     struct.viewExpandedText = table.view_expanded_text
-    return carry_over(encode(struct), table.wire, _KNOWN[ttypes.Table])
+    return _kept(encode(struct), table.wire, ttypes.Table)
 
 
 def skewed_columns(table: HiveTable) -> tuple[str, ...]:
     """The columns of ``SKEWED BY`` of a table that a metastore gave."""
-    storage = decode(ttypes.Table, table.wire).sd if table.wire else None
-    info = storage.skewedInfo if storage else None
-    return tuple(info.skewedColNames or ()) if info else ()
+    data = table.wire or b"\0"
+    for number in (*_SKEWED[ttypes.Table], _number(ttypes.SkewedInfo, "skewedColNames")):
+        found = wire.find(data, 0, number)
+        if found is None:
+            return ()
+        data = data[found.value : found.end]
+    return tuple(name[4:].decode() for name in wire.list_items(data, 0))
 
 
 def partition_from_wire(data: bytes) -> HivePartition:
@@ -116,7 +140,15 @@ def partition_to_wire(partition: HivePartition) -> bytes:
     struct.lastAccessTime = partition.last_access_time
     struct.sd = _storage_struct(partition.storage, struct.sd)
     struct.parameters = dict(partition.parameters)
-    return carry_over(encode(struct), partition.wire, _KNOWN[ttypes.Partition])
+    return _kept(encode(struct), partition.wire, ttypes.Partition)
+
+
+def _kept(encoded: bytes, original: bytes | None, kind: Any) -> bytes:
+    """A struct with what the original has that is not decoded."""
+    if original is None:
+        return encoded
+    kept = wire.with_field_of(original, encoded, _SKEWED[kind])
+    return wire.carry_over(kept, original, _KNOWN[kind])
 
 
 def database_from_wire(data: bytes) -> HiveDatabase:
@@ -146,7 +178,7 @@ def database_to_wire(database: HiveDatabase) -> bytes:
         if database.owner_type
         else None
     )
-    return carry_over(encode(struct), database.wire, _KNOWN[ttypes.Database])
+    return wire.carry_over(encode(struct), database.wire, _KNOWN[ttypes.Database])
 
 
 def lock_row(element: Any) -> LockRow:

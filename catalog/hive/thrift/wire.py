@@ -83,6 +83,31 @@ def carry_over(encoded: bytes, original: bytes | None, known: frozenset[int]) ->
     return encoded[:-1] + foreign + b"\0"
 
 
+def without(data: bytes, path: Sequence[int]) -> bytes:
+    """A struct without the field that a path of ids leads to; itself where there is none."""
+    found = find(data, 0, path[0])
+    if found is None:
+        return data
+    inner = b""
+    if path[1:]:
+        inner = data[found.start : found.value] + without(data[found.value : found.end], path[1:])
+    return data[: found.start] + inner + data[found.end :]
+
+
+def with_field_of(original: bytes, data: bytes, path: Sequence[int]) -> bytes:
+    """A struct whose field at the end of a path of ids is that of another, if that one has it."""
+    theirs = find(original, 0, path[0])
+    if theirs is None:
+        return data
+    ours = find(data, 0, path[0])
+    if ours is None:
+        return data[:-1] + original[theirs.start : theirs.end] + b"\0" if not path[1:] else data
+    inner = original[theirs.value : theirs.end]
+    if path[1:]:
+        inner = with_field_of(inner, data[ours.value : ours.end], path[1:])
+    return data[: ours.value] + inner + data[ours.end :]
+
+
 def string_field(field_id: int, text: str) -> bytes:
     """An encoded string field."""
     return _header(_STRING, field_id) + _string(text)
