@@ -192,6 +192,20 @@ def test_int96_timestamps_become_instants_and_the_choice_is_recorded(make_hive_t
     assert migrate.verify(table.catalog, table.name).difference_count == 0
 
 
+def test_int96_timestamps_of_any_time_are_no_difference(make_hive_table: Any) -> None:
+    far = [dt.datetime(9999, 12, 31), dt.datetime(1600, 1, 2), dt.datetime(1, 1, 1)]  # noqa: DTZ001
+    table = make_hive_table({"ts": "timestamp"})
+    for name, moments in {
+        "far": pa.array(far, pa.timestamp("us")),
+        "nanoseconds": pa.array([-1, -1_000_000_001, 1_999], pa.timestamp("ns")),
+    }.items():
+        place = table.folder / f"{name}.parquet"
+        pq.write_table(pa.table({"ts": moments}), place, use_deprecated_int96_timestamps=True)
+    migrate.apply(table.catalog, table.name)
+    found = migrate.verify(table.catalog, table.name)
+    assert (found.difference_count, found.hive.rows) == (0, 6)
+
+
 @pytest.mark.parametrize("unit", sampled(["ns", "ms"], keep=1))
 def test_timestamps_that_are_no_microseconds_stay_hives(make_hive_table: Any, unit: str) -> None:
     data = pa.table({"ts": pa.array([0], pa.timestamp(unit, "UTC"))})
