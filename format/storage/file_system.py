@@ -10,7 +10,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from icecomb.format.errors import FileExistsAlreadyError, FileMissingError
+from icecomb.format.errors import (
+    FileExistsAlreadyError,
+    FileMissingError,
+    FileStateUnknownError,
+    IcecombError,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -193,5 +198,19 @@ def is_missing(location: str) -> FileMissingError:
     return FileMissingError(
         f"{location} does not exist",
         hint="check the location; somebody may have renamed or deleted it",
+        path=location,
+    )
+
+
+def state_unknown(location: str, lost: IcecombError) -> FileStateUnknownError:
+    """The error of a file of which nobody can say whether it is there, or comes yet.
+
+    Args:
+        location: The file.
+        lost: How the answer was lost.
+    """
+    return FileStateUnknownError(
+        f"It is not known whether {location} was created: {lost.message}",
+        hint="look whether it is there before you repeat what you did; it may appear late",
         path=location,
     )

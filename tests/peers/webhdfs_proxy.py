@@ -9,7 +9,17 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 
-_HTML = b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html><h1>proxy error</h1></html>"
+_PAGE = b"Content-Type: text/html\r\nConnection: close\r\n\r\n<html><h1>%b</h1></html>"
+_LOGIN = b"HTTP/1.1 200 OK\r\n" + _PAGE % b"Who are you?"
+_EMPTY = b"Content-Length: 0\r\nConnection: close\r\n\r\n"
+_INVENTED = {
+    "html": b"HTTP/1.1 502 Bad Gateway\r\n" + _PAGE % b"proxy error",
+    "login": _LOGIN,
+    "blank": b"HTTP/1.1 200 OK\r\n" + _EMPTY,
+    "another": b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n" + _EMPTY,
+    "later": b"HTTP/1.1 504 Gateway Timeout\r\n" + _PAGE % b"no answer in time",
+}
+"""Answers that are not the name node's, which sees nothing of the call."""
 
 
 class WebHdfsProxy:
@@ -17,7 +27,9 @@ class WebHdfsProxy:
 
     `.faults` maps a call, as `RENAME` or `CREATE@data` (the second step, at the data node), to what becomes of its
     next occurrences, one each: `refuse` (cut before it is sent on), `lose` (done, the answer lost), `cut` (half of what
-    is sent arrives), `truncate` (half of the answer arrives), `html` (an error page), `hang` (no answer).
+    is sent arrives), `truncate` (half of the answer arrives), `hang` (no answer); not done, and answered by `html` (an
+    error page), `login` (200 and a page), `blank` (200 and nothing), `another` (200 and nothing, as bytes: the answer to
+    another RENAME), `later` (504; done when `.deliver()` is called); `done_login` (done, answered as `login`).
     `.calls` counts all calls.
     """
 
@@ -29,7 +41,18 @@ class WebHdfsProxy:
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._open: set[socket.socket] = set()
         self._data_node = ""
+        self._late: list[tuple[bytes, bytes]] = []
         threading.Thread(target=self._serve, daemon=True).start()
+
+    def deliver(self) -> int:
+        """Lets the name node do what it got late; says how many calls."""
+        late, self._late = self._late, []
+        for head, body in late:
+            ours, theirs = socket.socketpair()
+            with ours, self._kept(theirs):
+                ours.shutdown(socket.SHUT_WR)
+                self._forward(theirs, self._name_node, head, body, "")
+        return len(late)
 
     def close(self) -> None:
         """Ends all connections."""
@@ -67,8 +90,10 @@ class WebHdfsProxy:
             self.calls[call] += 1
             waiting = self.faults.get(call, [])
             fault = waiting.pop(0) if waiting else ""
-            if fault == "html":
-                client.sendall(_HTML)
+            if fault == "later":
+                self._late.append((head, body))
+            if fault in _INVENTED:
+                client.sendall(_INVENTED[fault])
             elif fault == "hang":
                 threading.Event().wait(30)
             elif fault != "refuse":
@@ -91,6 +116,9 @@ class WebHdfsProxy:
             up.start()
             reply = b"".join(iter(lambda: server.recv(1 << 16), b""))
             if fault in {"lose", "cut"}:
+                return
+            if fault == "done_login":
+                client.sendall(_LOGIN)
                 return
             redirect = re.search(rb"(?i)\r\nlocation: http://([^/]+)/", reply)
             if redirect:

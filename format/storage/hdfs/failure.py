@@ -32,6 +32,10 @@ _ADVICE = {
 }
 
 
+class HdfsAnswerLostError(FileIOError):
+    """A name node was asked and its answer is not known: it may have done it, or do it yet."""
+
+
 class HdfsDataLostError(FileIOError):
     """A data node lost what was sent to it; nothing stands under the file's name."""
 
@@ -60,10 +64,20 @@ def failure(verb: str, location: str, exception: str, message: str) -> IcecombEr
     )
 
 
+def not_hdfs(verb: str, location: str, name_nodes: Sequence[str], cause: str) -> FileIOError:
+    """The error for an answer that is none of WebHDFS."""
+    return HdfsAnswerLostError(
+        f"Cannot {verb} {location}: {' or '.join(name_nodes)} did not answer as WebHDFS does: "
+        f"{cause}",
+        hint="check the address: a proxy or another service may answer there",
+        path=location,
+    )
+
+
 def unreachable(verb: str, location: str, name_nodes: Sequence[str], cause: str) -> FileIOError:
     """The error when no name node answered as an active one."""
     found = "; ".join(f"{node}: {reach(node)}" for node in name_nodes)
-    return FileIOError(
+    return HdfsAnswerLostError(
         f"Cannot {verb} {location}: no active name node ({found or cause})",
         hint="check dfs.namenode.http-address, dfs.nameservices and that WebHDFS is enabled; "
         "`icecomb doctor` shows what is configured",

@@ -153,7 +153,7 @@ class HdfsFileSystem(FileSystem):
 
             def publish() -> None:
                 stored.result()
-                hidden[0].publish(replace=replace)
+                hidden[0].publish(check=not replace, replace=replace)
                 hidden.clear()
 
             try:
@@ -322,7 +322,7 @@ class HdfsFileSystem(FileSystem):
         web.make_folder(temporary, location)
         try:
             status = web.status(temporary, location)
-            web.rename(temporary, address.path, status.file_id, location)
+            web.publish(temporary, address.path, status.file_id, location, check=True)
         except BaseException:
             with suppress(IcecombError):
                 web.delete(temporary, location)
@@ -389,12 +389,11 @@ class _HiddenFile:
     name: str
     file_id: int
 
-    def publish(self, *, replace: bool = False) -> None:
-        """Give it its name."""
-        if replace:
-            self.web.replace(self.name, self.path, self.location)
-        else:
-            self.web.rename(self.name, self.path, self.file_id, self.location)
+    def publish(self, *, check: bool = False, replace: bool = False) -> None:
+        """Give it its name; see `WebHdfs.publish`."""
+        self.web.publish(
+            self.name, self.path, self.file_id, self.location, check=check, replace=replace
+        )
 
     def drop(self) -> None:
         """Delete it."""

@@ -3,7 +3,7 @@
 pyhdfs finds the active name node and asks again when one is gone, starting or standing by. What it
 leaves open is settled here: whether a repeated rename was done the first time, time-outs and
 truncation at the data nodes, another data node after a failed read, and answers that are no
-WebHDFS. Source: Hadoop's WebHDFS REST API.
+WebHDFS: a page to log in has a status of 200, too. Source: Hadoop's WebHDFS REST API.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ from icecomb.format.errors import (
     FileMissingError,
     IcecombError,
 )
-from icecomb.format.storage.hdfs.failure import UNREADY, failure, reach, unreachable
+from icecomb.format.storage.file_system import state_unknown
+from icecomb.format.storage.hdfs.failure import (
+    UNREADY,
+    HdfsAnswerLostError,
+    failure,
+    not_hdfs,
+    reach,
+    unreachable,
+)
 from icecomb.format.storage.hdfs.session import HdfsSession
 from icecomb.format.storage.output_stream import Upload
 from icecomb.format.storage.storage_property import HDFS_FAILOVER_ATTEMPTS
@@ -152,7 +160,9 @@ class WebHdfs:
             FileIOError: it is not allowed; says who asks, and whose it is.
         """
         with self._failures("use", location):
-            self._call("get", path, "CHECKACCESS", HTTPStatus.OK, {"fsaction": action})
+            reply = self._call("get", path, "CHECKACCESS", HTTPStatus.OK, {"fsaction": action})
+        if not _is_done(reply):
+            raise not_hdfs("use", location, self.name_nodes, _shown(reply))
 
     def status(self, path: str, location: str) -> HdfsStatus:
         """What there is at a path.
@@ -228,26 +238,81 @@ class WebHdfs:
         Args:
             source: Its path.
             target: The other path.
-            file_id: Of the source: it tells whether a call whose answer was lost had been done.
+            file_id: Of the source: it tells whether the call was done.
             location: The target, for messages.
 
         Raises:
             FileExistsAlreadyError: the target is taken.
             FileMissingError: there is no source.
+            FileStateUnknownError: it may have been done, or may be done yet.
         """
         try:
-            with self._failures("rename to", location):
-                wanted = {"destination": target, "renameoptions": "NONE"}
-                self._call("put", source, "RENAME", HTTPStatus.OK, wanted)
-        except IcecombError:
-            if not self._is_at(target, file_id, location):
-                raise
+            self._rename(source, target, file_id, location, check=True)
+        except IcecombError as error:
+            if self._is_done_after(error, target, file_id, location):
+                return
+            if isinstance(error, HdfsAnswerLostError):
+                raise state_unknown(location, error) from error
+            raise
 
-    def replace(self, source: str, target: str, location: str) -> None:
-        """Give a file another name, in the place of the file that has it, if any."""
+    def publish(
+        self,
+        draft: str,
+        target: str,
+        file_id: int,
+        location: str,
+        *,
+        check: bool = False,
+        replace: bool = False,
+    ) -> None:
+        """Give a file or folder its name that was made under one that nobody else knows.
+
+        After an error other than the last one it is not there, and never will be.
+
+        Args:
+            draft: Its path until now.
+            target: Its path from now on.
+            file_id: Its id: it tells whether the call was done.
+            location: The target, for messages.
+            check: Whether to look for it there although the answer looks right: others may go on
+                from it.
+            replace: Take the place of the file of this name, if any.
+
+        Raises:
+            FileExistsAlreadyError: the target is taken.
+            FileStateUnknownError: it may be there, or may come yet.
+        """
+        try:
+            self._rename(draft, target, file_id, location, check=check, replace=replace)
+        except IcecombError as error:
+            withdrawn = None
+            with suppress(IcecombError):
+                # what is on its way still finds nothing any more that it could rename
+                withdrawn = self.delete(draft, location)
+            if not withdrawn:
+                if self._is_done_after(error, target, file_id, location):
+                    return
+                if withdrawn is None:
+                    raise state_unknown(location, error) from error
+            raise
+
+    def _rename(
+        self,
+        source: str,
+        target: str,
+        file_id: int,
+        location: str,
+        *,
+        check: bool,
+        replace: bool = False,
+    ) -> None:
+        options = "OVERWRITE" if replace else "NONE"
+        wanted = {"destination": target, "renameoptions": options}
         with self._failures("rename to", location):
-            wanted = {"destination": target, "renameoptions": "OVERWRITE"}
-            self._call("put", source, "RENAME", HTTPStatus.OK, wanted)
+            reply = self._call("put", source, "RENAME", HTTPStatus.OK, wanted)
+        looks_right = _is_done(reply) and not check
+        if not looks_right and not self._is_at(target, file_id, location):
+            raise not_hdfs("rename to", location, self.name_nodes, _shown(reply))
 
     def delete(self, path: str, location: str, *, recursive: bool = False) -> bool:
         """Delete a file or a folder; says whether there was one."""
@@ -257,7 +322,15 @@ class WebHdfs:
     def make_folder(self, path: str, location: str) -> None:
         """Make a folder and those above it; one that exists is left as it is."""
         with self._failures("create", location):
-            self._client.mkdirs(path)
+            made = self._client.mkdirs(path)
+        if not made:
+            raise not_hdfs("create", location, self.name_nodes, "it did not make the folder")
+
+    def _is_done_after(self, error: IcecombError, target: str, file_id: int, location: str) -> bool:
+        try:
+            return self._is_at(target, file_id, location)
+        except IcecombError:
+            raise state_unknown(location, error) from error
 
     def _is_at(self, path: str, file_id: int, location: str) -> bool:
         for _ in range(_SETTLE_TRIES - 1):
@@ -307,15 +380,12 @@ class WebHdfs:
             raise self._translated(verb, location, error) from error
         except pyhdfs.HdfsNoServerException as error:
             raise unreachable(verb, location, self.name_nodes, str(error)) from error
-        except (pyhdfs.HdfsException, KeyError, AssertionError) as error:
-            raise FileIOError(
-                f"Cannot {verb} {location}: {' or '.join(self.name_nodes)} did not answer as "
-                f"WebHDFS does: {_one_line(error)}",
-                hint="check the address: a proxy or another service may answer there",
-                path=location,
-            ) from error
+        except (
+            pyhdfs.HdfsException, KeyError, AssertionError, AttributeError, TypeError, ValueError,
+        ) as error:  # fmt: skip
+            raise not_hdfs(verb, location, self.name_nodes, _one_line(error)) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            raise FileIOError(
+            raise HdfsAnswerLostError(
                 f"Cannot {verb} {location}: {_one_line(error)}",
                 hint="the data node may be down, or its name unknown here "
                 "(dfs.client.use.datanode.hostname)",
@@ -340,6 +410,16 @@ def _status(found: pyhdfs.FileStatus) -> HdfsStatus:
         found.modificationTime,
         int(str(found["fileId"])),
     )
+
+
+def _is_done(reply: requests.Response) -> bool:
+    """Whether it is a name node's that has nothing to say: bytes, of which there are none."""
+    kind = reply.headers.get("Content-Type", "").partition(";")[0].strip()
+    return kind == "application/octet-stream" and not reply.content
+
+
+def _shown(reply: requests.Response) -> str:
+    return f"{reply.headers.get('Content-Type', 'no type')}: {reply.text.strip()[:100]!r}"
 
 
 def _is_beyond_end(error: FileIOError) -> bool:

@@ -21,9 +21,9 @@ from icecomb.format.errors import (
     FileExistsAlreadyError,
     FileIOError,
     FileMissingError,
-    FileStateUnknownError,
     IcecombError,
 )
+from icecomb.format.storage.file_system import state_unknown
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
     Completion,
@@ -145,22 +145,14 @@ def _repeated(
         )
     if _settled(is_ours, lost, location):
         return
-    raise _unknown(lost, location) from problem
+    raise state_unknown(location, lost) from problem
 
 
 def _settled(is_ours: Callable[[], bool], lost: IcecombError, location: str) -> bool:
     try:
         return is_ours()
     except IcecombError as error:
-        raise _unknown(lost, location) from error
-
-
-def _unknown(lost: IcecombError, location: str) -> FileStateUnknownError:
-    return FileStateUnknownError(
-        f"It is not known whether {location} was created: {lost.message}",
-        hint="look whether it is there before you repeat what you did; it may appear late",
-        path=location,
-    )
+        raise state_unknown(location, lost) from error
 
 
 def _holds(client: ObjectClient, key: str, location: str, data: bytes | bytearray) -> bool:

@@ -37,13 +37,14 @@ class RefusedError(Exception):
 class MemoryHdfs:
     """Answers at `.address`.
 
-    `.files` is what there is, by path. `.before` maps an operation, as `RENAME`, to what happens right
+    `.files` is what there is, by path, `.folders` the folders that were made, by id. `.before` maps an operation, as `RENAME`, to what happens right
     before it is done the next time. `.cuts_after` is how many bytes of the next file arrive before the
     connection ends (they are kept, as a data node does), `.loses` how many are lost without a word.
     """
 
     def __init__(self) -> None:
         self.files: dict[str, Stored] = {}
+        self.folders: dict[str, int] = {}
         self.before: dict[str, Callable[[], None]] = {}
         self.cuts_after: int | None = None
         self.loses = 0
@@ -64,8 +65,15 @@ class MemoryHdfs:
         self._server.shutdown()
         self._server.server_close()
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self.files.clear()
+        self.folders.clear()
+        self.before.clear()
+
     def put(self, path: str, data: bytes) -> None:
-        """Make a file."""
+        """Make a file, and the folders above it."""
+        self._mkdirs(posixpath.dirname(path), {})
         self.files[path] = Stored(next(self._ids), data)
 
     def answer(self, operation: str, path: str, asked: dict[str, str], handler: _Handler) -> None:
@@ -73,8 +81,8 @@ class MemoryHdfs:
         if "namenoderpcaddress" in asked:
             self._transfer(operation, path, asked, handler)
             return
+        self.before.pop(operation, lambda: None)()
         with self._lock:
-            self.before.pop(operation, lambda: None)()
             if operation in {"CREATE", "OPEN"}:
                 self._check(operation, path)
                 handler.redirect(f"http://{self.address}{handler.path}&namenoderpcaddress=nn")
@@ -108,31 +116,46 @@ class MemoryHdfs:
         return self.files[path]
 
     def _status(self, path: str, name: str) -> dict[str, Any]:
+        known: dict[str, Any] = {"pathSuffix": name, "modificationTime": 0, "owner": "alice"}
+        if path in self.folders:
+            return {**known, "type": "DIRECTORY", "length": 0, "fileId": self.folders[path]}
         file = self._found(path)
-        known = {"pathSuffix": name, "fileId": file.file_id, "length": len(file.data)}
-        return {"type": "FILE", "modificationTime": 0, "owner": "alice", **known}
+        return {**known, "type": "FILE", "length": len(file.data), "fileId": file.file_id}
 
     def _getfilestatus(self, path: str, _: Any) -> Any:
         return {"FileStatus": self._status(path, "")}
 
     def _liststatus(self, path: str, _: Any) -> Any:
-        inside = [each for each in self.files if posixpath.dirname(each) == path]
+        if path not in self.folders:
+            return {"FileStatuses": {"FileStatus": [self._status(path, "")]}}
+        inside = [
+            x for x in {*self.files, *self.folders} if x != path and posixpath.dirname(x) == path
+        ]
         found = [self._status(each, posixpath.basename(each)) for each in sorted(inside)]
         return {"FileStatuses": {"FileStatus": found}}
 
     def _rename(self, path: str, asked: dict[str, str]) -> None:
         target = asked["destination"]
-        found = self._found(path)
-        if asked["renameoptions"] == "NONE" and target in self.files:
+        there: dict[str, Any] = self.folders if path in self.folders else self.files
+        if there is self.files:
+            self._found(path)
+        taken = target in self.folders or target in self.files
+        if taken and (target in self.folders or asked["renameoptions"] == "NONE"):
             raise RefusedError(403, "FileAlreadyExistsException", f"{target} already exists")
-        del self.files[path]
-        self.files[target] = found
+        there[target] = there.pop(path)
 
     def _delete(self, path: str, _: Any) -> Any:
-        return {"boolean": self.files.pop(path, None) is not None}
+        file, folder = self.files.pop(path, None), self.folders.pop(path, None)
+        return {"boolean": file is not None or folder is not None}
 
-    def _mkdirs(self, _path: str, _: Any) -> Any:
+    def _mkdirs(self, path: str, _: Any) -> Any:
+        while path not in self.folders:
+            self.folders[path] = next(self._ids)
+            path = posixpath.dirname(path)
         return {"boolean": True}
+
+    def _checkaccess(self, path: str, _: Any) -> None:
+        self._status(path, "")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -179,7 +202,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Say how it went, with bytes or an object."""
         body = found if isinstance(found, bytes) else b"" if found is None else _json(found)
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        kind = "octet-stream" if found is None or isinstance(found, bytes) else "json"
+        self.send_header("Content-Type", f"application/{kind}")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

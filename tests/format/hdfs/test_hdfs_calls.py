@@ -63,14 +63,14 @@ def test_a_commit_sends_each_of_its_five_files_once_and_opens_its_base_and_the_h
 
     Asked besides: whether the folder is there (before the rows and before the commit), whether the
     next version is (at once, and in its two other spellings), whether the base is there still (in
-    its three), and whether somebody waits for a turn; and the hint is opened before and after, which tells of
+    its three), whether the version got its name, and whether somebody waits for a turn; and the hint is opened before and after, which tells of
     writers whose files are deleted again.
     """
     proxy.calls.clear()
     table.append(pa.table({"id": pa.array([1000], pa.int64())}))
     assert proxy.calls == {
         **dict.fromkeys(("CREATE", "CREATE@data", "RENAME"), 5),
-        "GETFILESTATUS": 5 + 2 + 3 + 3,
+        "GETFILESTATUS": 5 + 2 + 3 + 3 + 1,
         "LISTSTATUS": 1,
         **dict.fromkeys(OPEN, 1 + 2),
     }

@@ -8,43 +8,20 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileMissingError
-from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.hdfs import whole_file
-from tests.format.hdfs.memory_hdfs import MemoryHdfs
-from tests.peers.webhdfs_proxy import WebHdfsProxy
 
 PLACE = "hdfs://lake/t"
 LARGE = bytes(range(250)) * 40_000
 """More than is held back to be sent again."""
 
 
-@pytest.fixture(scope="module")
-def server():
-    server = MemoryHdfs()
-    yield server
-    server.close()
+@pytest.fixture
+def proxy(memory_proxy):
+    return memory_proxy
 
 
 @pytest.fixture
-def memory(server):
-    server.files.clear()
-    return server
-
-
-@pytest.fixture
-def proxy(memory):
-    proxy = WebHdfsProxy(memory.address)
-    yield proxy
-    proxy.close()
-
-
-@pytest.fixture
-def io(proxy, monkeypatch):
-    monkeypatch.setattr(whole_file.time, "sleep", lambda _: None)
-    settings = {"fs.defaultFS": "hdfs://lake", "dfs.namenode.http-address": proxy.address}
-    made = FileIO({**settings, "hdfs.user": "alice", "dfs.webhdfs.socket.read-timeout": "60s"})
-    yield made
-    made.close()
+def io(memory_io):
+    return memory_io
 
 
 def names(memory):

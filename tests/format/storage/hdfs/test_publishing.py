@@ -36,7 +36,7 @@ class NameNode:
     def status(self, path: str, _: str) -> Any:
         return SimpleNamespace(size=len(self.files[path]), file_id=1, is_folder=False)
 
-    def rename(self, source: str, target: str, _: int, location: str) -> None:
+    def publish(self, source: str, target: str, _: int, location: str, **__: bool) -> None:
         if target in self.files:
             raise FileExistsAlreadyError(location)
         self.files[target] = self.files.pop(source)
@@ -84,11 +84,12 @@ def test_the_name_node_is_told_whether_a_file_may_be_replaced(monkeypatch, repla
     asked: list[dict[str, str]] = []
     web = WebHdfs.__new__(WebHdfs)
     monkeypatch.setattr(web, "_failures", lambda *_: nullcontext(), raising=False)
-    monkeypatch.setattr(
-        web, "_call", lambda *call: asked.append({"op": call[2], **call[4]}), raising=False
-    )
-    if replaces:
-        web.replace("/lake/.draft", "/lake/a", PLACE)
-    else:
-        web.rename("/lake/.draft", "/lake/a", 1, PLACE)
+    done = SimpleNamespace(headers={"Content-Type": "application/octet-stream"}, content=b"")
+
+    def call(*sent: Any) -> Any:
+        asked.append({"op": sent[2], **sent[4]})
+        return done
+
+    monkeypatch.setattr(web, "_call", call, raising=False)
+    web.publish("/lake/.draft", "/lake/a", 1, PLACE, replace=replaces)
     assert asked == [{"op": "RENAME", "destination": "/lake/a", "renameoptions": option}]

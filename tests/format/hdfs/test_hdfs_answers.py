@@ -1,0 +1,215 @@
+"""Only a name node's own answer says that something was done, and only what cannot come any more did not happen.
+
+A page to log in has a status of 200, too, and a call that was given up by a gateway may be carried out later.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.format.errors import (
+    FileExistsAlreadyError,
+    FileIOError,
+    FileStateUnknownError,
+    IcecombError,
+)
+
+PLACE = "hdfs://lake/t"
+INVENTED = ("login", "blank")
+RENAMES = ("data file", "manifest", "manifest list", "metadata", "hint")
+"""Of an append, in their order."""
+
+
+def visible(memory):
+    return sorted(path for path in memory.files if "/." not in path)
+
+
+@pytest.mark.parametrize("fault", INVENTED)
+def test_a_rename_that_no_name_node_answered_is_not_believed(
+    memory, memory_proxy, memory_io, fault
+):
+    memory_proxy.faults["RENAME"] = [fault]
+    with pytest.raises(FileIOError, match="did not answer as WebHDFS does"):
+        memory_io.create(f"{PLACE}/x", b"ours")
+    assert memory.files == {}
+    memory_io.create(f"{PLACE}/x", b"ours")
+    assert memory.files["/t/x"].data == b"ours"
+
+
+def test_a_rename_that_was_done_is_believed_whoever_answers(memory, memory_proxy, memory_io):
+    memory_proxy.faults["RENAME"] = ["done_login"]
+    memory_io.create(f"{PLACE}/x", b"ours")
+    assert memory.files["/t/x"].data == b"ours"
+
+
+@pytest.mark.parametrize(
+    ("fault", "replace"),
+    [*itertools.product(INVENTED, (False, True)), ("another", False)],
+)
+def test_what_others_go_on_from_is_looked_for_at_its_name(
+    memory, memory_proxy, memory_io, fault, replace
+):
+    memory_proxy.faults["RENAME"] = [fault]
+    with (
+        pytest.raises(FileIOError, match="did not answer as WebHDFS does"),
+        memory_io.prepare(f"{PLACE}/v2.metadata.json", b"{}", replace=replace) as publish,
+    ):
+        publish()
+    assert memory.files == {}
+    with memory_io.prepare(f"{PLACE}/v2.metadata.json", b"{}", replace=replace) as publish:
+        memory_proxy.faults["RENAME"] = ["done_login"]
+        publish()
+    assert visible(memory) == ["/t/v2.metadata.json"]
+
+
+@pytest.mark.parametrize("fault", [*INVENTED, "another"])
+def test_a_file_is_not_said_to_be_moved_by_an_answer_of_others(
+    memory, memory_proxy, memory_io, fault
+):
+    memory.put("/t/a", b"data")
+    memory_proxy.faults["RENAME"] = [fault]
+    with pytest.raises(FileIOError, match="did not answer as WebHDFS does"):
+        memory_io.rename(f"{PLACE}/a", f"{PLACE}/b")
+    assert visible(memory) == ["/t/a"]
+
+
+@pytest.mark.parametrize("fault", INVENTED)
+def test_a_folder_is_not_made_by_an_answer_of_others(memory, memory_proxy, memory_io, fault):
+    memory_io.create(f"{PLACE}/x", b"1")
+    for call in ("RENAME", "MKDIRS"):
+        memory_proxy.faults[call] = [fault]
+        with pytest.raises(FileIOError, match="did not answer as WebHDFS does"):
+            memory_io.create_folder(f"{PLACE}/folder")
+        assert set(memory.folders) == {"/", "/t"}
+    memory_io.create_folder(f"{PLACE}/folder")
+    assert set(memory.folders) == {"/", "/t", "/t/folder"}
+
+
+@pytest.mark.parametrize("fault", INVENTED)
+def test_access_is_not_granted_by_an_answer_of_others(memory, memory_proxy, memory_settings, fault):
+    from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
+
+    memory.put("/t/x", b"1")
+    web, address = HdfsFileSystem(memory_settings).cluster(f"{PLACE}/x")
+    web.check_access(address.path, f"{PLACE}/x", "rw-")
+    memory_proxy.faults["CHECKACCESS"] = [fault]
+    with pytest.raises(FileIOError, match="did not answer as WebHDFS does"):
+        web.check_access(address.path, f"{PLACE}/x", "rw-")
+    web.close()
+
+
+@pytest.mark.parametrize("call", ["GETFILESTATUS", "LISTSTATUS", "DELETE"])
+@pytest.mark.parametrize("fault", INVENTED)
+def test_nothing_is_missing_or_deleted_by_an_answer_of_others(
+    memory, memory_proxy, memory_io, call, fault
+):
+    memory.put("/t/x", b"1")
+    memory_proxy.faults[call] = [fault]
+    asked = {
+        "GETFILESTATUS": lambda: memory_io.exists(f"{PLACE}/x"),
+        "LISTSTATUS": lambda: [*memory_io.list(PLACE)],
+        "DELETE": lambda: memory_io.delete(f"{PLACE}/x"),
+    }[call]
+    with pytest.raises(FileIOError, match="did not answer as WebHDFS does"):
+        asked()
+    assert visible(memory) == ["/t/x"]
+
+
+def test_a_file_that_is_not_there_never_comes_once_its_creation_failed(
+    memory, memory_proxy, memory_io
+):
+    memory_proxy.faults["RENAME"] = ["later"]
+    with pytest.raises(FileIOError, match="did not answer as WebHDFS does") as failed:
+        memory_io.create(f"{PLACE}/x", b"ours")
+    assert not isinstance(failed.value, FileStateUnknownError)
+    assert memory_proxy.deliver() == 1
+    assert memory.files == {}
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_what_is_not_published_never_comes_later(memory, memory_proxy, memory_io, replace):
+    if replace:
+        memory.put("/t/hint", b"1")
+    memory_proxy.faults["RENAME"] = ["later"]
+    with (
+        pytest.raises(FileIOError, match="did not answer as WebHDFS does"),
+        memory_io.prepare(f"{PLACE}/hint", b"2", replace=replace) as publish,
+    ):
+        publish()
+    assert memory_proxy.deliver() == 1
+    assert {path: file.data for path, file in memory.files.items()} == (
+        {"/t/hint": b"1"} if replace else {}
+    )
+
+
+def test_a_rename_that_is_carried_out_before_it_is_looked_for_is_a_success(
+    memory, memory_proxy, memory_io
+):
+    memory.before["DELETE"] = memory_proxy.deliver
+    memory_proxy.faults["RENAME"] = ["later"]
+    memory_io.create(f"{PLACE}/x", b"ours")
+    assert memory.files["/t/x"].data == b"ours"
+
+
+def test_a_rename_that_can_neither_be_found_nor_withdrawn_is_unknown(
+    memory, memory_proxy, memory_io
+):
+    memory_proxy.faults["RENAME"] = ["later"]
+    memory_proxy.faults["DELETE"] = ["html"] * 2
+    with pytest.raises(
+        FileStateUnknownError, match="not known whether hdfs://lake/t/x was created"
+    ):
+        memory_io.create(f"{PLACE}/x", b"ours")
+    assert memory_proxy.deliver() == 1
+    assert memory.files["/t/x"].data == b"ours"
+
+
+def test_what_became_of_a_file_that_was_to_move_is_unknown_while_it_may_move(
+    memory, memory_proxy, memory_io
+):
+    """It is no draft of ours: it cannot be taken away to find out."""
+    memory.put("/t/a", b"data")
+    memory_proxy.faults["RENAME"] = ["later"]
+    with pytest.raises(FileStateUnknownError, match="did not answer as WebHDFS does"):
+        memory_io.rename(f"{PLACE}/a", f"{PLACE}/b")
+    assert visible(memory) == ["/t/a"]
+    assert memory_proxy.deliver() == 1
+    assert visible(memory) == ["/t/b"]
+
+
+def test_a_name_that_is_taken_is_so_though_it_is_only_answered_the_second_time(
+    memory, memory_proxy, memory_io
+):
+    memory.put("/t/x", b"theirs")
+    memory_proxy.faults["RENAME"] = ["refuse"]
+    with pytest.raises(FileExistsAlreadyError):
+        memory_io.create(f"{PLACE}/x", b"ours")
+    assert {path: file.data for path, file in memory.files.items()} == {"/t/x": b"theirs"}
+
+
+@pytest.mark.parametrize("fault", ["login", "done_login", "later"])
+@pytest.mark.parametrize("renamed", RENAMES)
+def test_an_append_is_there_or_it_failed_and_never_comes(
+    memory_proxy, memory_settings, fault, renamed
+):
+    catalog = load_catalog("lake", type="hadoop", warehouse="hdfs://lake/w", **memory_settings)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1]}))
+    memory_proxy.faults["RENAME"] = [""] * RENAMES.index(renamed) + [fault]
+    rows = [1]
+    try:
+        table.append(pa.table({"id": [2]}))
+        rows.append(2)
+    except IcecombError:
+        assert fault != "done_login"
+        assert renamed != "hint"
+    assert memory_proxy.faults["RENAME"] == []
+    memory_proxy.deliver()
+    assert sorted(catalog.load_table("db.t").scan().to_arrow()["id"].to_pylist()) == rows
+    table.append(pa.table({"id": [3]}))
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*rows, 3]
