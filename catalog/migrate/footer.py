@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.migrate.avro_schema import AvroSchema
 from icecomb.catalog.migrate.mapping import mapping_of
@@ -29,6 +29,7 @@ from icecomb.format.rows.described_file import (
     UnknownFormatError,
 )
 from icecomb.format.rows.file_tail import FileTail
+from icecomb.format.rows.parquet.footer import ParquetFooter
 from icecomb.format.rows.unread_field import UnreadField
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.partition import PartitionSpec
@@ -56,6 +57,14 @@ from icecomb.format.storage.file_system import FileStatus
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_UTC: Final = frozenset(
+    name
+    for each in ("UTC", "UCT", "GMT", "GMT0", "Greenwich", "Universal", "Zulu")
+    for name in (each, f"Etc/{each}")
+) | {"Z", "+00:00"}
+"""What Java calls the zone of UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +268,10 @@ class _Comparison:
         )
         zoned = isinstance(expected, TimestamptzType)
         if physical == "INT96":
+            zone = self.tail.writer_zone if isinstance(self.tail, ParquetFooter) else None
+            if not zoned and zone is not None and zone not in _UTC:
+                text = f"Hive shows its times in {zone}, the table would show them in UTC"
+                self._problem("writer-zone", text, path)
             return
         if zoned != (arrow.tz is not None):
             held = "an instant (UTC)" if arrow.tz else "a local time without zone"

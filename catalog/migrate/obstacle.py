@@ -78,6 +78,10 @@ _FILES: Final = {
         "files and table disagree whether a timestamp has a zone",
         "choose the other --timestamp, or rewrite the file",
     ),
+    "writer-zone": (
+        "files hold times that Hive shows in another zone than the table would",
+        "choose --timestamp timestamptz, for instants, or rewrite the file by a Hive in UTC",
+    ),
 }
 """What files may be that stand in the way, and the remedy; where it is "", the table is copied."""
 
@@ -174,8 +178,12 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
     ]
     for kind in sorted({str(converted.schema.find_type(name)) for name in timestamps}):
         names = tuple(name for name in timestamps if str(converted.schema.find_type(name)) == kind)
+        instants = ", instants; Hive shows a timestamp as local time" if kind[-2:] == "tz" else ""
         yield note(
-            "timestamps", f"{', '.join(names)}: becomes {kind}", "--timestamp chooses", names
+            "timestamps",
+            f"{', '.join(names)}: becomes {kind}{instants}",
+            "--timestamp chooses",
+            names,
         )
 
 

@@ -29,6 +29,12 @@ class ParquetFooter(FileTail):
             metadata.schema.to_arrow_schema(), metadata.num_rows, split_offsets(metadata)
         )
 
+    @property
+    def writer_zone(self) -> str | None:
+        """The time zone that Hive notes: its local times, which it shows everywhere, are there."""
+        said = (self.metadata.metadata or {}).get(b"writer.time.zone")
+        return None if said is None else said.decode("utf-8", "replace")
+
     def columns(
         self,
         fields: Sequence[FileField],

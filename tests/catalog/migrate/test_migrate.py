@@ -206,6 +206,31 @@ def test_int96_timestamps_of_any_time_are_no_difference(make_hive_table: Any) ->
     assert (found.difference_count, found.hive.rows) == (0, 6)
 
 
+@pytest.mark.parametrize(
+    ("zone", "found"),
+    [
+        ("Asia/Shanghai", {"writer-zone"}),
+        ("UTC", set()),
+        ("Etc/GMT", set()),
+        (None, set()),
+    ],
+)
+def test_local_times_that_hive_shows_in_another_zone_are_not_taken_for_local_ones(
+    make_hive_table: Any, zone: str | None, found: set[str]
+) -> None:
+    moment = dt.datetime(2024, 1, 2, 12, 34)  # noqa: DTZ001 - of the writer
+    table = make_hive_table({"ts": "timestamp"})
+    data = pa.table({"ts": pa.array([moment], pa.timestamp("us"))})
+    data = data.replace_schema_metadata({"writer.time.zone": zone} if zone else None)
+    pq.write_table(data, table.folder / "f.parquet", use_deprecated_int96_timestamps=True)
+    local = migrate.plan(table.catalog, table.name, migrate.Choices(timestamp="timestamp"))
+    assert codes(local) == found
+    plan = migrate.plan(table.catalog, table.name)
+    assert codes(plan) == set()
+    [said] = [each.message for each in plan.findings if each.code == "timestamps"]
+    assert "Hive shows a timestamp as local time" in said
+
+
 @pytest.mark.parametrize("unit", sampled(["ns", "ms"], keep=1))
 def test_timestamps_that_are_no_microseconds_stay_hives(make_hive_table: Any, unit: str) -> None:
     data = pa.table({"ts": pa.array([0], pa.timestamp(unit, "UTC"))})
