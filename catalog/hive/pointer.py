@@ -45,7 +45,8 @@ class HivePointer(EntryPointer[MetadataVersion]):
         entry = self._client.table(self._database, self._table)
         location = pointed_at(entry)
         try:
-            version = MetadataVersion(location, read_metadata(self._io, location))
+            metadata = read_metadata(self._io, location, entry.parameters.get("uuid"))
+            version = MetadataVersion(location, metadata)
         except FileMissingError as error:
             raise FileMissingError(
                 f"{self.name}: its metadata file is lost: {error.message}",
@@ -90,7 +91,8 @@ class HivePointer(EntryPointer[MetadataVersion]):
 
         def history(entry: HiveTable) -> Collection[str] | None:
             try:
-                metadata = read_metadata(self._io, entry.metadata_location or "")
+                pointed, own = entry.metadata_location or "", entry.parameters.get("uuid")
+                metadata = read_metadata(self._io, pointed, own)
             except (IcecombError, OSError):
                 return None
             known = frozenset(one.metadata_file for one in metadata.metadata_log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import uuid
 import zlib
 from typing import TYPE_CHECKING, Final
@@ -19,17 +20,53 @@ if TYPE_CHECKING:
 _SUFFIX: Final = ".metadata.json"
 _GZIP: Final = (".gz.metadata.json", ".metadata.json.gz")
 COMPRESSION_MARKERS: Final = {"none": "", "uncompressed": "", "gzip": ".gz"}
+_NUMBERED: Final = re.compile(r"(v?)(\d+)(?:-.*|\.gz)?\.metadata\.json(?:\.gz)?")
+"""Names of metadata files: of tables in folders, and of catalogs."""
 
 
-def read_metadata(io: FileIO, location: str) -> TableMetadata:
+def read_metadata(io: FileIO, location: str, table_uuid: str | None = None) -> TableMetadata:
     """Read a metadata file; whether it is compressed is told by its name.
+
+    A proxy or a cache may answer with another file: an older version, on which a commit would bury
+    the newer ones, or another table's. What seems to be one is read once more, and counts then: a
+    table that was moved, or set back by hand, seems so, too.
+
+    Args:
+        io: Where it is.
+        location: The file.
+        table_uuid: The table's identity, where its catalog says it.
 
     Raises:
         FileMissingError: There is no such file.
         CorruptFileError: It is not valid table metadata.
         UnsupportedError: It is of a format version that icecomb does not know.
     """
-    return TableMetadata.from_json(read_metadata_json(io, location), location)
+    metadata = TableMetadata.from_json(read_metadata_json(io, location), location)
+    if _seems_another(metadata, location, table_uuid):
+        return TableMetadata.from_json(read_metadata_json(io, location), location)
+    return metadata
+
+
+def _seems_another(metadata: TableMetadata, location: str, table_uuid: str | None) -> bool:
+    """Whether metadata says that it belongs into another file."""
+    if table_uuid is not None and table_uuid.lower() != str(metadata.table_uuid):
+        return True
+    folder, _, name = location.rpartition("/")
+    number = _NUMBERED.fullmatch(name)
+    if number is None:
+        return False
+    table, _, own = folder.rpartition("/")
+    # a scheme and a host may be spelled in many ways
+    named = metadata.location.rstrip("/").rpartition("/")[2]
+    if own == "metadata" and table.rpartition("/")[2] != named:
+        return True
+    if not metadata.metadata_log:
+        return int(number[2]) > (1 if number[1] else 0)
+    log_folder, _, last = metadata.metadata_log[-1].metadata_file.rpartition("/")
+    before = _NUMBERED.fullmatch(last)
+    if before is None or before[1] != number[1] or not log_folder.endswith(f"{named}/{own}"):
+        return False
+    return int(before[2]) != int(number[2]) - 1
 
 
 def read_metadata_json(io: FileIO, location: str) -> bytes:
