@@ -11,7 +11,7 @@ from icecomb.catalog.migrate.avro_schema import URL, avro_declaration
 from icecomb.catalog.migrate.copy_statement import copy_remedy
 from icecomb.catalog.migrate.entry_finding import COLUMN_STATISTICS, lost_statistics
 from icecomb.catalog.migrate.obstacle import parquet_positions
-from icecomb.catalog.migrate.source import format_of, parquet_by_position
+from icecomb.catalog.migrate.source import format_of, null_name, parquet_by_position
 from icecomb.format.manifests.manifest import FileFormat
 
 
@@ -30,6 +30,15 @@ class PartitionNotes:
         self._analyzed = Mentions()
         self._positions = Mentions()
         self._homeless = Mentions()
+        self._widened = Mentions()
+        self._default = Mentions()
+        texts = ("string", "char", "varchar")
+        self._text_keys = [
+            number
+            for number, key in enumerate(table.partition_keys)
+            if key.type.lower().startswith(texts)
+        ]
+        self._null = null_name(table)
         self._table = table
         self._avro = avro_declaration(table)
         self._avro_differs = Mentions()
@@ -38,8 +47,15 @@ class PartitionNotes:
         """Take notice of one partition."""
         storage = partition.storage
         self._formats[_format(storage.input_format)] += 1
-        if _plain(storage.columns) != self._columns:
+        columns = _plain(storage.columns)
+        if columns != self._columns:
             self._schemas.add(name)
+            if format_of(storage) in {FileFormat.ORC, FileFormat.AVRO} and any(
+                (column, "float") in columns for column, kind in self._columns if kind == "double"
+            ):
+                self._widened.add(name)
+        if any(partition.values[number] == self._null for number in self._text_keys):
+            self._default.add(name)
         if COLUMN_STATISTICS in partition.parameters.get("COLUMN_STATS_ACCURATE", ""):
             self._analyzed.add(name)
         if parquet_by_position(partition) and not self._by_position:
@@ -85,6 +101,23 @@ class PartitionNotes:
                 "Iceberg reads all files by the table's columns, where Hive shows null for what "
                 "the partition's entry lacks: compare, or ALTER TABLE ... CASCADE first",
                 self._schemas,
+            )
+        if self._widened:
+            yield warning(
+                "widened-float",
+                f"{len(self._widened)} partitions have float where the table has double: of their "
+                "ORC and Avro files Hive shows 1.1 where all readers of Iceberg show "
+                "1.100000023841858",
+                "both are the same float; ALTER TABLE ... CASCADE shows in Hive what Iceberg will",
+                self._widened,
+            )
+        if self._default:
+            yield note(
+                "null-partition",
+                f"{len(self._default)} partitions are named {self._null}: Hive shows that "
+                "text in a column of texts, Iceberg null",
+                "conditions on that text become IS NULL",
+                self._default,
             )
         if self._analyzed:
             many = f"of {len(self._analyzed)} partitions each" if len(self._analyzed) > 1 else ""

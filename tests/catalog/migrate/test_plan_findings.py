@@ -264,6 +264,34 @@ def test_a_plain_table_has_none_of_these_findings(make_hive_table: Any) -> None:
     assert {f.code for f in migrate.plan(table.catalog, table.name).findings} == {"readers"}
 
 
+def test_what_hive_shows_otherwise_than_iceberg_will_is_said(make_hive_table: Any) -> None:
+    default = "__HIVE_DEFAULT_PARTITION__"
+    table = make_hive_table(
+        {"id": "bigint", "f": "double"},
+        {"s": "string", "k": "int"},
+        {("a", "1"): numbers(1), (default, "2"): numbers(2), ("b", default): numbers(3)},
+    )
+    narrow = [
+        replace(column, type="float") if column.name == "f" else column
+        for column in table.entry.storage.columns
+    ]
+    orc = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
+    serde = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
+    changed = [
+        replace(each, storage=replace(each.storage, columns=tuple(narrow)))
+        for each in table.partitions
+    ]
+    changed[0] = replace(
+        changed[0], storage=replace(changed[0].storage, input_format=orc, serde=serde)
+    )
+    table.catalog.client.partitions.alter(*table.name.split("."), changed)
+    plan = migrate.plan(table.catalog, table.name)
+    text, number = changed[0].values
+    assert of(plan, "widened-float").places == (f"s={text}/k={number}",)
+    assert "1.100000023841858" in of(plan, "widened-float").message
+    assert of(plan, "null-partition").places == (f"s={default}/k=2",)
+
+
 def test_partitions_that_differ_from_the_table_or_lie_elsewhere_are_named(
     make_hive_table: Any, tmp_path: Path
 ) -> None:
