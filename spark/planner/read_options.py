@@ -93,6 +93,11 @@ class ReadOptions(Options):
         """Whether Spark's cost-based optimiser is told about columns."""
         return self.of(_COLUMN_STATISTICS, {}, None, "report-column-stats")
 
+    def selects_snapshots(self) -> bool:
+        """Whether options choose what is read by ids, times or a tag."""
+        chosen = {_SNAPSHOT_ID.key, _AS_OF.key, "tag", _START.key, _END.key}
+        return not chosen.isdisjoint(self._options)
+
     def parallelism(self, default: int) -> int:
         """How many tasks run at once."""
         return _PARALLELISM.of(self._settings) or default

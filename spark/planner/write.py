@@ -57,6 +57,7 @@ from icecomb.spark.planner.protocol import (
     WriteState,
     WrittenFile,
 )
+from icecomb.spark.planner.queried import oldest_read
 from icecomb.spark.planner.session_work import PendingWorks
 from icecomb.spark.planner.snapshot_properties import merged_rows, snapshot_properties
 from icecomb.spark.planner.staging import StagedTables, lost
@@ -147,6 +148,13 @@ class Writes:
             rewrite.check(state)
             spec, layout = rewrite.job.spec, rewrite.layout(options)
             order = rewrite.job.sort_order_id
+        since = oldest_read(
+            self._states,
+            request.queried,
+            found.metadata,
+            place.branch,
+            head(found.metadata, place.branch),
+        )
         deletes = None
         if request.operation == CHANGE_ROWS:
             deletes = delete_instructions(metadata, options)
@@ -174,7 +182,7 @@ class Writes:
                 command=request.command,
                 filters=request.filters,
                 rewrite=None if rewrite is None else rewrite.id,
-                snapshot_id=options.validated_from(metadata, head(found.metadata, place.branch)),
+                snapshot_id=options.validated_from(metadata, since),
                 branch=place.branch,
                 wap_id=place.wap_id,
                 serializable=options.is_serializable(),

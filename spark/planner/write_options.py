@@ -87,7 +87,7 @@ class WriteOptions(Options):
 
         Args:
             metadata: The table.
-            head: The one that the statement began with.
+            head: The one that the statement has read, see `oldest_read`.
 
         Raises:
             ValidationError: There is no such snapshot.

@@ -134,6 +134,7 @@ from icecomb.spark.planner.protocol.writes import (
     PlanChange,
     PlannedChange,
     Possible,
+    QueriedTable,
     Replaced,
     SortField,
     StreamedWrite,
@@ -144,7 +145,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 35
+PROTOCOL: Final = 36
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -230,6 +231,7 @@ __all__ = [
     "ProcedurePage",
     "ProcedureParameter",
     "ProcedureResult",
+    "QueriedTable",
     "ReadRows",
     "Reference",
     "RenameTable",

@@ -57,6 +57,19 @@ class StreamingQuery(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class QueriedTable(Message):
+    """What a query reads of a table.
+
+    Args:
+        reference: The table's state.
+        options: Of the reading.
+    """
+
+    reference: Reference
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class BeginWrite(Repeatable):
     """Asks how rows are to be written. Answer: `WriteInstructions`.
 
@@ -73,6 +86,7 @@ class BeginWrite(Repeatable):
         query: The streaming query, if it is one: it writes to the table as it is now.
         rows: The columns of the rows, as Spark's struct; None where they are the table's.
         case_sensitive: Whether names of columns differ by case.
+        queried: What the rows come from, of this table, where the operation overwrites.
     """
 
     reference: Reference
@@ -85,6 +99,7 @@ class BeginWrite(Repeatable):
     query: StreamingQuery | None
     rows: Any
     case_sensitive: bool
+    queried: tuple[QueriedTable, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ DEFAULTS = {
         "query": None,
         "rows": None,
         "case_sensitive": False,
+        "queried": [],
     },
     "commit_write": {"replaced": None, "delta": None, "epoch": None, "merged": None},
     "commit_staged": {"write": None, "files": [], "read": []},

@@ -230,3 +230,112 @@ def test_rows_of_another_branch_are_those_that_it_has(folders, planner, by):
     with pytest.raises(ConflictError, match="its branch 'audit'"):
         planner.ask("commit_staged", **request)
     assert ids(table) == [1, 2, 3]
+
+
+class Overwrite:
+    """INSERT OVERWRITE of a table by rows that come from these states of it, which has key 6 then."""
+
+    def __init__(self, planner, table, *queried, target=None, options=None, **asked):
+        self.planner = planner
+        loaded = target or planner.load("t")
+        begun = planner.ask(
+            "begin_write",
+            reference=loaded["reference"],
+            operation="overwrite",
+            filters=[{"op": "always_true"}],
+            rows=loaded["schema"],
+            queried=[
+                {"reference": each["reference"], "options": options or {}} for each in queried
+            ],
+            **asked,
+        )
+        counts = {"partition": [], "split_offsets": [], "columns": "[]"}
+        files = [
+            {
+                "path": file.file_path,
+                "size": file.file_size_in_bytes,
+                "rows": file.record_count,
+                **counts,
+            }
+            for file in write_data(table.io, table.metadata, rows((6, "a")))
+        ]
+        self.asked = {"write": begun["write"], "files": files}
+
+    def commit(self):
+        self.planner.ask("commit_write", **self.asked)
+
+
+@pytest.mark.parametrize("before", [BEFORE, None], ids=["rows", "empty"])
+def test_rows_are_not_replaced_by_those_of_an_older_state_that_lacks_what_others_added(
+    folders, planner, before
+):
+    table = folders.create_table(NAME, SCHEMA)
+    if before is not None:
+        table.append(before)
+    old = planner.load("t")
+    table.append(rows((7, "a")))
+    for queried in ([old], [planner.load("t"), old], [old, planner.load("t")]):
+        with pytest.raises(ConflictError, match="Found conflicting files"):
+            Overwrite(planner, table, *queried).commit()
+        assert 7 in ids(table)
+    Overwrite(planner, table, planner.load("t")).commit()
+    assert ids(table) == [6]
+
+
+def test_rows_that_were_rolled_back_since_they_were_read_do_not_come_back(folders, planner):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    first = table.current_snapshot().snapshot_id
+    table.append(rows((7, "a")))
+    old = planner.load("t")
+    table.manage_snapshots().rollback_to_snapshot(first).commit()
+    with pytest.raises(ValidationError, match="Cannot determine the history"):
+        Overwrite(planner, table, old).commit()
+    assert ids(table) == [1, 2, 3]
+
+
+def test_a_newer_state_than_the_write_began_with_is_no_older_one(folders, planner):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    target = planner.load("t")
+    table.append(rows((7, "a")))
+    with pytest.raises(ConflictError, match="Found conflicting files"):
+        Overwrite(planner, table, planner.load("t"), target=target).commit()
+    assert ids(table) == [1, 2, 3, 7]
+
+
+@pytest.mark.parametrize("by", ["version", "snapshot-id", "tag", "branch", "name", "files"])
+def test_who_asks_for_the_past_or_another_branch_replaces_what_is_there(folders, planner, by):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    first = table.current_snapshot().snapshot_id
+    with table.manage_snapshots() as manage:
+        manage.create_branch(first, "audit").create_tag(first, "kept")
+    options, more = {}, {}
+    if by == "version":
+        more = {"version": str(first)}
+    elif by in {"name", "files"}:
+        part = "branch_audit" if by == "name" else "files"
+        more = {"table": {"namespace": [*NAMESPACE, "t"], "name": part}}
+    else:
+        options = {by: {"snapshot-id": str(first), "tag": "kept", "branch": "audit"}[by]}
+    old = planner.load("t", **more)
+    table.append(rows((7, "a")))
+    Overwrite(planner, table, old, options=options).commit()
+    assert ids(table) == [6]
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["there", "made"])
+def test_a_branch_is_overwritten_from_what_it_showed_when_it_was_read(folders, planner, there):
+    table = folders.create_table(NAME, SCHEMA, properties={"write.wap.enabled": "true"})
+    table.append(BEFORE)
+    audit = {"wap_id": None, "wap_branch": "audit"}
+    if there:
+        with table.manage_snapshots() as manage:
+            manage.create_branch(table.current_snapshot().snapshot_id, "audit")
+    old = planner.load("t", audit=audit)
+    table.append(rows((7, "a")), branch="audit" if there else "main")
+    with pytest.raises(ConflictError, match="Found conflicting files"):
+        Overwrite(planner, table, old, audit=audit).commit()
+    Overwrite(planner, table, planner.load("t", audit=audit), audit=audit).commit()
+    assert ids(table, "audit") == [6]

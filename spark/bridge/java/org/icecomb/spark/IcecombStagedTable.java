@@ -57,16 +57,7 @@ public final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
    * @param tables that the statement's query reads, whether it is this one or not
    */
   public void read(List<IcecombTable> tables) {
-    read = tables.stream().filter(each -> each.id().equals(table.id())).map(this::named).toList();
-  }
-
-  private JsonNode named(IcecombTable old) {
-    if (!old.handle().session().isBeside(session)) {
-      throw SparkErrors.unsupported(
-          "Table " + old + " cannot be replaced by " + this + ": its catalog is served by another Python",
-          "name the table by one catalog in the statement, or give both the same option python");
-    }
-    return old.reference();
+    read = tables.stream().filter(each -> each.id().equals(table.id())).map(each -> each.readFor(table.handle())).toList();
   }
 
   private void keep(JsonNode state, ArrayNode files, List<String> locations) {

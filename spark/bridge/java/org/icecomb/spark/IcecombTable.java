@@ -32,6 +32,7 @@ import org.icecomb.spark.planner.Protocol.Done;
 import org.icecomb.spark.planner.Protocol.PlanChange;
 import org.icecomb.spark.planner.Protocol.PlannedChange;
 import org.icecomb.spark.planner.Protocol.Possible;
+import org.icecomb.spark.planner.Protocol.QueriedTable;
 import org.icecomb.spark.planner.Protocol.TableDescription;
 import org.icecomb.spark.read.IcecombScanBuilder;
 import org.icecomb.spark.read.MetadataColumns;
@@ -54,9 +55,10 @@ public final class IcecombTable
   private final boolean withFunctions;
   private final MissingRows read;
   private final MissingRows written;
+  private final List<QueriedTable> queried;
 
   IcecombTable(TableHandle handle, TableDescription description) {
-    this(handle, description, true, null, null);
+    this(handle, description, true, null, null, List.of());
   }
 
   private IcecombTable(
@@ -64,27 +66,49 @@ public final class IcecombTable
       TableDescription description,
       boolean withFunctions,
       MissingRows read,
-      MissingRows written) {
+      MissingRows written,
+      List<QueriedTable> queried) {
     this.handle = handle;
     this.description = description;
     this.withFunctions = withFunctions;
     this.read = read;
     this.written = written;
+    this.queried = queried;
   }
 
   /** The same table, where Spark does not know the catalog that has partition functions. */
   IcecombTable withoutFunctions() {
-    return new IcecombTable(handle, description, false, null, null);
+    return new IcecombTable(handle, description, false, null, null, List.of());
   }
 
   /** The same table, of which a statement reads which rows are missing: it is equal to itself only. */
   public IcecombTable readFor(MissingRows missing) {
-    return new IcecombTable(handle, description, withFunctions, missing, null);
+    return new IcecombTable(handle, description, withFunctions, missing, null, List.of());
   }
 
   /** The same table, to which a statement adds the rows that it found missing. */
   public IcecombTable writtenFor(MissingRows missing) {
-    return new IcecombTable(handle, description, withFunctions, null, missing);
+    return new IcecombTable(handle, description, withFunctions, null, missing, List.of());
+  }
+
+  /** The same table, whose rows a statement replaces by what it reads of the table itself. */
+  public IcecombTable writtenFrom(List<QueriedTable> states) {
+    return new IcecombTable(handle, description, withFunctions, null, null, states);
+  }
+
+  /**
+   * Names its state to the planner of a table that is written.
+   *
+   * @param target the table, which has the same identity
+   */
+  public JsonNode readFor(TableHandle target) {
+    if (!handle.session().isBeside(target.session())) {
+      throw SparkErrors.unsupported(
+          "Rows of table " + target.name() + " cannot be replaced by those of " + this
+              + ": its catalog is served by another Python",
+          "name the table by one catalog in the statement, or give both the same option python");
+    }
+    return handle.reference();
   }
 
   /** Names its state to the planner. */
@@ -159,7 +183,7 @@ public final class IcecombTable
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     return new TableWriteBuilder(
-        handle.ofCurrentUser(), description.uuid(), withFunctions, written, info);
+        handle.ofCurrentUser(), description.uuid(), withFunctions, written, queried, info);
   }
 
   /** Whether the planner can delete these rows alone; else Spark writes their files anew. */
@@ -212,7 +236,7 @@ public final class IcecombTable
   }
 
   /** The state that this object is pinned to. */
-  TableHandle handle() {
+  public TableHandle handle() {
     return handle;
   }
 

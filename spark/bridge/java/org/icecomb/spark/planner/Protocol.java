@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 35;
+  static final int VERSION = 36;
 
   private Protocol() {}
 
@@ -273,6 +273,8 @@ public final class Protocol {
 
   public record StreamingQuery(String id, String uuid) {}
 
+  public record QueriedTable(JsonNode reference, Map<String, String> options) {}
+
   public record BeginWrite(
       JsonNode reference,
       String operation,
@@ -283,7 +285,8 @@ public final class Protocol {
       Audit audit,
       StreamingQuery query,
       JsonNode rows,
-      boolean caseSensitive)
+      boolean caseSensitive,
+      List<QueriedTable> queried)
       implements Repeatable {}
 
   public record PartitionColumn(

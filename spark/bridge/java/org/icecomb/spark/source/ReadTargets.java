@@ -4,11 +4,14 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
+import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.icecomb.spark.IcecombStagedTable;
 import org.icecomb.spark.IcecombTable;
+import org.icecomb.spark.planner.Protocol.QueriedTable;
 import org.icecomb.spark.write.MissingRows;
 import scala.Function1;
 import scala.runtime.AbstractPartialFunction;
@@ -22,6 +25,8 @@ import scala.runtime.AbstractPartialFunction;
  *       anti-join with the table leaves. It is known by this join, which reads the very columns that are
  *       written: all others who read the table, as INSERT … WHERE NOT EXISTS, have columns of their own.
  *   <li>REPLACE TABLE … AS SELECT may select from the table that it replaces.
+ *   <li>INSERT OVERWRITE and INSERT … REPLACE may select from the table whose rows they replace, also an
+ *       older state of it: of a DataFrame that was made long ago, or what the session has cached.
  * </ul>
  *
  * <p>It runs when Spark has settled which states the query reads, and before it looks whether it has rows
@@ -36,6 +41,10 @@ public final class ReadTargets extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
+    // a write is the root; transformations would keep it, as the tables are equal
+    if (plan instanceof V2WriteCommand write) {
+      return told(write);
+    }
     return plan.transformDown(
         new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
           @Override
@@ -67,8 +76,24 @@ public final class ReadTargets extends Rule<LogicalPlan> {
           return merge(write, target, table, (IcecombTable) each.table());
         }
       }
+      if (write instanceof OverwriteByExpression || write instanceof OverwritePartitionsDynamic) {
+        return (LogicalPlan) write.withNewTable(over(target, table.writtenFrom(own(read, table))));
+      }
     }
     return (LogicalPlan) write;
+  }
+
+  /** What a query reads of a table that it writes. */
+  private static List<QueriedTable> own(List<DataSourceV2Relation> read, IcecombTable table) {
+    List<QueriedTable> found = new ArrayList<>();
+    for (DataSourceV2Relation each : read) {
+      if (each.table() instanceof IcecombTable source && source.id().equals(table.id())) {
+        found.add(
+            new QueriedTable(
+                source.readFor(table.handle()), each.options().asCaseSensitiveMap()));
+      }
+    }
+    return found;
   }
 
   private static LogicalPlan merge(

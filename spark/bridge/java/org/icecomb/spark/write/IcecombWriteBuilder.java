@@ -2,6 +2,7 @@ package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.Write;
@@ -14,6 +15,7 @@ import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
 import org.icecomb.spark.planner.Protocol.Committed;
+import org.icecomb.spark.planner.Protocol.QueriedTable;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /** Asks the planner how rows are to be written into a table. */
@@ -62,7 +64,13 @@ public class IcecombWriteBuilder implements WriteBuilder {
         AuditSettings.now(),
         null,
         ofTable ? null : Schemas.toJson(info.schema()),
-        TableHandle.isCaseSensitive());
+        TableHandle.isCaseSensitive(),
+        queried());
+  }
+
+  /** What the rows come from, of the table itself, where they stand for others. */
+  protected List<QueriedTable> queried() {
+    return List.of();
   }
 
   /**

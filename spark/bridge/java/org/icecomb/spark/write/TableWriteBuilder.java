@@ -15,6 +15,7 @@ import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
 import org.icecomb.spark.planner.Protocol.Committed;
+import org.icecomb.spark.planner.Protocol.QueriedTable;
 import org.icecomb.spark.planner.Protocol.StreamingQuery;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
@@ -26,6 +27,7 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
   private final String uuid;
   private final boolean withFunctions;
   private final MissingRows missing;
+  private final List<QueriedTable> queried;
   private final LogicalWriteInfo info;
   private List<Condition> overwritten;
   private boolean dynamic;
@@ -34,18 +36,21 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
    * @param uuid the table's, whatever name it has
    * @param withFunctions whether Spark can evaluate partition functions
    * @param missing what a MERGE has read that appends rows, else null
+   * @param queried what the rows come from, of this table
    */
   public TableWriteBuilder(
       TableHandle table,
       String uuid,
       boolean withFunctions,
       MissingRows missing,
+      List<QueriedTable> queried,
       LogicalWriteInfo info) {
     super(table, info);
     this.table = table;
     this.uuid = uuid;
     this.withFunctions = withFunctions;
     this.missing = missing;
+    this.queried = queried;
     this.info = info;
   }
 
@@ -67,7 +72,8 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
             asked.audit(),
             new StreamingQuery(info.queryId(), uuid),
             asked.rows(),
-            asked.caseSensitive());
+            asked.caseSensitive(),
+            asked.queried());
     WriteInstructions instructions = table.ask(request, WriteInstructions.class);
     return new EpochWrite(table, instructions, withFunctions, info);
   }
@@ -91,6 +97,11 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
   public WriteBuilder overwriteDynamicPartitions() {
     dynamic = true;
     return this;
+  }
+
+  @Override
+  protected List<QueriedTable> queried() {
+    return queried;
   }
 
   @Override
