@@ -238,10 +238,11 @@ def test_heartbeats_keep_the_lock_of_a_slow_commit(catalog, proxied, proxy, tabl
     assert proxied.client._calls.pool.open_connections <= 2
 
 
-def test_a_lost_answer_to_the_alter_is_found_to_be_a_success(proxied, proxy, table, rows):
+@pytest.mark.parametrize("how", ["reply", "mistaken"])
+def test_a_lost_answer_to_the_alter_is_found_to_be_a_success(proxied, proxy, table, rows, how):
     mine = proxied.load_table(table.identifier)
     mine.append(rows)
-    proxy.fail(ALTER, "reply")
+    proxy.fail(ALTER, how)
     mine.append(rows)
     assert mine.refresh().scan().to_arrow().num_rows == 6
     assert len(mine.snapshots()) == 2
@@ -263,14 +264,15 @@ def test_a_lost_answer_is_a_success_also_when_others_went_on(
     assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 9
 
 
+@pytest.mark.parametrize("how", ["request", "forged"])
 def test_a_request_that_never_arrived_stays_unknown_and_keeps_its_file(
-    catalog, proxied, proxy, namespace, rows
+    catalog, proxied, proxy, namespace, rows, how
 ):
     quick = {"commit.status-check.min-wait-ms": "10", "commit.status-check.num-retries": "2"}
     table = proxied.create_table(f"{namespace}.t", rows.schema, properties=quick)
     table.append(rows)
     current = table.metadata_location
-    proxy.fail(ALTER, "request")
+    proxy.fail(ALTER, how)
     with pytest.raises(CommitStateUnknownError) as caught:
         table.append(rows)
     new = caught.value.context["new"]

@@ -19,6 +19,7 @@ _CALL = b"\x80\x01\x00\x01"
 _REPLY = b"\x80\x01\x00\x02"
 _EXCEPTION = b"\x80\x01\x00\x03"
 _INTERNAL_ERROR = 6
+_OF_ANOTHER = _REPLY + struct.pack(">i", 6) + b"unlock" + struct.pack(">i", 7) + b"\x00"
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER such that closing sends RST."""
 _SEEN = struct.pack("ii", 1, 30)
@@ -36,6 +37,10 @@ FAULTS = {
     "refused": "the answer is an internal error, and the server never sees the call",
     "betrayed": "the server does it, and the answer is an internal error",
 }
+OTHERS = {
+    "mistaken": "the server does it, and the answer is that to another call",
+    "forged": "the answer is that to another call, and the server never sees the call",
+}
 AWAY = "away"
 """As ``late``, and no connection is accepted any more until ``begin()``."""
 
@@ -45,7 +50,7 @@ class ThriftProxy:
 
     ``fail(method, how)`` arms one fault for the next such call, or one after ``passing`` others,
     ``fail_at(position, how)`` for the
-    call of that position since ``begin()``; see `FAULTS`. ``delay(method, seconds)`` holds the next
+    call of that position since ``begin()``; see `FAULTS`, and for the first also `OTHERS`. ``delay(method, seconds)`` holds the next
     such call back before the server sees it; `before` and `after` do something else meanwhile.
 
     Attributes:
@@ -75,7 +80,7 @@ class ThriftProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def fail(self, method: str, how: str, *, passing: int = 0, times: int = 1) -> None:
-        assert how in FAULTS.keys() - {"unsent"}
+        assert how in {*FAULTS, *OTHERS} - {"unsent"}
         self._faults[method] = [*[None] * passing, *[how] * times]
 
     def begin(self) -> None:
@@ -207,7 +212,7 @@ class ThriftProxy:
                     if key.fileobj is client:
                         if data[:4] == _CALL:
                             method, fault = self._arrived(data)
-                        self._forward(method, fault, data, client, upstream)
+                        self._forward(fault, data, client, upstream)
                     else:
                         if action := self._after.pop(method, None):
                             action()
@@ -232,12 +237,7 @@ class ThriftProxy:
         return method, fault
 
     def _forward(
-        self,
-        method: str,
-        fault: str | None,
-        data: bytes,
-        client: socket.socket,
-        upstream: socket.socket,
+        self, fault: str | None, data: bytes, client: socket.socket, upstream: socket.socket
     ) -> None:
         if fault in {"late", AWAY}:
             with self._guard:
@@ -252,8 +252,9 @@ class ThriftProxy:
             _reset(upstream)
             _reset(client)
             raise OSError
-        if fault == "refused":
-            client.sendall(_internal_error(method))
+        if fault in {"refused", "forged"}:
+            if data[:4] == _CALL:
+                client.sendall(_internal_error(data) if fault == "refused" else _OF_ANOTHER)
         else:
             upstream.sendall(data)
 
@@ -267,9 +268,9 @@ class ThriftProxy:
             client.sendall(data[: len(data) // 2])
             _reset(client)
             raise OSError
-        if fault == "betrayed":
+        if fault in {"betrayed", "mistaken"}:
             _rest(upstream)
-            client.sendall(_internal_error("what was done"))
+            client.sendall(_internal_error(data) if fault == "betrayed" else _OF_ANOTHER)
             return "muted"
         if fault == "muted":
             return fault
@@ -300,21 +301,17 @@ def _rest(upstream: socket.socket) -> bytes:
     return data
 
 
-def _internal_error(method: str) -> bytes:
-    """What libthrift answers when a handler fails in a way that nobody foresaw."""
-    name, text = method.encode(), f"Internal error processing {method}".encode()
-    return (
-        _EXCEPTION
-        + struct.pack(">i", len(name))
-        + name
-        + struct.pack(">i", 0)
-        + b"\x0b"
-        + struct.pack(">hi", 1, len(text))
-        + text
-        + b"\x08"
-        + struct.pack(">hi", 2, _INTERNAL_ERROR)
-        + b"\x00"
-    )
+def _internal_error(message: bytes) -> bytes:
+    """What libthrift answers when a handler fails in a way that nobody foresaw.
+
+    Args:
+        message: A call, or the reply to it.
+    """
+    end = wire.reply_body(message)
+    head = message[4:end]
+    text = b"Internal error processing " + head[4:-4]
+    said = b"\x0b" + struct.pack(">hi", 1, len(text)) + text
+    return _EXCEPTION + head + said + b"\x08" + struct.pack(">hi", 2, _INTERNAL_ERROR) + b"\x00"
 
 
 def _reset(one: socket.socket) -> None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore, ttypes
-from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
-from thrift.Thrift import TApplicationException, TException, TMessageType
+from thrift.Thrift import TApplicationException, TException, TMessageType, TType
 
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.known_server import KnownServers
+from icecomb.catalog.hive.thrift.protocol import NumberedProtocol
 from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.transport import Transport
@@ -69,18 +69,19 @@ class Connection:
         plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         # A busy server may take a while for its first answers; another service never gives them.
-        plug.settimeout(_PATIENCE * settings.connect_timeout_s)
+        patience_s = _PATIENCE * settings.connect_timeout_s
+        plug.settimeout(patience_s)
         if settings.tls is not None:
             plug = self._private(plug, host, settings.tls)
-        self._transport = Transport(plug)
-        self._protocol = TBinaryProtocolAccelerated(self._transport)
+        self._transport = Transport(plug, patience_s)
+        self._protocol = NumberedProtocol(self._transport)
         self.thrift = ThriftHiveMetastore.Client(self._protocol)
         try:
             self._introduce(host, settings)
         except BaseException:
             self.close()
             raise
-        plug.settimeout(settings.timeout_s)
+        self._transport.timeout_s = settings.timeout_s
 
     @property
     def is_open(self) -> bool:
@@ -128,12 +129,27 @@ class Connection:
             transport.close()
 
     def call_with_bytes(self, method: str, arguments: bytes) -> None:
-        """Send a call with encoded arguments; the generated client reads the reply."""
+        """Send a call with encoded arguments; the generated client reads the reply, if it can."""
         self._protocol.writeMessageBegin(method, TMessageType.CALL, 0)
         self._transport.write(arguments)
         self._protocol.writeMessageEnd()
         self._transport.flush()
-        getattr(self.thrift, f"recv_{method}")()
+        getattr(self.thrift, f"recv_{method}", self._receive)()
+
+    def _receive(self) -> None:
+        """Read the reply to a call that the generated client does not know, for its bytes.
+
+        Raises:
+            TApplicationException: the server does not know the call either.
+        """
+        _, kind, _ = self._protocol.readMessageBegin()
+        if kind == TMessageType.EXCEPTION:
+            error = TApplicationException()
+            error.read(self._protocol)
+            self._protocol.readMessageEnd()
+            raise error
+        self._protocol.skip(TType.STRUCT)
+        self._protocol.readMessageEnd()
 
     def _private(self, plug: socket.socket, host: str, tls: TlsSettings) -> socket.socket:
         try:

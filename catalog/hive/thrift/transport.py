@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import time
 from io import BytesIO
 from typing import Final, Protocol
 
@@ -26,13 +27,20 @@ class Seal(Protocol):
 class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
     """A connected socket, plain or TLS.
 
+    Args:
+        plug: The socket.
+        timeout_s: See the attribute.
+
     Attributes:
+        timeout_s: How long a request may take to leave, and all of what answers it to come.
         sent: Whether anything has left since it was last set to False.
         seal: After a SASL negotiation: everything travels in frames then.
     """
 
-    def __init__(self, plug: socket.socket) -> None:
+    def __init__(self, plug: socket.socket, timeout_s: float) -> None:
         self._socket = plug
+        self.timeout_s = timeout_s
+        self._deadline = 0.0
         self._read = BytesIO()
         self._write = bytearray()
         self._chunks: list[bytes] = []
@@ -90,7 +98,9 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
     def send_raw(self, data: bytes) -> None:
         """Send bytes as they are."""
         try:
+            self._socket.settimeout(self.timeout_s)
             self._socket.sendall(data)
+            self._deadline = time.monotonic() + self.timeout_s
         except OSError as error:
             raise TTransportException(TTransportException.UNKNOWN, str(error)) from error
 
@@ -128,12 +138,21 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         return data
 
     def _chunk(self, size: int) -> bytes:
+        # a time-out of the socket is one for each byte
+        rest = self._deadline - time.monotonic()
+        if rest <= 0:
+            raise _late()
         try:
+            self._socket.settimeout(rest)
             chunk = self._socket.recv(min(size, _CHUNK))
         except TimeoutError as error:
-            raise TTransportException(TTransportException.TIMED_OUT, "no reply in time") from error
+            raise _late() from error
         except OSError as error:
             raise TTransportException(TTransportException.UNKNOWN, str(error)) from error
         if not chunk:
             raise TTransportException(TTransportException.END_OF_FILE, "the server hung up")
         return chunk
+
+
+def _late() -> TTransportException:
+    return TTransportException(TTransportException.TIMED_OUT, "no reply in time")

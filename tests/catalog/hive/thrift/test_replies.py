@@ -1,0 +1,151 @@
+"""A reply answers the call that it names by its number, and all of it has come in time; else nothing is known."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from icecomb.catalog.hive.thrift import transport, wire
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
+from icecomb.catalog.hive.thrift.failure import ReplyLostError, UnreachableError
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
+
+TABLE = HiveTable(database="db", name="t", storage=StorageDescriptor(columns=()))
+CHANGES: dict[str, Callable[[HiveClient], object]] = {
+    "alter_table_with_environment_context": lambda client: client.alter_table("db", "t", TABLE),
+    "create_table": lambda client: client.create_table(TABLE),
+    "drop_table": lambda client: client.drop_table("db", "t"),
+}
+OTHERS: dict[str, Callable[[str, int], tuple[str, int]]] = {
+    "name": lambda _, number: ("unlock", number),
+    "number": lambda name, number: (name, number - 1),
+}
+
+
+class Server:
+    """Answers each call with a void result.
+
+    `.misnames` makes name and number of the next replies, `.pause_s` is taken before each byte.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, int]] = []
+        self.misnames: list[Callable[[str, int], tuple[str, int]]] = []
+        self.pause_s = 0.0
+        self.connections = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.uri = f"thrift://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                one, _ = self._listener.accept()
+                self.connections += 1
+                threading.Thread(target=self._serve, args=(one,), daemon=True).start()
+
+    def _serve(self, one: socket.socket) -> None:
+        with one, contextlib.suppress(OSError):
+            while request := one.recv(1 << 20):
+                end = 8 + int.from_bytes(request[4:8], "big")
+                name, number = (
+                    request[8:end].decode(),
+                    int.from_bytes(request[end : end + 4], "big"),
+                )
+                self.calls.append((name, number))
+                if self.misnames:
+                    name, number = self.misnames.pop(0)(name, number)
+                said = name.encode()
+                head = b"\x80\x01\x00\x02" + len(said).to_bytes(4, "big") + said
+                reply = head + number.to_bytes(4, "big", signed=True) + self._result(name) + b"\0"
+                if not self.pause_s:
+                    one.sendall(reply)
+                    continue
+                for byte in reply:
+                    time.sleep(self.pause_s)
+                    one.sendall(bytes([byte]))
+
+    @staticmethod
+    def _result(name: str) -> bytes:
+        return wire.string_field(0, "a value") if name == "get_config_value" else b""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+def connected(server: Server, timeout_s: float = 60.0, **others: str) -> HiveClient:
+    return HiveClient(server.uri, ConnectionSettings(timeout_s=timeout_s, **others))
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_that_is_answered_by_the_reply_to_another_call_is_unknown(server, change, other):
+    with connected(server) as client:
+        CHANGES[change](client)
+        server.misnames = [OTHERS[other]]
+        with pytest.raises(ReplyLostError, match=f"the reply to another call .*call {change}"):
+            CHANGES[change](client)
+        # whatever else comes on that connection is of others, too
+        CHANGES[change](client)
+    assert server.connections == 2
+    assert [name for name, _ in server.calls] == [change] * 3
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_question_that_is_answered_so_is_asked_again_elsewhere(server, other):
+    server.misnames = [OTHERS[other]]
+    with connected(server) as client:
+        assert client.config_value("x") == "a value"
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_server_that_answers_another_call_at_once_lets_nobody_in(server, other):
+    server.misnames = [OTHERS[other]]
+    with (
+        connected(server, user="alice") as client,
+        pytest.raises(UnreachableError, match="the reply to another call"),
+    ):
+        client.config_value("x")
+
+
+def test_the_calls_of_a_connection_carry_a_running_number(server):
+    with connected(server) as client:
+        for change in CHANGES.values():
+            change(client)
+        client.config_value("x")
+    numbers = [number for _, number in server.calls]
+    assert numbers == [*range(numbers[0], numbers[0] + 4)]
+
+
+def test_a_reply_of_which_each_byte_comes_in_time_is_late_as_a_whole(server):
+    server.pause_s = 0.05
+    with (
+        connected(server, timeout_s=0.5) as client,
+        pytest.raises(ReplyLostError, match=r"did not answer within 0\.5 s"),
+    ):
+        client.drop_table("db", "t")
+
+
+def test_each_reply_has_the_whole_time(server, monkeypatch):
+    """It is counted from the call, not from the connection."""
+    with connected(server) as client:
+        client.drop_table("db", "t")
+        now = time.monotonic() + 1000
+        monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=lambda: now))
+        client.drop_table("db", "t")
+    assert server.connections == 1
