@@ -7,7 +7,7 @@ import re
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 _PAGE = b"Content-Type: text/html\r\nConnection: close\r\n\r\n<html><h1>%b</h1></html>"
 _LOGIN = b"HTTP/1.1 200 OK\r\n" + _PAGE % b"Who are you?"
@@ -27,7 +27,8 @@ class WebHdfsProxy:
 
     `.faults` maps a call, as `RENAME` or `CREATE@data` (the second step, at the data node), to what becomes of its
     next occurrences, one each: `refuse` (cut before it is sent on), `lose` (done, the answer lost), `cut` (half of what
-    is sent arrives), `truncate` (half of the answer arrives), `hang` (no answer); not done, and answered by `html` (an
+    is sent arrives), `truncate` (half of the answer arrives), `unframed` (the answer has no length, and ends where
+    `.cut_at` says, half-way at first), `chunked` (it has none, and is whole), `hang` (no answer); not done, and answered by `html` (an
     error page), `login` (200 and a page), `blank` (200 and nothing), `another` (200 and nothing, as bytes: the answer to
     another RENAME), `later` (504; done when `.deliver()` is called); `done_login` (done, answered as `login`).
     `.calls` counts all calls.
@@ -36,6 +37,7 @@ class WebHdfsProxy:
     def __init__(self, name_node: str) -> None:
         self.faults: dict[str, list[str]] = {}
         self.calls: Counter[str] = Counter()
+        self.cut_at: Callable[[bytes], int] = lambda body: len(body) // 2
         self._name_node = name_node
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
@@ -127,9 +129,16 @@ class WebHdfsProxy:
                     b"//" + redirect[1] + b"/", b"//" + self.address.encode() + b"/", 1
                 )
             begin = reply.find(b"\r\n\r\n") + 4
-            client.sendall(
-                reply[: begin + (len(reply) - begin) // 2] if fault == "truncate" else reply
-            )
+            head, body = reply[:begin], reply[begin:]
+            if fault == "unframed":
+                head = re.sub(rb"(?i)\r\ncontent-length: [^\r]*", b"", head)
+                body = body[: self.cut_at(body)]
+            elif fault == "chunked":
+                head = re.sub(rb"(?i)content-length: [^\r]*", b"Transfer-Encoding: chunked", head)
+                body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+            elif fault == "truncate":
+                body = body[: len(body) // 2]
+            client.sendall(head + body)
 
     @staticmethod
     def _upload(client: socket.socket, server: socket.socket, body: bytes, cut: bool) -> None:  # noqa: FBT001

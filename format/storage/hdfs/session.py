@@ -16,6 +16,7 @@ from icecomb.format.call_log import timed
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.delegation_token import find_tokens, token_sources
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
+from icecomb.format.storage.hdfs.time_limit import timed_pools
 from icecomb.format.storage.hdfs.upload import HdfsUpload
 from icecomb.format.storage.storage_property import (
     HADOOP_AUTHENTICATION,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 _CONNECTIONS: Final = 32
+BYTES: Final = "application/octet-stream"
+"""The type of answers that are no JSON."""
 TOKEN_KINDS: Final = ("WEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
 """What `GETDELEGATIONTOKEN` gave, and what a job was started with; a name node takes both."""
 
@@ -78,8 +81,8 @@ class HdfsSession:
         """The user whose rights count."""
         return self._proxy_user or self.user
 
-    def download(self, url: str) -> bytes:
-        """All that a data node answers.
+    def download(self, url: str) -> tuple[bytes, bool]:
+        """All that a data node answers, and whether it said how much that is.
 
         Raises:
             requests.RequestException, urllib3.exceptions.HTTPError: it broke off, or was too slow.
@@ -89,7 +92,9 @@ class HdfsSession:
 
         with self.requests.get(url, stream=True, auth=_anonymous) as reply:
             pyhdfs._check_response(reply)  # noqa: SLF001 - its errors are those of other calls
-            return bytes(reply.raw.read())
+            if (kind := content_type(reply)) != BYTES:
+                raise pyhdfs.HdfsException(f"{kind or 'nothing'} came instead of a file")
+            return bytes(reply.raw.read()), "Content-Length" in reply.headers
 
     def upload(self, url: str, location: str) -> HdfsUpload:
         """A stream to where a name node sent us."""
@@ -121,7 +126,11 @@ class HdfsSession:
         identity = self._identity()
 
         class Adapter(HTTPAdapter):
-            """Every request has a time-out, those to data nodes, too."""
+            """Every request has a time-out, those to data nodes, too, and so has its answer."""
+
+            def init_poolmanager(self, *sizes: Any, **options: Any) -> None:
+                super().init_poolmanager(*sizes, **options)
+                self.poolmanager.pool_classes_by_scheme = timed_pools()
 
             def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
                 options["timeout"] = options.get("timeout") or timeouts
@@ -173,6 +182,11 @@ class HdfsSession:
             return found
 
         return identity
+
+
+def content_type(reply: requests.Response) -> str:
+    """What an answer says it is, without parameters; empty if it does not say."""
+    return reply.headers.get("Content-Type", "").partition(";")[0].strip()
 
 
 def _place(url: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from icecomb.format.errors import IcecombError
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
+from icecomb.format.storage.hdfs.time_limit import TimedResponse
 from icecomb.format.storage.output_stream import Upload
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class HdfsUpload(Upload):
             if scheme == "https"
             else http.client.HTTPConnection(self._host, timeout=timeout_s)
         )
+        self._connection.response_class = TimedResponse
         try:
             self._connection.putrequest("PUT", target, skip_accept_encoding=True)
             self._connection.putheader("Content-Type", "application/octet-stream")

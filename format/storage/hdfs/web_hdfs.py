@@ -31,7 +31,7 @@ from icecomb.format.storage.hdfs.failure import (
     reach,
     unreachable,
 )
-from icecomb.format.storage.hdfs.session import HdfsSession
+from icecomb.format.storage.hdfs.session import BYTES, HdfsSession, content_type
 from icecomb.format.storage.output_stream import Upload
 from icecomb.format.storage.storage_property import HDFS_FAILOVER_ATTEMPTS
 
@@ -206,7 +206,7 @@ class WebHdfs:
                 raise
             url = reply.headers["location"]
             try:
-                return self._download(url, location)
+                return self._download(url, path, location, offset, length)
             except FileMissingError:
                 raise
             except FileIOError:
@@ -344,14 +344,32 @@ class WebHdfs:
         except FileMissingError:
             return False
 
-    def _download(self, url: str, location: str) -> bytes:
+    def _download(
+        self, url: str, path: str, location: str, offset: int, length: int | None
+    ) -> bytes:
+        """What a data node has of a file; see `read`.
+
+        What says nowhere how long it is may end anywhere: it is compared with what there is.
+        """
         try:
             with self._failures("read", location):
-                return self._session.download(url)
+                content, is_framed = self._session.download(url)
         except FileIOError as error:
             if _is_beyond_end(error):
                 return b""
             raise
+        found = len(content)
+        if found == length or (is_framed and (length is None or found < length)):
+            return content
+        rest = max(self.status(path, location).size - offset, 0)
+        expected = rest if length is None else min(rest, length)
+        if found != expected:
+            raise HdfsAnswerLostError(
+                f"Cannot read {location}: {found} bytes came, where there are {expected}",
+                hint="something between this machine and the cluster cuts answers: try again",
+                path=location,
+            )
+        return content
 
     def _call(
         self,
@@ -414,12 +432,11 @@ def _status(found: pyhdfs.FileStatus) -> HdfsStatus:
 
 def _is_done(reply: requests.Response) -> bool:
     """Whether it is a name node's that has nothing to say: bytes, of which there are none."""
-    kind = reply.headers.get("Content-Type", "").partition(";")[0].strip()
-    return kind == "application/octet-stream" and not reply.content
+    return content_type(reply) == BYTES and not reply.content
 
 
 def _shown(reply: requests.Response) -> str:
-    return f"{reply.headers.get('Content-Type', 'no type')}: {reply.text.strip()[:100]!r}"
+    return f"{content_type(reply) or 'no type'}: {reply.text.strip()[:100]!r}"
 
 
 def _is_beyond_end(error: FileIOError) -> bool:

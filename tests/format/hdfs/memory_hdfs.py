@@ -39,7 +39,8 @@ class MemoryHdfs:
 
     `.files` is what there is, by path, `.folders` the folders that were made, by id. `.before` maps an operation, as `RENAME`, to what happens right
     before it is done the next time. `.cuts_after` is how many bytes of the next file arrive before the
-    connection ends (they are kept, as a data node does), `.loses` how many are lost without a word.
+    connection ends (they are kept, as a data node does), `.loses` how many are lost without a word. `.pause_s` is
+    taken before each byte of an answer.
     """
 
     def __init__(self) -> None:
@@ -48,6 +49,7 @@ class MemoryHdfs:
         self.before: dict[str, Callable[[], None]] = {}
         self.cuts_after: int | None = None
         self.loses = 0
+        self.pause_s = 0.0
         self._ids = itertools.count(16_386)
         self._lock = threading.Lock()
         memory = self
@@ -70,6 +72,7 @@ class MemoryHdfs:
         self.files.clear()
         self.folders.clear()
         self.before.clear()
+        self.pause_s = 0.0
 
     def put(self, path: str, data: bytes) -> None:
         """Make a file, and the folders above it."""
@@ -206,7 +209,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", f"application/{kind}")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        for at in range(len(body)) if self.server_side.pause_s else ():
+            threading.Event().wait(self.server_side.pause_s)
+            self.wfile.write(body[at : at + 1])
+        if not self.server_side.pause_s:
+            self.wfile.write(body)
 
 
 def _json(found: Any) -> bytes:

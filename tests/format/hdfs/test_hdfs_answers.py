@@ -17,8 +17,10 @@ from icecomb.format.errors import (
     FileStateUnknownError,
     IcecombError,
 )
+from icecomb.format.storage.file_io import FileIO
 
 PLACE = "hdfs://lake/t"
+DATA = bytes(range(250)) * 4
 INVENTED = ("login", "blank")
 RENAMES = ("data file", "manifest", "manifest list", "metadata", "hint")
 """Of an append, in their order."""
@@ -189,6 +191,71 @@ def test_a_name_that_is_taken_is_so_though_it_is_only_answered_the_second_time(
     with pytest.raises(FileExistsAlreadyError):
         memory_io.create(f"{PLACE}/x", b"ours")
     assert {path: file.data for path, file in memory.files.items()} == {"/t/x": b"theirs"}
+
+
+WAYS_TO_READ = {
+    "whole": lambda io: io.read(f"{PLACE}/x"),
+    "stream": lambda io: io.open_input(f"{PLACE}/x").read(),
+    "stated": lambda io: io.open_input(f"{PLACE}/x", len(DATA)).read(),
+    "at": lambda io: io.open_input(f"{PLACE}/x").read_at(len(DATA), 0),
+}
+
+
+@pytest.mark.parametrize("fault", ["unframed", "chunked", "login", "blank"])
+@pytest.mark.parametrize("way", WAYS_TO_READ)
+def test_bytes_that_say_nowhere_where_they_end_are_compared_with_the_file(
+    memory, memory_proxy, memory_io, way, fault
+):
+    memory.put("/t/x", DATA)
+    memory_proxy.faults["OPEN@data"] = [fault]
+    assert WAYS_TO_READ[way](memory_io) == DATA
+    assert memory_proxy.calls["OPEN@data"] == (1 if fault == "chunked" else 2)
+
+
+def test_a_file_is_read_whose_answers_never_say_where_they_end(memory, memory_proxy, memory_io):
+    memory.put("/t/x", DATA)
+    memory_proxy.cut_at = len
+    memory_proxy.faults["OPEN@data"] = ["unframed"] * 2
+    assert memory_io.read(f"{PLACE}/x") == DATA
+    assert memory_proxy.calls["OPEN@data"] == 1
+
+
+def test_a_file_that_is_cut_each_time_is_an_error_of_the_way_there(memory, memory_proxy, memory_io):
+    memory.put("/t/x", DATA)
+    memory_proxy.faults["OPEN@data"] = ["unframed"] * 9
+    with pytest.raises(FileIOError, match="500 bytes came, where there are 1000") as caught:
+        memory_io.read(f"{PLACE}/x")
+    assert "remove" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cut_at", ["header", "half"])
+def test_a_manifest_list_that_is_cut_hides_no_rows(memory_proxy, memory_settings, cut_at):
+    """Behind its head a file of Avro may end anywhere between two blocks."""
+    catalog = load_catalog("lake", type="hadoop", warehouse="hdfs://lake/w", **memory_settings)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1]}))
+    loaded = load_catalog(
+        "other", type="hadoop", warehouse="hdfs://lake/w", **memory_settings
+    ).load_table("db.t")
+    if cut_at == "header":
+        memory_proxy.cut_at = lambda body: body.index(body[-16:]) + 16
+    memory_proxy.faults["OPEN@data"] = ["unframed"]
+    assert loaded.scan().to_arrow()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("call", ["GETFILESTATUS", "OPEN"])
+def test_an_answer_of_which_each_byte_comes_in_time_is_late_as_a_whole(
+    memory, memory_settings, call
+):
+    limits = {"dfs.webhdfs.socket.read-timeout": "300ms", "dfs.client.failover.max.attempts": "1"}
+    direct = {"dfs.namenode.http-address": memory.address}
+    io = FileIO({**memory_settings, **limits, **direct})
+    memory.put("/t/x", DATA)
+    memory.pause_s = 0.05
+    with pytest.raises(FileIOError, match=r"no active name node|Cannot read"):
+        io.size(f"{PLACE}/x") if call == "GETFILESTATUS" else io.read(f"{PLACE}/x")
+    io.close()
 
 
 @pytest.mark.parametrize("fault", ["login", "done_login", "later"])

@@ -1,0 +1,75 @@
+"""Answers over HTTP that have to come as a whole in time: sockets count it for each byte."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import urllib3
+
+_PIECE: Final = 1 << 20
+"""Bytes that have the whole time: a long file may take longer than an answer of a name node."""
+
+
+class TimedResponse(http.client.HTTPResponse):
+    """One whose head and body together take no longer than the time-out of the socket."""
+
+    def __init__(self, sock: socket.socket, *options: Any, **others: Any) -> None:
+        super().__init__(sock, *options, **others)
+        self.fp = io.BufferedReader(_Timed(sock, self.fp.detach()))  # type: ignore[attr-defined]
+
+
+class _Timed(io.RawIOBase):
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase) -> None:
+        self._sock = sock
+        self._raw = raw
+        self._timeout_s = sock.gettimeout()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._left = _PIECE
+        self._deadline = time.monotonic() + (self._timeout_s or 0.0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        if self._timeout_s is not None:
+            rest = self._deadline - time.monotonic()
+            if rest <= 0:
+                raise TimeoutError("the answer did not come in time")
+            self._sock.settimeout(rest)
+        count: int | None = self._raw.readinto(buffer)  # type: ignore[attr-defined]
+        self._left -= count or 0
+        if self._left <= 0:
+            self._begin()
+        return count
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.close()
+        super().close()
+
+
+def timed_pools() -> dict[str, type[urllib3.HTTPConnectionPool]]:
+    """Pools of connections whose answers are `TimedResponse`, by scheme."""
+    from urllib3.connection import HTTPConnection, HTTPSConnection
+    from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+    class Plain(HTTPConnection):
+        response_class = TimedResponse
+
+    class Secure(HTTPSConnection):
+        response_class = TimedResponse
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class SecurePool(HTTPSConnectionPool):
+        ConnectionCls = Secure
+
+    return {"http": PlainPool, "https": SecurePool}
