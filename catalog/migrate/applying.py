@@ -26,6 +26,7 @@ from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Journal, Step, start_journal
 from icecomb.catalog.migrate.mapping import mapping_of
 from icecomb.catalog.migrate.migration_plan import MigrationPlan
+from icecomb.catalog.migrate.obstacle import constraint_findings
 from icecomb.catalog.migrate.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.partition_pages import PartitionPages
 from icecomb.catalog.migrate.planning import plan_source
@@ -171,7 +172,7 @@ class Takeover:
     def _plan(
         self, table: HiveTable, partitions: PartitionPages, choices: Choices
     ) -> MigrationPlan:
-        return plan_source(
+        plan = plan_source(
             self._place.io,
             table,
             partitions.read(),
@@ -180,6 +181,8 @@ class Takeover:
             threads=self._threads,
             kept=self._place.footers(table, table.storage.location),
         )
+        constraints = constraint_findings(table, self._place.client.constraints)
+        return replace(plan, findings=(*plan.findings, *constraints))
 
     def _take_over(
         self,

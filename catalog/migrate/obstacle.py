@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from icecomb.catalog.finding import Finding, Mentions, blocker, note, warning
+from icecomb.catalog.hive.thrift.constraints import Constraints
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.avro_schema import AvroSchema
 from icecomb.catalog.migrate.choices import Choices
@@ -184,6 +185,26 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
             f"{', '.join(names)}: becomes {kind}{instants}",
             "--timestamp chooses",
             names,
+        )
+
+
+def constraint_findings(table: HiveTable, constraints: Constraints) -> Iterable[Finding]:
+    """What constrains a partitioned table, which the turn would move to other columns.
+
+    The metastore keeps the places of columns, not their names, and those change with the turn:
+    afterwards a key is on no column, or on another one, and a metastore of Hive 2.3 refuses
+    further changes of the table. An unpartitioned table keeps its constraints.
+    """
+    if not table.partition_keys:
+        return
+    if found := constraints.of(table.database, table.name):
+        yield blocker(
+            "constraints",
+            f"it is partitioned and has {len(found)} constraints, which would end up on other "
+            "columns",
+            f"ALTER TABLE {table.full_name} DROP CONSTRAINT ... in Hive for each, and add them "
+            "again if you revert",
+            found,
         )
 
 

@@ -16,7 +16,7 @@ from icecomb.catalog.migrate.context import Workplace
 from icecomb.catalog.migrate.entry_finding import replication_findings
 from icecomb.catalog.migrate.migration_plan import MigrationPlan, failed_plan
 from icecomb.catalog.migrate.neighbour import Neighbours
-from icecomb.catalog.migrate.obstacle import NOT_IN_FILES
+from icecomb.catalog.migrate.obstacle import NOT_IN_FILES, constraint_findings
 from icecomb.catalog.migrate.planning import plan_source
 from icecomb.catalog.migrate.reader import reader_finding
 from icecomb.catalog.migrate.view_reference import ViewReferences
@@ -101,7 +101,9 @@ class Planner:
         found = replace(found, findings=(*_overwritten(work, table), *found.findings))
         if any(finding.code in NOT_IN_FILES for finding in found.blockers):
             return found
-        return replace(found, findings=(*found.findings, *self._surroundings(table)))
+        constraints = constraint_findings(table, work.client.constraints)
+        surroundings = self._surroundings(table)
+        return replace(found, findings=(*found.findings, *constraints, *surroundings))
 
     def plans(
         self, places: Sequence[tuple[str, str]], jobs: int, progress: Progress

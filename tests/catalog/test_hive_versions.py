@@ -292,3 +292,46 @@ def test_the_views_of_all_databases_are_listed_by_one_call(hive, place):
     found = hive.client.names_of_types(["VIRTUAL_VIEW", "MATERIALIZED_VIEW"])
     assert hive.client.calls == {"get_table_meta": 1}
     assert {(place, "v"), (place, "m")} == {pair for pair in found if pair[0] == place}
+
+
+def named(*names):
+    """A constraint of a column, or the request that adds it: texts as a metastore of Hive 3 has them."""
+    return b"".join(wire.string_field(number, text) for number, text in names)
+
+
+def constrained(hive, place, name, version, **more):
+    """A Hive table with a key, and what else its metastore can hold."""
+    columns = (FieldSchema("id", "bigint"), FieldSchema("s", "string"))
+    storage = StorageDescriptor(
+        columns=columns,
+        location=f"{hive.load_namespace_properties(place)['location']}/{name}",
+        input_format="org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+        output_format="org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+        serde="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+    )
+    hive.client.create_table(HiveTable(place, name, storage=storage, **more))
+    key = named((1, place), (2, name), (3, "id")) + b"\x08\x00\x04" + (1).to_bytes(4, "big")
+    key += named((5, f"pk_{name}")) + b"".join(b"\x02\x00" + bytes([n, 0]) for n in (6, 7, 8))
+    texts = named((1, "hive"), (2, place), (3, name), (4, "s"), (5, f"nn_{name}"))
+    told = texts + b"".join(b"\x02\x00" + bytes([n, 0]) for n in (6, 7, 8))
+    added = {"add_primary_key": key}
+    if version != "2.3.10":
+        added["add_not_null_constraint"] = told
+    for call, constraint in added.items():
+        request = wire.struct_list_field(1, [constraint + b"\0"]) + b"\0"
+        hive.client._calls.write_bytes(call, wire.struct_field(1, request) + b"\0")
+
+
+def test_a_partitioned_table_with_constraints_is_not_turned(hive, place, version):
+    keys = (FieldSchema("day", "string"),)
+    constrained(hive, place, "parted", version, partition_keys=keys)
+    constrained(hive, place, "whole", version)
+    known = ["PRIMARY KEY pk_parted"]
+    if version != "2.3.10":
+        known.insert(0, "NOT NULL nn_parted")
+    assert hive.client.constraints.of(place, "parted") == known
+    [found] = migrate.plan(hive, f"{place}.parted").blockers
+    assert (found.code, [*found.places]) == ("constraints", known)
+    with pytest.raises(IcecombError, match="constraints"):
+        migrate.apply(hive, f"{place}.parted")
+    assert migrate.plan(hive, f"{place}.whole").verdict == "ready"

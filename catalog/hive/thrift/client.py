@@ -25,6 +25,7 @@ from icecomb.catalog.hive.thrift.answer import (
 )
 from icecomb.catalog.hive.thrift.calls import Calls, Form
 from icecomb.catalog.hive.thrift.catalog_name import CatalogName
+from icecomb.catalog.hive.thrift.constraints import Constraints
 from icecomb.catalog.hive.thrift.entity import (
     HiveDatabase,
     HiveTable,
@@ -99,6 +100,7 @@ class HiveClient:
         self._catalog = CatalogName(None if catalog == _DEFAULT_CATALOG else catalog)
         self._calls = Calls(self._locate, settings or ConnectionSettings())
         self.partitions = Partitions(self._calls, self._catalog)
+        self.constraints = Constraints(self._calls, self._catalog)
 
     # -- connections
 
