@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -29,6 +30,7 @@ T = TypeVar("T")
 
 _BLOCK_BYTES: Final = 16_000
 """Encoded; small enough for a commit to compress, large enough to be compressed well."""
+_ADDED: Final = ("added-data-files", "added-delete-files")
 _REQUIRED = ("manifest_path", "manifest_length")
 _COUNTS = (
     "added_files_count",
@@ -133,9 +135,12 @@ def parse_manifest_list(data: bytes, snapshot: Snapshot) -> AvroContainer:
         data: What was read at the location that the snapshot names.
         snapshot: The snapshot.
 
+    A list may be cut between any two blocks of Avro; none of them is left of the list of a snapshot
+    that added files only where that happened.
+
     Raises:
-        CorruptFileError: The bytes are no Avro file, or the list of another snapshot; the message
-            names the file.
+        CorruptFileError: The bytes are no Avro file, the list of another snapshot, or no whole one;
+            the message names the file.
     """
     location = str(snapshot.manifest_list)
     container = parse_container(data, location)
@@ -145,6 +150,16 @@ def parse_manifest_list(data: bytes, snapshot: Snapshot) -> AvroContainer:
             f"{location} was read as the manifest list of snapshot {stated}, where the table"
             f" names it for snapshot {snapshot.snapshot_id}",
             hint="Try again: a proxy or a cache may have answered with another file."
+            " If it stays so, restore the file from a backup, or read another snapshot.",
+            path=location,
+        )
+    counts = (snapshot.summary.get(key, "") for key in _ADDED)
+    added = sum(int(count) for count in counts if re.fullmatch("[0-9]{1,18}", count))
+    if added and not container.record_count:
+        raise CorruptFileError(
+            f"{location} was read as a list of no manifests, where the snapshot says that it added"
+            f" files ({added})",
+            hint="Try again: what lies between here and the file may have cut the answer."
             " If it stays so, restore the file from a backup, or read another snapshot.",
             path=location,
         )

@@ -4,6 +4,7 @@ import io as bytes_io
 import itertools
 import json
 import math
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
@@ -521,8 +522,6 @@ def test_a_manifest_list_comes_back_and_pyiceberg_reads_it(tmp_path):
 
 
 def test_a_manifest_list_of_version_1_has_data_manifests_without_numbers(tmp_path):
-    from dataclasses import replace
-
     with pytest.raises(ValidationError, match="version 1"):
         list_of(tmp_path, [MANIFEST], version=1)
     data = replace(MANIFEST, content=ManifestContent.DATA, sequence_number=0, min_sequence_number=0)
@@ -569,6 +568,22 @@ def test_the_list_of_another_snapshot_is_refused(tmp_path):
         assert list(found.values()) == [MANIFEST] * (len(snapshots) > 1)
         with pytest.raises(CorruptFileError, match="list of snapshot 9"):
             distinct_manifests(IO, snapshots)
+
+
+@pytest.mark.parametrize("added", ["added-data-files", "added-delete-files"])
+def test_a_list_that_ends_behind_its_head_is_not_one_of_no_manifests(tmp_path, added):
+    """A whole file of Avro, too: only what the snapshot says of itself tells that it was cut."""
+    path = list_of(tmp_path, [MANIFEST])
+    data = Path(path).read_bytes()
+    Path(path).write_bytes(data[: data.index(data[-16:]) + 16])
+    cut, *possible = (
+        replace(snapshot_with(path), summary={"operation": "append", added: count})
+        for count in ("1", "0", "-1", "many")
+    )
+    for read in (read_manifests, lambda io, snapshot: distinct_manifests(io, [snapshot])):
+        with pytest.raises(CorruptFileError, match=r"no manifests, .* added files \(1\)"):
+            read(IO, cut)
+        assert [len(read(IO, each)) for each in possible] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("stated", [None, "null", "", "-1"])
