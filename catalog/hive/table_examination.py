@@ -133,6 +133,22 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
             f"{one.location} was written and, as far as is known, not committed",
             f"icecomb commit settle {entry.full_name} {one.location}",
         )
+    followed = known - {current}
+    forks = [
+        one
+        for one in trail
+        if one.ancestors[-1:] and one.ancestors[-1] in followed and one.location not in proven
+    ]
+    for one in forks[:_SHOWN]:
+        yield Finding(
+            Severity.WARNING,
+            "fork",
+            f"{one.location} was written on {one.ancestors[-1]}, as was the version that is in "
+            "the table's history: its commit failed, or an old copy of the entry (Hive's "
+            "alter_table) took it away after its writer was told that it was made",
+            f"if that writer was told so, look at what is lost: icecomb register "
+            f"{entry.full_name}_lost {one.location}",
+        )
 
 
 def _newest(files: list[TrailFile]) -> TrailFile:

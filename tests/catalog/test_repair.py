@@ -381,6 +381,27 @@ def test_a_pointer_set_back_by_hand_is_known_by_what_the_entry_still_says(
     assert not [one for one in said["findings"] if one["subject"] == "leftover"]
 
 
+def test_a_commit_that_an_old_copy_of_the_entry_took_away_is_told_as_a_fork(
+    icecomb, catalog, table, rows
+):
+    table.append(rows)
+    before = catalog.client.table(*table.name())
+    assert not [
+        one for one in icecomb("doctor", name(table))[1]["findings"] if one["subject"] == "fork"
+    ]
+    table.append(rows)
+    lost, base = table.metadata_location, before.parameters["metadata_location"]
+    catalog.client.alter_table(*table.name(), before)  # as Hive does before an INSERT
+    catalog.load_table(table.name()).append(rows)
+    code, said, _ = icecomb("doctor", name(table))
+    (fork,) = [one for one in said["findings"] if one["subject"] == "fork"]
+    assert (code, fork["level"]) == (0, "warning")
+    assert f"{lost} was written on {base}" in fork["message"]
+    register = shlex.split(fork["remedy"].partition(": icecomb ")[2])
+    assert icecomb(*register)[0] == 0
+    assert count(catalog, catalog.load_table(name(table) + "_lost")) == 6
+
+
 def test_only_files_of_the_table_that_are_of_use_are_pointed_at(
     icecomb, catalog, namespace, table, rows
 ):
