@@ -58,6 +58,21 @@ def branch_to_read(audit: Audit, metadata: TableMetadata) -> str | None:
     return audit.wap_branch if known else None
 
 
+def identity_of(audit: Audit, state: TableState) -> str:
+    """Return what tells the table that a session sees from what other sessions see of it.
+
+    The setting counts, and not whether its branch is there: the table stays the same for the
+    session when it makes the branch.
+
+    Args:
+        audit: The session's settings.
+        state: The table as the session named it.
+    """
+    branch = audit.wap_branch if is_audited(state.metadata) and not state.is_selected else None
+    uuid = str(state.metadata.table_uuid)
+    return uuid if branch in {None, MAIN_BRANCH} else f"{uuid}, branch {branch}"
+
+
 def branch_of(state: TableState, asked: str | None) -> str | None:
     """The branch that a query names.
 

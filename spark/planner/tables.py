@@ -9,7 +9,7 @@ from icecomb.format.errors import NoSuchNamespaceError, NoSuchSnapshotError, NoS
 from icecomb.format.spec.table_property import DATA_FORMAT, SCHEMA_EVOLUTION
 from icecomb.spark.partitioning import spark_transforms
 from icecomb.spark.planner.alterations import alter_table
-from icecomb.spark.planner.audit import branch_to_read
+from icecomb.spark.planner.audit import branch_to_read, identity_of
 from icecomb.spark.planner.catalogs import Catalogs, one_level
 from icecomb.spark.planner.given_rows import takes_any_rows
 from icecomb.spark.planner.metadata_columns import partition_struct
@@ -74,7 +74,7 @@ class Tables:
             state = at_time(state, request.timestamp_us)
         elif not state.is_selected and (branch := branch_to_read(request.audit, state.metadata)):
             state = replace(state, ref=branch)
-        return described(state)
+        return described(state, identity_of(request.audit, state))
 
     def create_table(self, request: CreateTable) -> TableDescription:
         """See `CreateTable`."""
@@ -132,8 +132,13 @@ class Tables:
         return described(replace(self._states.pin(catalog, table), identifier=name))
 
 
-def described(state: TableState) -> TableDescription:
-    """What the bridge learns about a table."""
+def described(state: TableState, identity: str | None = None) -> TableDescription:
+    """Return what the bridge learns about a table.
+
+    Args:
+        state: The table.
+        identity: See `TableDescription`; by default the table's.
+    """
     return TableDescription(
         reference=state.reference(),
         schema=spark_schema(state.schema),
@@ -141,6 +146,7 @@ def described(state: TableState) -> TableDescription:
         partition_type=partition_struct(state.metadata, state.scan().schema()),
         properties=_shown_properties(state),
         uuid=str(state.metadata.table_uuid),
+        identity=identity or str(state.metadata.table_uuid),
         # metadata tables change with the metadata, not with the rows
         version=_version(state) if state.metadata_table is None else state.metadata_location,
         has_files=state.has_files,

@@ -360,3 +360,27 @@ def test_a_table_made_on_a_branch_is_empty_elsewhere(spark, name):
         )
         assert found(spark, name) == [[1, "a"]]
     assert found(spark, name) == []
+
+
+def test_what_a_session_has_cached_shows_nothing_that_another_one_is_to_audit(spark, table):
+    """Sessions of one application share what is cached, and each reads it anew by its own settings."""
+    t, other = f"lake.{table}", spark.newSession()
+    other.conf.set("spark.wap.branch", "audit")
+    spark.sql(f"CACHE TABLE {t}")
+    try:
+        for number in (8, 9):
+            other.sql(f"INSERT INTO {t} VALUES ({number}, 'z')")
+            assert found(spark, table) == BEFORE
+        assert found(other, table) == [*BEFORE, [8, "z"], [9, "z"]]
+        other.sql(f"REFRESH TABLE {t}")
+        assert found(spark, table) == BEFORE
+        spark.sql(f"INSERT OVERWRITE {t} SELECT * FROM {t}")
+        assert found(spark, table) == BEFORE
+        assert found(spark, f"{table}.branch_main") == BEFORE
+        # the same the other way round
+        other.sql(f"CACHE TABLE {t}")
+        spark.sql(f"INSERT INTO {t} VALUES (4, 'b')")
+        assert found(other, table) == [*BEFORE, [8, "z"], [9, "z"]]
+        assert found(spark, table) == [*BEFORE, [4, "b"]]
+    finally:
+        spark.sql(f"UNCACHE TABLE IF EXISTS {t}")

@@ -106,7 +106,8 @@ class TableDescription(Message):
         partitioning: Spark's transforms.
         partition_type: Of the metadata column `_partition`, as Spark's struct; null for none.
         properties: As users see them.
-        uuid: The table's identity.
+        uuid: The table's, whatever is shown of it.
+        identity: Of what is shown: rows that a session has cached of it are of this only.
         version: Of its rows; never null, Spark would read an empty table as empty for ever.
         has_files: Whether `PlanScan` plans what is read; else `ReadRows` gives the rows.
         takes_any_rows: Whether the planner looks at the columns of rows that are written, and Spark
@@ -120,6 +121,7 @@ class TableDescription(Message):
     partition_type: Any
     properties: Mapping[str, str]
     uuid: str
+    identity: str
     version: str
     has_files: bool
     takes_any_rows: bool

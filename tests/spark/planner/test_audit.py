@@ -78,3 +78,26 @@ def test_a_delete_begins_its_branch_and_changes_nothing_of_an_empty_table(planne
             filters=[],
             audit=BRANCH | {"wap_id": "x"},
         )
+
+
+def test_a_table_is_another_one_for_sessions_that_see_another_branch(planner, table):
+    def seen(audit=None, name=None, **more):
+        loaded = planner.load(
+            name or table.identifier[1], **({"audit": audit} if audit else {}), **more
+        )
+        return loaded["identity"]
+
+    uuid = str(table.metadata.table_uuid)
+    on_audit = seen(BRANCH)
+    assert uuid == seen() == seen(STAGED) == seen({"wap_id": None, "wap_branch": "main"})
+    assert on_audit == f"{uuid}, branch audit"
+    table.append(pa.table({"id": [1]}))
+    with table.manage_snapshots() as manage:
+        manage.create_branch(table.current_snapshot().snapshot_id, "audit")
+    assert (seen(), seen(BRANCH)) == (uuid, on_audit)
+    # who names a state sees that one, whatever the session says
+    number = str(table.refresh().current_snapshot().snapshot_id)
+    assert seen(BRANCH, version=number) == uuid
+    with table.refresh().update_properties() as update:
+        update.set("write.wap.enabled", "false")
+    assert seen(BRANCH) == uuid

@@ -57,7 +57,11 @@ public final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
    * @param tables that the statement's query reads, whether it is this one or not
    */
   public void read(List<IcecombTable> tables) {
-    read = tables.stream().filter(each -> each.id().equals(table.id())).map(each -> each.readFor(table.handle())).toList();
+    read =
+        tables.stream()
+            .filter(each -> each.uuid().equals(table.uuid()))
+            .map(each -> each.readFor(table.handle()))
+            .toList();
   }
 
   private void keep(JsonNode state, ArrayNode files, List<String> locations) {

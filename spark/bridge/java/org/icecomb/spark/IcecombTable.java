@@ -121,8 +121,16 @@ public final class IcecombTable
     return handle.name();
   }
 
-  /** Of Spark 4.1 and later, as {@link #version()}. */
+  /**
+   * Of Spark 4.1 and later, as {@link #version()}. Sessions of one application share what they cache, and
+   * whichever writes reads it anew, by its own settings.
+   */
   public String id() {
+    return description.identity();
+  }
+
+  /** The table's, whichever of its branches this is. */
+  public String uuid() {
     return description.uuid();
   }
 

@@ -118,6 +118,7 @@ public final class Protocol {
       JsonNode partitionType,
       Map<String, String> properties,
       String uuid,
+      String identity,
       String version,
       boolean hasFiles,
       boolean takesAnyRows,

@@ -87,7 +87,7 @@ public final class ReadTargets extends Rule<LogicalPlan> {
   private static List<QueriedTable> own(List<DataSourceV2Relation> read, IcecombTable table) {
     List<QueriedTable> found = new ArrayList<>();
     for (DataSourceV2Relation each : read) {
-      if (each.table() instanceof IcecombTable source && source.id().equals(table.id())) {
+      if (each.table() instanceof IcecombTable source && source.uuid().equals(table.uuid())) {
         found.add(
             new QueriedTable(
                 source.readFor(table.handle()), each.options().asCaseSensitiveMap()));
