@@ -288,6 +288,39 @@ def _fits(first: ManifestColumns, other: ManifestColumns) -> bool:
     return first.partition_columns == other.partition_columns and first.types == other.types
 
 
+def seems_another(columns: ManifestColumns, length: int) -> bool:
+    """Whether what was read as a manifest contradicts what its list says of it.
+
+    It may be another manifest then, or others' lists state what is not so.
+
+    Args:
+        columns: What was decoded.
+        length: Bytes of the file.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from icecomb.format.arrow.array_build import scalar
+
+    manifest = columns.manifest
+    counts = (
+        manifest.added_files_count,
+        manifest.existing_files_count,
+        manifest.deleted_files_count,
+    )
+    if length != manifest.manifest_length:
+        return True
+    if None not in counts and sum(map(int, filter(None, counts))) != len(columns):
+        return True
+    # what a manifest adds and deletes is its snapshot's doing
+    if manifest.added_snapshot_id is None:
+        return False
+    own = pc.not_equal(columns.column("status"), scalar(_EXISTING, pa.int32()))
+    added_by = scalar(manifest.added_snapshot_id, pa.int64())
+    ours = pc.equal(columns.column("snapshot_id"), added_by)
+    return bool(pc.any(own).as_py()) and not pc.any(pc.and_(own, ours)).as_py()
+
+
 def _join(parts: Sequence[ManifestColumns]) -> ManifestColumns:
     import pyarrow as pa
 
@@ -317,6 +350,7 @@ def cache_key(manifest: ManifestFile) -> tuple[Any, ...]:
     )
 
 
+_EXISTING: Final = ManifestEntryStatus.EXISTING.value
 _STATUSES: Final = {status.value: status for status in ManifestEntryStatus}
 _CONTENTS: Final = {content.value: content for content in DataFileContent}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
@@ -12,9 +13,13 @@ from icecomb.format.spec.metadata_file import read_metadata
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
 from tests.format.storage.object_store.memory_stores import google_in_memory
+from tests.rings import sampled
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 NO_CACHE = {"io.manifest.cache-enabled": "false"}
+REWRITE_ALL = {"rewrite-all": "true"}
+LONG_AGO = datetime(2026, 2, 1, tzinfo=timezone.utc)
+"""After the times of all objects in memory."""
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +100,56 @@ def test_the_metadata_of_another_table_in_place_of_a_tables_own_is_not_its(store
     files, others = store.named(table, ".metadata.json"), store.named(other, ".metadata.json")
     store.instead[files[-1]] = others[-2]
     assert store.catalog.load_table("db.t").metadata.table_uuid == table.metadata.table_uuid
+
+
+def removed_orphans(table):
+    table.maintenance.remove_orphan_files(older_than=LONG_AGO, dry_run=False)
+
+
+def expired(table):
+    table.maintenance.expire_snapshots().older_than(datetime.now(timezone.utc)).commit()
+
+
+READERS = {
+    "scan": (lambda t: t.scan().count(), ALL),
+    "delete": CHANGES["delete"],
+    "compaction": (lambda t: t.maintenance.rewrite_data_files(options=REWRITE_ALL), ALL),
+    "rewritten manifests": (lambda t: t.rewrite_manifests(), ALL),
+    "removed orphans": (removed_orphans, ALL),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "place"), sampled([(c, p) for c in READERS for p in range(3)], keep=8)
+)
+@pytest.mark.parametrize("of_other", [False, True], ids=["its own", "another table's"])
+def test_another_manifest_in_place_of_the_one_that_is_listed_doubles_and_hides_no_row(
+    store, change, place, of_other
+):
+    table, other = store.table("t"), store.table("other")
+    manifests = store.named(table, "-m0.avro")
+    others = store.named(other, "-m0.avro") if of_other else manifests
+    # as long or longer: a shorter one is told by its length
+    store.objects[manifests[place]].data, whole = b"", store.objects[manifests[place]].data
+    instead = max(others, key=lambda name: len(store.objects[name].data))
+    store.objects[manifests[place]].data = whole
+    store.instead[manifests[place]] = instead
+    make, expected = READERS[change]
+    make(store.catalog.load_table("db.t"))
+    assert store.instead == {}
+    assert store.rows("t") == expected
+    assert store.rows("other") == ALL
+
+
+def test_an_expiration_that_is_shown_a_manifest_that_stays_deletes_none_of_its_files(store):
+    table = store.table("t")
+    first, stays, *_ = store.named(table, "-m0.avro")
+    table.delete("id <= 10")
+    table.append(ROWS)
+    store.instead[first] = stays
+    expired(store.catalog.load_table("db.t"))
+    assert store.instead == {}
+    assert store.rows("t") == [1, 2, 3, 11, 12, 13]
 
 
 class Swapped(FileIO):
