@@ -302,6 +302,7 @@ class EntryChange:
             self._table,
             LockSettings.of(self._settings),
             lock_expiry_s(self._client),
+            is_fenced=self.sends_expectation,
         )
 
     def _require_check(self) -> None:

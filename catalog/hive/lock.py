@@ -1,8 +1,10 @@
 """The metastore's exclusive lock on a table, as Iceberg's writers take it around a commit.
 
-A lock is stamped with agent (``icecomb-<uuid>-pid<n>``), host and user, so that others can tell
-who holds it and the holder finds it again when the answer to its request was lost. While held it is
-kept alive by heartbeats from a thread of its own; without them a server's reaper gives it away.
+A lock is stamped with agent (``icecomb-<uuid>-<machine>-<start>-pid<n>``), host and user, so that
+others can tell who holds it and the holder finds it again when the answer to its request was lost.
+While held it is kept alive by heartbeats from a thread of its own; without them a server's reaper
+gives it away. Those of a process of the same machine that has certainly ended are released by who
+waits for them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,6 +38,7 @@ from icecomb.catalog.hive.thrift.server import lock_expiry_s
 from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.format.cancellation import pause
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
+from icecomb.format.process import has_ended, machine, started_at
 
 _LOG: Final = logging.getLogger(__name__)
 _GROWTH: Final = 0.1
@@ -43,7 +47,15 @@ _SWEEPS_S: Final = (0.2, *(0.5 * 1.5**n for n in range(16)))
 """Pauses between tries to release a lock in the background: eleven minutes in all."""
 _SILENT_S: Final = 600.0
 """Iceberg's writers send a heartbeat at least every four minutes."""
-_AGENT: Final = re.compile(r"icecomb-[0-9a-f-]+-pid(?P<pid>\d+)")
+_AGENT: Final = re.compile(
+    r"icecomb-(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+    r"-(?P<machine>[0-9a-f]{8})-(?P<started>[0-9a-f]+)|[0-9a-f-]+)-pid(?P<pid>\d+)"
+)
+_LOOKS_S: Final = 1.0
+"""How often a waiter looks whether the lock's holder has ended."""
+_LATE_S: Final = 10.0
+"""For so long a request of a process that has ended may still be on its way to a server that does
+not check what it expects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +104,7 @@ class TableLock:
         table: The table, which need not exist.
         settings: Waits and time-outs.
         expires_s: After how many seconds without heartbeat the server drops it, if known.
+        is_fenced: Tells whether the server refuses what the dead have still sent.
     """
 
     def __init__(
@@ -101,8 +114,10 @@ class TableLock:
         table: str,
         settings: LockSettings,
         expires_s: float | None = None,
+        *,
+        is_fenced: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.agent = f"icecomb-{uuid.uuid4()}-pid{os.getpid()}"
+        self.agent = _stamp()
         self.lock_id: int | None = None
         self._client = client
         self._database = database
@@ -110,6 +125,9 @@ class TableLock:
         self._settings = settings
         # The first beat comes after half the interval: a third of the expiry leaves two more tries.
         self._interval = min(settings.heartbeat, expires_s / 1.5 if expires_s else float("inf"))
+        self._is_fenced = is_fenced
+        self._dead: dict[int, float] = {}
+        self._next_look = 0.0
         self._reply_lost = False
         self._released = threading.Event()
         self._lost: str | None = None
@@ -147,6 +165,7 @@ class TableLock:
             waited = time.monotonic() - started
             if waited >= self._settings.timeout:
                 raise self._timed_out(waited)
+            self._release_the_deads()
             pause(min(self._pause(waited), self._settings.timeout - waited + 0.001))
             self._confirmed = time.monotonic()
             answer = self._client.check_lock(answer.lock_id)
@@ -209,6 +228,20 @@ class TableLock:
             # A late request can leave a lock behind after any look, so there are all of them.
             if self._unlock() and not self._reply_lost:
                 return
+
+    def _release_the_deads(self) -> None:
+        """Release the locks of processes of this machine that have ended; raise nothing."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + _LOOKS_S
+        with suppress(IcecombError):
+            for row in filter(has_certainly_ended, self._rows()):
+                seen = self._dead.setdefault(row.lock_id, now)
+                if now - seen < _LATE_S and not self._is_fenced():
+                    continue
+                _LOG.warning("%s: releases %s", self._name, describe_holder(row))
+                self._client.unlock(row.lock_id)
 
     @property
     def _name(self) -> str:
@@ -295,6 +328,14 @@ class TableLock:
         )
 
 
+def _stamp() -> str:
+    """Return the agent of a new lock."""
+    pid = os.getpid()
+    started = started_at(pid)
+    place = "" if started is None else f"-{machine()}-{started:x}"
+    return f"icecomb-{uuid.uuid4()}{place}-pid{pid}"
+
+
 def describe_holder(row: LockRow, now_s: float | None = None) -> str:
     """Who holds a lock, for people: user, host, pid, agent, age, last heartbeat."""
     now_ms = (time.time() if now_s is None else now_s) * 1000
@@ -317,16 +358,18 @@ def pid_of(row: LockRow) -> int | None:
 
 def is_gone(row: LockRow) -> bool:
     """Whether the process that asked for a lock was one of this host, and has ended."""
-    pid = pid_of(row)
-    if pid is None or row.host != socket.gethostname():
+    stamp = _AGENT.fullmatch(row.agent or "")
+    if stamp is None or row.host != socket.gethostname():
         return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return False
+    if stamp["machine"] is None:
+        return has_ended(int(stamp["pid"]))
+    return stamp["machine"] == machine() and has_ended(int(stamp["pid"]), int(stamp["started"], 16))
+
+
+def has_certainly_ended(row: LockRow) -> bool:
+    """Whether that is certain: its stamp tells it from those of other containers and times."""
+    stamp = _AGENT.fullmatch(row.agent or "")
+    return stamp is not None and stamp["machine"] is not None and is_gone(row)
 
 
 def abandoned_locks(client: HiveClient, rows: Iterable[LockRow]) -> list[LockRow]:

@@ -81,6 +81,10 @@ def test_a_lock_that_a_process_of_this_host_left_behind_is_known_at_once(
     assert (row["pid"], row["gone"]) == (process.pid, True)
     assert cli.main(["--uri", metastore.uri, "doctor", f"{namespace}.left"]) == 3
     assert f"-> {remedy}" in capsys.readouterr().out
+    # of another table it is said, and no problem
+    catalog.create_table(f"{namespace}.other", rows.schema)
+    assert cli.main(["--uri", metastore.uri, "doctor", f"{namespace}.other"]) == 0
+    assert f"note     lock: {namespace}.left is locked" in capsys.readouterr().out
     impatient = load_catalog(
         "impatient", uri=metastore.uri, **{"iceberg.hive.lock-timeout-ms": "100"}
     )
@@ -89,6 +93,21 @@ def test_a_lock_that_a_process_of_this_host_left_behind_is_known_at_once(
     assert error.value.hint == f"release it: {remedy}"
     impatient.close()
     assert run(metastore, "break", str(answer.lock_id), "--yes") == 0
+
+
+def test_a_lock_of_a_process_that_was_killed_here_keeps_nobody_waiting(catalog, namespace, rows):
+    table = catalog.create_table(f"{namespace}.killed", rows.schema)
+    code = (
+        "from icecomb.catalog.hive.lock import LockSettings, TableLock\n"
+        "print(TableLock(None, 'db', 't', LockSettings.of({})).agent)"
+    )
+    dead = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    catalog.client.lock(
+        *table.identifier, user="ann", host=socket.gethostname(), agent=dead.stdout.strip()
+    )
+    table.append(rows)
+    assert table.refresh().scan().count() == rows.num_rows
+    assert catalog.client.locks(*table.identifier) == []
 
 
 def test_breaking_a_lock_is_a_dry_run_until_told_otherwise(

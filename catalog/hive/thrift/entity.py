@@ -151,7 +151,7 @@ class LockRow:
     Attributes:
         last_heartbeat_ms: When its holder was last heard of, milliseconds since the epoch.
         acquired_ms: When it was granted; None while it waits.
-        agent: What the holder calls itself; ours is ``icecomb-<uuid>-pid<n>``.
+        agent: What the holder calls itself; ours is ``icecomb-…-pid<n>``.
     """
 
     lock_id: int

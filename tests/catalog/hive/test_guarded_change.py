@@ -44,7 +44,7 @@ class Lock:
 @pytest.fixture
 def lock(monkeypatch: pytest.MonkeyPatch) -> Lock:
     one = Lock()
-    monkeypatch.setattr(entry_change, "TableLock", lambda *_: one)
+    monkeypatch.setattr(entry_change, "TableLock", lambda *_, **__: one)
     monkeypatch.setattr(entry_change, "lock_expiry_s", lambda _: None)
     return one
 

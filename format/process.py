@@ -1,0 +1,65 @@
+"""Which process of this machine something belongs to, and whether it has ended."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+
+def machine() -> str:
+    """Return what names this machine since it was started, and its numbering of processes.
+
+    Containers have numberings of their own, and several machines may have one name.
+    """
+    known = [socket.gethostname()]
+    with suppress(OSError):
+        known.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
+        # start times count from what a time namespace says
+        known.extend(os.readlink(f"/proc/self/ns/{each}") for each in ("pid", "time"))  # noqa: PTH115
+    return sha256(" ".join(known).encode()).hexdigest()[:8]
+
+
+def started_at(pid: int) -> int | None:
+    """Return when a process was started, in ticks since the machine was; None if nothing tells."""
+    found = _stat(pid)
+    return None if found is None else found[1]
+
+
+def has_ended(pid: int, started: int | None = None) -> bool:
+    """Return whether a process of this machine has ended; False where that is not certain.
+
+    Args:
+        pid: Its number, which another process may have by now.
+        started: What `started_at` told of it.
+    """
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        pass
+    found = _stat(pid)
+    if started is None or found is None:
+        return False
+    return found[1] != started or (found[0] in {"X", "Z"} and _threads(pid) <= 1)
+
+
+def _stat(pid: int) -> tuple[str, int] | None:
+    """Return the state and the start of a process, see proc_pid_stat(5)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # its name may have spaces and parentheses
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[19])
+
+
+def _threads(pid: int) -> int:
+    try:
+        return len(list(Path(f"/proc/{pid}/task").iterdir()))
+    except OSError:
+        return 0

@@ -1,0 +1,140 @@
+"""Who waits for a lock releases it where its holder has certainly ended, and never a live one's."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from icecomb.catalog.hive.lock import LockSettings, TableLock, is_gone, pid_of
+from icecomb.catalog.hive.thrift.entity import LockAnswer, LockRow, LockState
+from icecomb.catalog.hive.thrift.failure import UnreachableError
+from icecomb.format.errors import LockTimeoutError
+from icecomb.format.process import machine, started_at
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+SHORT = LockSettings.of({"iceberg.hive.lock-timeout-ms": "300"})
+HOLDER = 5
+
+
+@dataclass
+class Server:
+    """Where somebody holds the lock on `db.t`."""
+
+    agent: str
+    host: str = field(default_factory=socket.gethostname)
+    state: LockState = LockState.ACQUIRED
+    is_away: bool = False
+    unlocked: list[int] = field(default_factory=list)
+
+    def lock(self, *_: object, **__: object) -> LockAnswer:
+        return self.check_lock(7)
+
+    def check_lock(self, lock_id: int) -> LockAnswer:
+        free = HOLDER in self.unlocked
+        return LockAnswer(lock_id, LockState.ACQUIRED if free else LockState.WAITING)
+
+    def locks(self, *_: object) -> list[LockRow]:
+        if self.is_away:
+            raise UnreachableError("it is away", hint="wait")
+        return [] if HOLDER in self.unlocked else [row(self.agent, self.host, self.state)]
+
+    def heartbeat(self, lock_id: int) -> None:
+        pass
+
+    def unlock(self, lock_id: int) -> None:
+        self.unlocked.append(lock_id)
+
+
+def row(agent, host=None, state=LockState.ACQUIRED):
+    return LockRow(
+        lock_id=HOLDER,
+        database="db",
+        table="t",
+        state=state,
+        exclusive=True,
+        user="ann",
+        host=host or socket.gethostname(),
+        agent=agent,
+        acquired_ms=None,
+        last_heartbeat_ms=None,
+    )
+
+
+@pytest.fixture
+def dead():
+    """The stamp of a lock of a process that was killed."""
+    code = (
+        "import os, signal\n"
+        "from icecomb.catalog.hive.lock import LockSettings, TableLock\n"
+        "print(TableLock(None, 'db', 't', LockSettings.of({})).agent, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)  # noqa: PLW1510
+    return found.stdout.strip()
+
+
+def acquired(server: Any, *, is_fenced=True):
+    """Whether the lock is had before a short time has passed."""
+    lock = TableLock(server, "db", "t", SHORT, is_fenced=lambda: is_fenced)
+    try:
+        lock.acquire()
+    except LockTimeoutError:
+        return False
+    lock.release()
+    return True
+
+
+@pytest.mark.parametrize("state", [LockState.ACQUIRED, LockState.WAITING])
+def test_the_lock_of_a_killed_process_is_released_whether_it_has_it_or_stands_before(dead, state):
+    server = Server(dead, state=state)
+    assert acquired(server)
+    assert server.unlocked[0] == HOLDER
+
+
+def test_the_lock_of_a_process_that_lives_stays():
+    server = Server(TableLock(None, "db", "t", SHORT).agent)  # type: ignore[arg-type]
+    assert pid_of(row(server.agent)) == os.getpid()
+    assert not acquired(server)
+    assert HOLDER not in server.unlocked
+
+
+def test_a_number_that_another_process_has_by_now_is_no_sign_of_life():
+    agent = TableLock(None, "db", "t", SHORT).agent  # type: ignore[arg-type]
+    started = started_at(os.getpid())
+    earlier = agent.replace(f"-{machine()}-{started:x}-", f"-{machine()}-{started - 1:x}-")
+    assert earlier != agent
+    assert acquired(Server(earlier))
+
+
+def test_nothing_is_taken_for_dead_that_may_run_elsewhere(dead):
+    pid = dead.rpartition("pid")[2]
+    elsewhere = dead.replace(machine(), "00000000")
+    for agent, host, gone in (
+        (elsewhere, None, False),  # a container of the same name
+        (dead, "etl-07", False),
+        (f"icecomb-0000-pid{pid}", None, True),  # an older icecomb does not say which machine
+        (f"org.apache.iceberg-pid{pid}", None, False),
+        ("", None, False),
+    ):
+        server = Server(agent, **({} if host is None else {"host": host}))
+        assert is_gone(row(agent, host)) is gone
+        assert not acquired(server), agent
+        assert HOLDER not in server.unlocked
+
+
+def test_a_server_that_does_not_check_may_still_be_told_something_by_the_dead(dead):
+    server = Server(dead)
+    assert not acquired(server, is_fenced=False)
+    assert HOLDER not in server.unlocked
+
+
+def test_a_server_that_cannot_be_asked_who_has_the_lock_is_waited_for(dead):
+    server = Server(dead, is_away=True)
+    assert not acquired(server)
+    assert HOLDER not in server.unlocked
