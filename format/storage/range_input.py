@@ -172,15 +172,17 @@ class RangeInput:
 
     def _exactly(self, start: int, length: int) -> bytes:
         probe = self._source is None and start + length == self._size
-        found = self._read_range(start, length + probe)
-        if len(found) == length:
-            return found
+        for _ in range(2):  # something on the way may have cut the first answer
+            found = self._read_range(start, length + probe)
+            if len(found) == length:
+                return found
         source = self._source or "the table's metadata"
         ends = f"goes on after byte {self._size}"
         if len(found) < length:
             ends = f"ends at byte {start + len(found)}" if found else f"ends before byte {start}"
         raise CorruptFileError(
             f"{self._location} {ends}; {source} gave its length as {self._size}",
-            hint="the file was cut or replaced: restore it, or remove it from the table",
+            hint="it was read twice: try again if answers are cut on the way; if the file was cut "
+            "or replaced, restore it, or remove it from the table",
             path=self._location,
         )

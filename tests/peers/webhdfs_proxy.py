@@ -28,7 +28,7 @@ class WebHdfsProxy:
     `.faults` maps a call, as `RENAME` or `CREATE@data` (the second step, at the data node), to what becomes of its
     next occurrences, one each: `refuse` (cut before it is sent on), `lose` (done, the answer lost), `cut` (half of what
     is sent arrives), `truncate` (half of the answer arrives), `unframed` (the answer has no length, and ends where
-    `.cut_at` says, half-way at first), `chunked` (it has none, and is whole), `hang` (no answer); not done, and answered by `html` (an
+    `.cut_at` says, half-way at first), `twice` (sent on twice, the second answer arrives), `chunked` (it has none, and is whole), `hang` (no answer); not done, and answered by `html` (an
     error page), `login` (200 and a page), `blank` (200 and nothing), `another` (200 and nothing, as bytes: the answer to
     another RENAME), `later` (504; done when `.deliver()` is called); `done_login` (done, answered as `login`).
     `.calls` counts all calls.
@@ -50,11 +50,15 @@ class WebHdfsProxy:
         """Lets the name node do what it got late; says how many calls."""
         late, self._late = self._late, []
         for head, body in late:
-            ours, theirs = socket.socketpair()
-            with ours, self._kept(theirs):
-                ours.shutdown(socket.SHUT_WR)
-                self._forward(theirs, self._name_node, head, body, "")
+            self._unheard(self._name_node, head, body)
         return len(late)
+
+    def _unheard(self, target: str, head: bytes, body: bytes) -> None:
+        """Sends a request whose answer nobody gets."""
+        ours, theirs = socket.socketpair()
+        with ours, self._kept(theirs):
+            ours.shutdown(socket.SHUT_WR)
+            self._forward(theirs, target, head, body, "")
 
     def close(self) -> None:
         """Ends all connections."""
@@ -99,9 +103,12 @@ class WebHdfsProxy:
             elif fault == "hang":
                 threading.Event().wait(30)
             elif fault != "refuse":
-                self._forward(
-                    client, self._data_node if at_data_node else self._name_node, head, body, fault
-                )
+                target = self._data_node if at_data_node else self._name_node
+                if fault == "twice":
+                    while call == "CREATE@data" and not body.endswith(b"0\r\n\r\n"):
+                        body += client.recv(1 << 16)
+                    self._unheard(target, head, body)
+                self._forward(client, target, head, body, fault)
 
     def _forward(
         self, client: socket.socket, target: str, head: bytes, body: bytes, fault: str

@@ -13,8 +13,15 @@ from icecomb.format.storage.file_system import exists_already, is_missing
 
 MISSING = frozenset({"FileNotFoundException"})
 EXISTS = frozenset({"FileAlreadyExistsException", "AlreadyBeingCreatedException"})
-UNREADY = frozenset({"StandbyException", "RetriableException", "SafeModeException"})
-"""Answers of a name node that is starting, standing by or in safe mode: another, or later."""
+UNREADY = frozenset(
+    {
+        "StandbyException",
+        "ObserverRetryOnActiveException",
+        "RetriableException",
+        "SafeModeException",
+    }
+)
+"""Answers of a name node that is starting, not active or in safe mode: another, or later."""
 
 TRANSIENT = frozenset({"IOException", "RemoteException", "RetriableException", "StandbyException"})
 """Answers of a data node whose name node changed roles, or that could not store a block."""

@@ -192,11 +192,17 @@ class HdfsFileSystem(FileSystem):
         """
         web, address = self.cluster(location)
         temporary = _temporary(address.path)
+        is_sent = False
         try:
-            with web.upload(temporary, location) as upload:
-                yield upload
-            stored = web.status(temporary, location)
-            _check_length(stored, upload.written, location)
+            try:
+                with web.upload(temporary, location) as upload:
+                    yield upload
+                    is_sent = True
+            except FileExistsAlreadyError as error:
+                # nobody else has the name: a request was sent twice, the first may have done it
+                if not is_sent:
+                    raise _sent_twice(error, location) from error
+            stored = _stored(web, temporary, upload.written, location)
             hidden = _HiddenFile(web, address.path, location, temporary, stored.file_id)
             (then or _HiddenFile.publish)(hidden)
         except BaseException:
@@ -408,13 +414,33 @@ def _temporary(path: str) -> str:
     return posixpath.join(folder, draft_name(start))
 
 
-def _check_length(stored: HdfsStatus, written: int, location: str) -> None:
-    if stored.size != written:
-        raise HdfsDataLostError(
-            f"Cannot create {location}: {written} bytes were sent, {stored.size} arrived",
-            hint="look at the data nodes' logs, and try again",
-            path=location,
-        )
+def _sent_twice(error: FileExistsAlreadyError, location: str) -> IcecombError:
+    if error.context.get("path") != location:  # of what is done meanwhile
+        return error
+    return HdfsDataLostError(
+        f"Cannot create {location}: it was sent twice on the way",
+        hint="look at the proxies between this machine and the cluster, and try again",
+        path=location,
+    )
+
+
+def _stored(web: WebHdfs, temporary: str, written: int, location: str) -> HdfsStatus:
+    """What became of a file that was sent.
+
+    Raises:
+        HdfsDataLostError: it is not all there.
+    """
+    arrived = "none"
+    with suppress(FileMissingError):
+        stored = web.status(temporary, location)
+        if stored.size == written:
+            return stored
+        arrived = str(stored.size)
+    raise HdfsDataLostError(
+        f"Cannot create {location}: {written} bytes were sent, {arrived} arrived",
+        hint="look at the data nodes' logs, and try again",
+        path=location,
+    )
 
 
 def _file(status: HdfsStatus, location: str) -> HdfsStatus:

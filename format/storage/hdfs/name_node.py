@@ -1,15 +1,51 @@
-"""What the name nodes of a cluster say of themselves, each asked by itself."""
+"""What the name nodes of a cluster say of themselves, each asked by itself.
+
+Only the active one knows everything. An observer answers what only looks from where it is by then,
+as a standby may (`dfs.ha.allow.stale.reads`), and over WebHDFS nobody can say since when that has
+to be: what such a one does not have may be there, and committed.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import FileIOError
 
 if TYPE_CHECKING:
     from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
+
+NAME_NODE_STATUS: Final = "NameNodeStatus"
+"""The bean of its metrics that has its state."""
+_TRUSTED_S: Final = 10.0
+
+
+class ActiveNameNodes:
+    """Which of several may be believed, as they said themselves some seconds ago.
+
+    Args:
+        ask: The state of one, by `http://host:port`; empty where it does not say.
+    """
+
+    def __init__(self, ask: Callable[[str], str]) -> None:
+        self._ask = ask
+        self._trusted: dict[str, float] = {}
+
+    def has(self, origin: str) -> bool:
+        """Whether it is active, or does not say: then only its answers tell."""
+        until = self._trusted.get(origin)
+        if until is None or time.monotonic() > until:
+            self._trusted.pop(origin, None)
+            if self._ask(origin) not in {"active", ""}:
+                return False
+            self._trusted[origin] = time.monotonic() + _TRUSTED_S
+        return True
+
+    def forget(self) -> None:
+        """Ask them again before the next call."""
+        self._trusted.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +79,7 @@ def name_nodes(web: WebHdfs) -> list[NameNode]:
 def _ask(web: WebHdfs, address: str) -> NameNode:
     started = time.perf_counter()
     try:
-        status = web.metrics(address, "NameNodeStatus")
+        status = web.metrics(address, NAME_NODE_STATUS)
         seconds = time.perf_counter() - started
         system = web.metrics(address, "FSNamesystemState")
     except FileIOError as error:

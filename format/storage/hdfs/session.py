@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from icecomb.format.call_log import timed
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.delegation_token import find_tokens, token_sources
+from icecomb.format.storage.hdfs.name_node import NAME_NODE_STATUS, ActiveNameNodes
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
 from icecomb.format.storage.hdfs.time_limit import timed_pools
 from icecomb.format.storage.hdfs.upload import HdfsUpload
@@ -38,6 +39,7 @@ _LOG: Final = logging.getLogger(__name__)
 _CONNECTIONS: Final = 32
 BYTES: Final = "application/octet-stream"
 """The type of answers that are no JSON."""
+_METRICS_S: Final = 10.0
 TOKEN_KINDS: Final = ("WEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
 """What `GETDELEGATIONTOKEN` gave, and what a job was started with; a name node takes both."""
 
@@ -55,9 +57,18 @@ class HdfsSession:
             one of those that `token_sources` has for `hadoop.token.files`, as it is at each call),
             `dfs.webhdfs.socket.connect-timeout` and `dfs.webhdfs.socket.read-timeout`.
         services: What tokens may call the cluster: of several only one for it is shown.
+        name_nodes: `host:port` of those among which the active one is to be found.
+
+    Attributes:
+        active: Those of them that may be believed.
     """
 
-    def __init__(self, properties: Mapping[str, str], services: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        services: Collection[str] = (),
+        name_nodes: Collection[str] = (),
+    ) -> None:
         self.user = (
             HDFS_USER.of(properties) or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
         )
@@ -73,6 +84,8 @@ class HdfsSession:
         if self._keytab is None:
             self._token_sources = token_sources(TOKEN_FILES.of(properties))
         self._services = frozenset(services)
+        self._name_nodes = frozenset(name_nodes)
+        self.active = ActiveNameNodes(self._state)
         self._token()
         self.requests = self._session()
 
@@ -96,6 +109,25 @@ class HdfsSession:
                 raise pyhdfs.HdfsException(f"{kind or 'nothing'} came instead of a file")
             return bytes(reply.raw.read()), "Content-Length" in reply.headers
 
+    def metrics(self, origin: str, bean: str) -> dict[str, Any]:
+        """One bean of a name node's metrics; empty if it shows none.
+
+        Args:
+            origin: Where it is, as `http://host:port`.
+            bean: The bean's name.
+
+        Raises:
+            requests.RequestException: it does not answer.
+            FileIOError: it does not let us in.
+        """
+        url = f"{origin}/jmx?qry=Hadoop:service=NameNode,name={bean}"
+        reply = self.requests.get(url, timeout=_METRICS_S)
+        try:
+            (found, *_) = reply.json()["beans"] if reply.ok else [{}]
+        except (ValueError, KeyError, TypeError):
+            found = {}
+        return found if isinstance(found, dict) else {}
+
     def upload(self, url: str, location: str) -> HdfsUpload:
         """A stream to where a name node sent us."""
         parts = urlsplit(url)
@@ -104,6 +136,21 @@ class HdfsSession:
             tls = ssl.create_default_context(cafile=self._ca_path)
         target = f"{parts.path}?{parts.query}"
         return HdfsUpload((parts.scheme, parts.netloc, target), location, self.read_timeout_s, tls)
+
+    def _may_be_believed(self, url: str) -> bool:
+        """Whether who is asked here is the active one, where there are several."""
+        parts = urlsplit(url)
+        if parts.netloc not in self._name_nodes:
+            return True
+        return self.active.has(f"{parts.scheme}://{parts.netloc}")
+
+    def _state(self, origin: str) -> str:
+        import requests
+
+        try:
+            return str(self.metrics(origin, NAME_NODE_STATUS).get("State", ""))
+        except (FileIOError, requests.ReadTimeout):
+            return ""
 
     def _token(self) -> str | None:
         """The token for this cluster as it is now: Hadoop's jobs are given new ones."""
@@ -123,6 +170,7 @@ class HdfsSession:
         from requests.adapters import HTTPAdapter
 
         timeouts = (self.connect_timeout_s, self.read_timeout_s)
+        may_be_believed = self._may_be_believed
         identity = self._identity()
 
         class Adapter(HTTPAdapter):
@@ -143,6 +191,8 @@ class HdfsSession:
             def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
                 if (given := options.get("params")) is not None:
                     options["params"] = identity(given)
+                    if not may_be_believed(url):
+                        raise requests.ConnectionError(f"{urlsplit(url).netloc} is not active")
                 try:
                     reply = super().request(method, url, **options)
                 except requests.RequestException as error:
@@ -151,6 +201,9 @@ class HdfsSession:
                     raise
                 if _says(reply, b"StandbyException"):
                     _LOG.info("%s is a standby", urlsplit(url).netloc)
+                if _says(reply, b"ObserverRetryOnActiveException"):
+                    # pyhdfs does not know it; it goes on to the next one
+                    raise requests.ConnectionError(f"{urlsplit(url).netloc} is an observer")
                 # Hadoop answers so with 401 or 403, pyhdfs takes the latter for its own mistake
                 identity_refused = _says(reply, b'"SecurityException"')
                 if reply.status_code == HTTPStatus.UNAUTHORIZED or identity_refused:

@@ -9,6 +9,7 @@ WebHDFS: a page to log in has a status of 200, too. Source: Hadoop's WebHDFS RES
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -40,7 +41,12 @@ if TYPE_CHECKING:
     import requests
 
 _READ_TRIES: Final = 4
-_METRICS_S: Final = 10.0
+_WRAPPED: Final = re.compile(
+    r"(?:[\w.$]+\()?(?:[\w$]+\.)*(?P<name>"
+    + "|".join((*sorted(UNREADY), "AccessControlException", "FileNotFoundException"))
+    + r")\)?(?=:| - |$)"
+)
+"""How a message begins that has the class of another exception before its text."""
 _SETTLE_TRIES: Final = 3
 
 
@@ -89,8 +95,9 @@ class WebHdfs:
         # it logs every answer of a standby with its trace; what matters is in our errors
         logging.getLogger(pyhdfs.__name__).addHandler(logging.NullHandler())
         self.name_nodes = name_nodes
-        self._session = HdfsSession(properties, services)
         highly_available = len(name_nodes) > 1
+        candidates = name_nodes if highly_available else ()
+        self._session = HdfsSession(properties, services, candidates)
         tries = HDFS_FAILOVER_ATTEMPTS.of(properties)
         self._client = pyhdfs.HdfsClient(
             list(name_nodes),
@@ -126,12 +133,10 @@ class WebHdfs:
         """
         import requests
 
-        url = f"{self._client.scheme}://{name_node}/jmx"
+        origin = f"{self._client.scheme}://{name_node}"
         try:
-            with self._failures("reach", url):
-                reply = self._session.requests.get(
-                    f"{url}?qry=Hadoop:service=NameNode,name={bean}", timeout=_METRICS_S
-                )
+            with self._failures("reach", f"{origin}/jmx"):
+                return self._session.metrics(origin, bean)
         except FileIOError as error:
             cause = error.__cause__
             tls = isinstance(cause, requests.exceptions.SSLError)
@@ -141,11 +146,6 @@ class WebHdfs:
                 f"Cannot reach {name_node}: {reach(name_node)}",
                 hint="check that the name node runs, and dfs.namenode.http-address",
             ) from error
-        try:
-            beans: list[dict[str, Any]] = reply.json()["beans"] if reply.ok else []
-        except (ValueError, KeyError, TypeError):
-            beans = []
-        return beans[0] if beans else {}
 
     def check_access(self, path: str, location: str, action: str) -> None:
         """Ask whether something is allowed.
@@ -207,11 +207,12 @@ class WebHdfs:
             url = reply.headers["location"]
             try:
                 return self._download(url, path, location, offset, length)
-            except FileMissingError:
-                raise
-            except FileIOError:
-                if len(failed) >= _READ_TRIES:
-                    raise
+            except FileMissingError as error:
+                problem = self._unknown_there(error, path, location, urlsplit(url).netloc)
+            except FileIOError as error:
+                problem = error
+            if len(failed) >= _READ_TRIES:
+                raise problem
             failed.append(urlsplit(url).netloc)
             time.sleep(0.05 * len(failed))
 
@@ -327,6 +328,8 @@ class WebHdfs:
             raise not_hdfs("create", location, self.name_nodes, "it did not make the folder")
 
     def _is_done_after(self, error: IcecombError, target: str, file_id: int, location: str) -> bool:
+        # roles may have changed since, and one that is behind does not have it
+        self._session.active.forget()
         try:
             return self._is_at(target, file_id, location)
         except IcecombError:
@@ -343,6 +346,23 @@ class WebHdfs:
             return self.status(path, location).file_id == file_id
         except FileMissingError:
             return False
+
+    def _unknown_there(
+        self, error: FileMissingError, path: str, location: str, data_node: str
+    ) -> FileIOError:
+        """What it means that a data node does not find a file: it may ask who is behind.
+
+        Raises:
+            FileMissingError: the active name node says so, too.
+        """
+        self.status(path, location)
+        problem = FileIOError(
+            f"Cannot read {location}: {data_node} does not know it, the active name node does",
+            hint="the data node may ask an observer: see dfs.client.failover.proxy.provider there",
+            path=location,
+        )
+        problem.__cause__ = error
+        return problem
 
     def _download(
         self, url: str, path: str, location: str, offset: int, length: int | None
@@ -413,10 +433,9 @@ class WebHdfs:
     @staticmethod
     def _translated(verb: str, location: str, error: pyhdfs.HdfsHttpException) -> IcecombError:
         name, message = error.exception, error.message.removeprefix(f"{error.exception} - ")
-        # a data node wraps what the name node told it
-        for inner in (*UNREADY, "AccessControlException", "FileNotFoundException"):
-            if name in {"RemoteException", "IOException"} and inner in message:
-                name = inner
+        # a data node wraps what the name node told it; what is only mentioned did not happen
+        if name in {"RemoteException", "IOException"} and (inner := _WRAPPED.match(message)):
+            name = inner["name"]
         return failure(verb, location, name, message)
 
 

@@ -204,6 +204,9 @@ class GoogleClient(RestClient):
 
         while True:
             found = answered(page, self.attempts)
+            if not found.get("items") and not found.get("prefixes"):
+                # that is the same of any folder, and may be the answer to somebody else
+                found = answered(page, self.attempts)
             yield ObjectPage(
                 [_status(each) for each in found.get("items", [])], found.get("prefixes", [])
             )

@@ -240,6 +240,12 @@ class S3Client(ObjectClient):
         found = self._boto.list_objects_v2(**asked)
         if "Name" not in found:
             raise torn("list", location, "name of the bucket")
+        # a list without a name is that of any place: it says which one, and where it begins
+        page = asked.get("ContinuationToken")
+        if found.get("Prefix", asked["Prefix"]) != asked["Prefix"] or (
+            found.get("ContinuationToken", page) != page
+        ):
+            raise torn("list", location, "place that was asked for")
         following = found.get("NextContinuationToken")
         if found.get("IsTruncated") and following in {None, asked.get("ContinuationToken")}:
             raise torn("list", location, "place where the next page begins")

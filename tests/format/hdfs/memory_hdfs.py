@@ -37,10 +37,13 @@ class RefusedError(Exception):
 class MemoryHdfs:
     """Answers at `.address`.
 
-    `.files` is what there is, by path, `.folders` the folders that were made, by id. `.before` maps an operation, as `RENAME`, to what happens right
+    `.files` is what there is, by path, `.folders` the folders that were made, by id. `.before` maps an operation, as `RENAME` or (at the data node) `OPEN@data`, to what happens right
     before it is done the next time. `.cuts_after` is how many bytes of the next file arrive before the
-    connection ends (they are kept, as a data node does), `.loses` how many are lost without a word. `.pause_s` is
-    taken before each byte of an answer.
+    connection ends (they are kept, as a data node does), `.loses` how many are lost without a word, `.taken`
+    how many data nodes say that the file exists. `.pause_s` is
+    taken before each byte of an answer. `.state` is `active`, `standby` or `observer`: the last two answer what only
+    looks from `.files` as they are here, and `.hides` says whether `/jmx` is kept
+    from us, `.retries` whether they send to the active one instead. `.calls` are all operations.
     """
 
     def __init__(self) -> None:
@@ -49,7 +52,12 @@ class MemoryHdfs:
         self.before: dict[str, Callable[[], None]] = {}
         self.cuts_after: int | None = None
         self.loses = 0
+        self.taken = 0
         self.pause_s = 0.0
+        self.state = "active"
+        self.hides = False
+        self.retries = False
+        self.calls: list[str] = []
         self._ids = itertools.count(16_386)
         self._lock = threading.Lock()
         memory = self
@@ -74,6 +82,11 @@ class MemoryHdfs:
         self.before.clear()
         self.pause_s = 0.0
 
+    def metrics(self, handler: _Handler) -> None:
+        """What it says of itself."""
+        status = {"name": "Hadoop:service=NameNode,name=NameNodeStatus", "State": self.state}
+        handler.reply(*((404, {}) if self.hides else (200, {"beans": [status]})))
+
     def put(self, path: str, data: bytes) -> None:
         """Make a file, and the folders above it."""
         self._mkdirs(posixpath.dirname(path), {})
@@ -85,6 +98,12 @@ class MemoryHdfs:
             self._transfer(operation, path, asked, handler)
             return
         self.before.pop(operation, lambda: None)()
+        self.calls.append(operation)
+        if self.state != "active":
+            if operation in {"CREATE", "RENAME", "DELETE", "MKDIRS"}:
+                raise RefusedError(403, "StandbyException", "Operation category WRITE")
+            if self.retries:
+                raise RefusedError(403, "ObserverRetryOnActiveException", "Zero blocklocations")
         with self._lock:
             if operation in {"CREATE", "OPEN"}:
                 self._check(operation, path)
@@ -95,7 +114,11 @@ class MemoryHdfs:
     def _transfer(
         self, operation: str, path: str, asked: dict[str, str], handler: _Handler
     ) -> None:
+        self.before.pop(f"{operation}@data", lambda: None)()
         self._check(operation, path)
+        if operation == "CREATE" and self.taken:
+            self.taken -= 1
+            raise RefusedError(403, "FileAlreadyExistsException", f"{path} already exists")
         if operation == "OPEN":
             start, length = int(asked.get("offset", 0)), int(asked.get("length", 1 << 40))
             handler.reply(200, self._found(path).data[start : start + length])
@@ -167,6 +190,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         place = urlsplit(self.path)
+        if place.path == "/jmx":
+            self.server_side.metrics(self)
+            return
         asked = dict(parse_qsl(place.query))
         path = unquote(place.path.removeprefix(_PREFIX))
         with suppress(OSError):

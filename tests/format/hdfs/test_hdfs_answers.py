@@ -14,10 +14,12 @@ from icecomb.catalog import load_catalog
 from icecomb.format.errors import (
     FileExistsAlreadyError,
     FileIOError,
+    FileMissingError,
     FileStateUnknownError,
     IcecombError,
 )
 from icecomb.format.storage.file_io import FileIO
+from tests.format.hdfs.memory_hdfs import RefusedError
 
 PLACE = "hdfs://lake/t"
 DATA = bytes(range(250)) * 4
@@ -191,6 +193,72 @@ def test_a_name_that_is_taken_is_so_though_it_is_only_answered_the_second_time(
     with pytest.raises(FileExistsAlreadyError):
         memory_io.create(f"{PLACE}/x", b"ours")
     assert {path: file.data for path, file in memory.files.items()} == {"/t/x": b"theirs"}
+
+
+@pytest.mark.parametrize("call", ["CREATE", "CREATE@data", "RENAME"])
+def test_what_was_sent_twice_on_the_way_is_no_file_of_others(memory, memory_proxy, memory_io, call):
+    memory_proxy.faults[call] = ["twice"]
+    memory_io.create(f"{PLACE}/x", b"ours")
+    memory_proxy.faults[call] = ["twice"]
+    with memory_io.create_stream(f"{PLACE}/y") as out:
+        out.write(DATA * 20_000)
+    assert memory_proxy.faults[call] == []
+    assert {path: len(file.data) for path, file in memory.files.items()} == {
+        "/t/x": 4,
+        "/t/y": len(DATA) * 20_000,
+    }
+
+
+def test_a_file_that_is_refused_before_it_was_sent_is_sent_under_another_name(
+    memory, memory_proxy, memory_io
+):
+    """As by a data node that got the repeated request first."""
+    memory.taken = 1
+    memory_io.create(f"{PLACE}/x", b"ours")
+    assert visible(memory) == ["/t/x"]
+    memory.taken = 1
+    with (
+        pytest.raises(FileIOError, match=r"sent twice on the way|bytes were sent, none") as caught,
+        memory_io.create_stream(f"{PLACE}/y") as out,
+    ):
+        out.write(DATA * 20_000)
+    assert not isinstance(caught.value, FileExistsAlreadyError)
+    assert visible(memory) == ["/t/x"]
+
+
+def test_a_failure_that_mentions_a_missing_file_is_not_one(memory, memory_io):
+    memory.put("/t/x", DATA)
+    for name in ("IOException", "RemoteException"):
+
+        def fail(name=name):
+            raise RefusedError(
+                403, name, "Cannot obtain block length; caused by java.io.FileNotFoundException"
+            )
+
+        memory.before["OPEN"] = fail
+        with pytest.raises(FileIOError, match="Cannot obtain block length") as caught:
+            memory_io.read(f"{PLACE}/x")
+        assert not isinstance(caught.value, FileMissingError)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "File does not exist: /t/x",
+        "java.io.FileNotFoundException: File does not exist: /t/x",
+        "org.apache.hadoop.ipc.RemoteException(java.io.FileNotFoundException): File does not exist",
+        "FileNotFoundException - File does not exist: /t/x",
+    ],
+)
+def test_a_data_node_says_in_other_words_that_a_file_is_missing(memory, memory_io, said):
+    name = "FileNotFoundException" if said.startswith("File does") else "IOException"
+
+    def fail():
+        raise RefusedError(404 if name.startswith("File") else 403, name, said)
+
+    memory.before["OPEN"] = fail
+    with pytest.raises(FileMissingError):
+        memory_io.read(f"{PLACE}/x")
 
 
 WAYS_TO_READ = {

@@ -45,6 +45,26 @@ def test_a_standby_is_passed_over(cluster, io):
     cluster.admin("-failover", "nn2", "nn1")
 
 
+def test_an_observer_that_is_asked_first_hides_nothing(cluster):
+    """It gets the edits with the next segment only, minutes later. Data nodes ask in their own order, nn1 first."""
+    if cluster.active() == "nn2":
+        cluster.admin("-failover", "nn2", "nn1")
+    cluster.admin("-transitionToObserver", "nn2")
+    try:
+        named = {"dfs.ha.namenodes.ns1": "nn2,nn1", "hdfs.user": "alice"}
+        settings = {**cluster.client_settings, **named}
+        lake = load_catalog("one", type="hadoop", warehouse="hdfs://ns1/warehouse/seen", **settings)
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+        table.append(pa.table({"id": pa.array([1], pa.int64())}))
+        fresh = load_catalog(
+            "two", type="hadoop", warehouse=lake.properties["warehouse"], **settings
+        )
+        assert fresh.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1]
+    finally:
+        cluster.admin("-transitionToStandby", "nn2")
+
+
 def test_a_storm_of_writers_survives_a_fail_over(cluster, io):
     """Each name is wanted by two writers; exactly one has it."""
     stop = threading.Event()
