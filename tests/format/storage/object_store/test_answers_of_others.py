@@ -140,6 +140,20 @@ def test_a_list_of_another_folder_is_not_believed(store):
     ]
 
 
+def test_an_empty_list_of_another_folder_is_not_believed(store):
+    """It has no name by which it would be known for another's."""
+    store.direct.create(f"{store.place}/ours/a", b"1")
+    assert list(store.io.list(f"{store.place}/empty/nothing")) == []
+    store.proxy.choose = once(LISTS, "another")
+    assert [each.location for each in store.io.list(f"{store.place}/ours")] == [
+        f"{store.place}/ours/a"
+    ]
+    assert store.io.folders(store.place) == ["ours"]
+    assert not store.io.is_folder(f"{store.place}/empty")
+    store.proxy.choose = once(LISTS, "another")
+    assert store.io.folders(store.place) == ["ours"]
+
+
 def test_bytes_of_another_range_are_not_believed(store):
     store.direct.create(f"{store.place}/x", LARGE)
     with store.io.open_input(f"{store.place}/x", len(LARGE)) as file:
