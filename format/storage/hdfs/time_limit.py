@@ -20,7 +20,7 @@ class TimedResponse(http.client.HTTPResponse):
 
     def __init__(self, sock: socket.socket, *options: Any, **others: Any) -> None:
         super().__init__(sock, *options, **others)
-        self.fp = io.BufferedReader(_Timed(sock, self.fp.detach()))  # type: ignore[attr-defined]
+        self.fp = io.BufferedReader(_Timed(sock, self.fp.detach()))
 
 
 class _Timed(io.RawIOBase):
@@ -43,7 +43,7 @@ class _Timed(io.RawIOBase):
             if rest <= 0:
                 raise TimeoutError("the answer did not come in time")
             self._sock.settimeout(rest)
-        count: int | None = self._raw.readinto(buffer)  # type: ignore[attr-defined]
+        count: int | None = self._raw.readinto(buffer)
         self._left -= count or 0
         if self._left <= 0:
             self._begin()

@@ -161,7 +161,7 @@ class WebHdfs:
         """
         with self._failures("use", location):
             reply = self._call("get", path, "CHECKACCESS", HTTPStatus.OK, {"fsaction": action})
-        if not _is_done(reply):
+        if reply.content:  # which has no type here
             raise not_hdfs("use", location, self.name_nodes, _shown(reply))
 
     def status(self, path: str, location: str) -> HdfsStatus:

@@ -93,14 +93,13 @@ def test_a_folder_is_not_made_by_an_answer_of_others(memory, memory_proxy, memor
     assert set(memory.folders) == {"/", "/t", "/t/folder"}
 
 
-@pytest.mark.parametrize("fault", INVENTED)
-def test_access_is_not_granted_by_an_answer_of_others(memory, memory_proxy, memory_settings, fault):
+def test_access_is_not_granted_by_a_page_to_log_in(memory, memory_proxy, memory_settings):
     from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
 
     memory.put("/t/x", b"1")
     web, address = HdfsFileSystem(memory_settings).cluster(f"{PLACE}/x")
     web.check_access(address.path, f"{PLACE}/x", "rw-")
-    memory_proxy.faults["CHECKACCESS"] = [fault]
+    memory_proxy.faults["CHECKACCESS"] = ["login"]
     with pytest.raises(FileIOError, match="did not answer as WebHDFS does"):
         web.check_access(address.path, f"{PLACE}/x", "rw-")
     web.close()
