@@ -121,10 +121,16 @@ class HadoopPointer:
             CorruptFileError: two files of the newest version differ.
         """
         from icecomb.format.spec.metadata_file import read_metadata
+        from icecomb.format.spec.table_property import METADATA_DELETE_AFTER_COMMIT
 
         location = self.locate()
         self._files.check_alone(location, self._name)
-        return MetadataVersion(location, read_metadata(self._io, location))
+        metadata = read_metadata(self._io, location)
+        if METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
+            newest = self._files.behind_a_gap(location)
+            if newest is not None:
+                return MetadataVersion(newest, read_metadata(self._io, newest))
+        return MetadataVersion(location, metadata)
 
     def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
         """See `MetadataPointer.stage`: chooses the name; to write the file is to commit.

@@ -47,6 +47,21 @@ class VersionFiles:
             version, location = version + 1, following
         return location
 
+    def behind_a_gap(self, location: str) -> str | None:
+        """The newest file where the one that seems so came late, after it had been deleted.
+
+        Both its own request and that of a hint were held up somewhere. Nobody deletes the version
+        before the newest one.
+
+        Args:
+            location: The file that the hint leads to.
+        """
+        version = version_of(location)
+        if version is None or self.find(version - 1) is not None:
+            return None
+        listed = self._listed()
+        return listed[1] if listed is not None and listed[0] > version else None
+
     def beyond(self, version: int) -> tuple[int, str] | None:
         """The version that the hint names, and its file, if there is one and it is a later one."""
         try:
