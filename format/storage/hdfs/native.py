@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import (
     ConfigurationError,
     FileIOError,
+    FileMissingError,
     IcecombError,
 )
 from icecomb.format.optional_library import optional_library
@@ -83,11 +84,15 @@ class NativeHdfs(WebHdfs):
 
     def read(self, path: str, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `WebHdfs.read`; hdfs-native itself turns to another data node."""
-        with _failures("read", location):
-            source = self._native.read(path)
-            rest = max(len(source) - offset, 0)
-            wanted = rest if length is None else min(length, rest)
-            return source.read_range(offset, wanted) if wanted else b""
+        try:
+            with _failures("read", location):
+                source = self._native.read(path)
+                rest = max(len(source) - offset, 0)
+                wanted = rest if length is None else min(length, rest)
+                return source.read_range(offset, wanted) if wanted else b""
+        except FileMissingError as error:
+            # it has its own way to find a name node
+            raise self._unknown_there(error, path, location, "hdfs-native") from error
 
     @contextmanager
     def upload(self, path: str, location: str) -> Iterator[Upload]:

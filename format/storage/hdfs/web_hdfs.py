@@ -348,17 +348,23 @@ class WebHdfs:
             return False
 
     def _unknown_there(
-        self, error: FileMissingError, path: str, location: str, data_node: str
+        self, error: FileMissingError, path: str, location: str, asked: str
     ) -> FileIOError:
         """What it means that a data node does not find a file: it may ask who is behind.
+
+        Args:
+            error: What it said.
+            path: The file.
+            location: For messages.
+            asked: The data node.
 
         Raises:
             FileMissingError: the active name node says so, too.
         """
         self.status(path, location)
         problem = FileIOError(
-            f"Cannot read {location}: {data_node} does not know it, the active name node does",
-            hint="the data node may ask an observer: see dfs.client.failover.proxy.provider there",
+            f"Cannot read {location}: {asked} does not know it, the active name node does",
+            hint="it may ask an observer: see dfs.client.failover.proxy.provider there",
             path=location,
         )
         problem.__cause__ = error
