@@ -148,7 +148,7 @@ class HdfsSession:
         import requests
 
         try:
-            return str(self.metrics(origin, NAME_NODE_STATUS).get("State", ""))
+            return str(self.metrics(origin, NAME_NODE_STATUS).get("State", "")).lower()
         except (FileIOError, requests.ReadTimeout):
             return ""
 
