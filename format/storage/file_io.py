@@ -293,6 +293,7 @@ class FileIO:
         Raises:
             FileExistsAlreadyError: `target` is taken; nothing has changed.
             FileMissingError: There is no `source`.
+            FileStateUnknownError: It may have been done, or may be done yet.
         """
         system = self._of(source)
         if self._of(target) is not system:
