@@ -63,7 +63,7 @@ class GroupRewrite(PendingWork):
         if (ours.table_uuid, ours.current_schema_id) != (found.table_uuid, found.current_schema_id):
             raise CommitFailedError(
                 f"Table {state.name} got other columns while its files were being rewritten",
-                hint="call rewrite_data_files again",
+                hint="call rewrite_data_files again; REFRESH TABLE before, if it is cached",
                 table=state.name,
             )
 

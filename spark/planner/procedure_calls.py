@@ -97,7 +97,7 @@ class Procedures:
     def end_work(self, request: EndWork) -> Done:
         """See `EndWork`."""
         self._catalogs[request.catalog]
-        self._works.find(request.work).end(request.problem)
+        self._works.end(request.work, request.problem)
         return Done()
 
 

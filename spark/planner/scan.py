@@ -81,6 +81,8 @@ class Scans:
         rewrite = named_group(self._works, options)
         if rewrite is not None:
             rewrite.check(state)
+            # the session may have cached an older one, without the group's partitioning
+            state = replace(state, metadata=rewrite.job.metadata)
             return (yield from scan_plan(state, rewrite.tasks(), request, ScanMetrics()))
         scan = _scan(state, selection, options)
         if request.changes:

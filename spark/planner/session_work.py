@@ -74,6 +74,16 @@ class PendingWorks:
             with self._lock:
                 del self._known[work.id]
 
+    def end(self, number: str, problem: str | None) -> None:
+        """Say that a session is done with some work; nobody hears it where the procedure is over.
+
+        A procedure that fails has told why: what else it had asked for is no other failure.
+        """
+        with self._lock:
+            found = self._known.get(number)
+        if found is not None:
+            found.end(problem)
+
     def find(self, number: str) -> PendingWork:
         """The work of an id.
 

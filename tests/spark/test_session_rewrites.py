@@ -144,6 +144,9 @@ def test_what_a_session_cannot_read_is_told_and_leaves_nothing_behind(sql, catal
     there = set(Path(lost).parent.rglob("*.parquet"))
     with pytest.raises(REFUSED, match="Spark could not rewrite 3 files"):
         rewritten(sql, name)
+    one_by_one = "'engine', 'spark', 'rewrite-all', 'true', 'max-file-group-size-bytes', '1'"
+    with pytest.raises(REFUSED, match=Path(lost).name):
+        rewritten(sql, name, one_by_one)
     assert set(Path(lost).parent.rglob("*.parquet")) == there
     assert table.refresh().metadata_location == catalog.load_table(name).metadata_location
     options = BY_SPARK + ", 'partial-progress.enabled', 'true'"

@@ -48,5 +48,7 @@ class Conversation:
             target=context.run, args=(work,), name="planner-procedure", daemon=True
         ).start()
         while (asked := self._said.get()) is not None:
-            yield asked
+            # what a procedure asked for that has failed since is of no use
+            if not result.done():
+                yield asked
         return result.result()
