@@ -124,11 +124,14 @@ def _findings(application: Application, table: str | None) -> Iterator[Finding]:
         yield Finding(Severity.OK, "warehouse", f"it can be read: {len(spaces)} namespaces")
         return
     place = database_and_table(table) if table is not None else None
-    found = list(examine_server(catalog, place[0] if place else None))
+    found = list(examine_server(catalog, place))
     yield from found
     yield from _cluster(catalog)
     if place is not None and found[-1].code != "metastore":
+        from icecomb.catalog.migrate.present_state import examine_migration
+
         yield from examine_table(catalog, place)
+        yield from examine_migration(catalog, catalog.client.table(*place))
 
 
 def _cluster(catalog: Catalog) -> Iterator[Finding]:

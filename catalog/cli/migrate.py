@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -219,6 +219,12 @@ def plan(
     help="Make a second table of the files under this name; the Hive table stays.",
 )
 @click.option("--location", help="The folder of the second table; otherwise its namespace's.")
+@click.option(
+    "--wait",
+    type=click.IntRange(min=0),
+    metavar="SECONDS",
+    help="How long writers of Hive and Spark that are at work are waited for; 600 by default.",
+)
 @click.pass_obj
 def apply(
     application: Application,
@@ -229,6 +235,7 @@ def apply(
     dry_run: bool,
     target: str | None,
     location: str | None,
+    wait: int | None,
 ) -> int:
     """Do it, or go on where a crash interrupted it. Exit code 3 if it is blocked.
 
@@ -269,7 +276,7 @@ def apply(
         def work(place: tuple[str, str]) -> Result:
             try:
                 done = migration.apply(
-                    catalog, place, choices, interop=interop, parallelism=threads
+                    catalog, place, choices, interop=interop, parallelism=threads, wait=wait
                 )
             except AlreadyIcebergError as error:
                 return Result({"table": ".".join(place), "already": True}, error.message)
@@ -277,7 +284,7 @@ def apply(
             return Result(done.to_json(), f"{'already: ' if done.already else ''}{detail}")
 
         return many.run(application, chosen, work, "applying")
-    turn = partial(migration.apply, catalog, chosen.places[0], choices)
+    turn = partial(migration.apply, catalog, chosen.places[0], choices, wait=wait)
     try:
         done = _unless_blocked(application, partial(turn, interop=interop, progress=progress))
     except AlreadyIcebergError as error:
@@ -380,6 +387,9 @@ def revert(application: Application, *, many: _Many, yes: bool, allow_data_loss:
         application.complain(error)
         return BLOCKED
     application.output.facts(found.to_json())
+    if found.already:
+        application.warn(f"{found.table}: {found.summary}")
+        return OK
     if yes:
         return OK
     more = " --allow-data-loss" if found.loses_data else ""
@@ -390,21 +400,27 @@ def revert(application: Application, *, many: _Many, yes: bool, allow_data_loss:
 @migrate.command()
 @_with_many
 @click.option("--yes", is_flag=True, help="Do it; there is no way back then.")
+@click.option("--unverified", is_flag=True, help="Also tables that were not verified.")
 @click.pass_obj
-def finalize(application: Application, *, many: _Many, yes: bool) -> int:
+def finalize(application: Application, *, many: _Many, yes: bool, unverified: bool) -> int:
     """Give up the way back, so that maintenance may remove old files: a dry run unless --yes.
 
-    Patterns mean tables that a migration made.
+    Patterns mean tables that a migration made. A table that was not verified, or whose files
+    Hive's writers changed since, is not finalized.
     """
+    from icecomb.catalog.migrate.finalizing import UnverifiedError
+
     catalog = application.metastore()
     chosen = many.select(application, was_migrated, changing=True)
 
     def work(place: tuple[str, str]) -> Result:
-        migration.finalize(catalog, place, dry_run=not yes)
+        migration.finalize(catalog, place, dry_run=not yes, unverified=unverified)
         facts = migration.status(catalog, place)
         if yes or facts["state"] == "finalized":
             return Result(facts, "finalized")
+        verified = () if "verified" in facts["steps"] else ("nobody compared it: verify it before",)
         would = (
+            *verified,
             f"maintenance may delete the {facts['files']:,} files that were Hive's",
             f"the Hive table and its {facts['partitions']:,} partitions cannot be given back",
         )
@@ -413,8 +429,12 @@ def finalize(application: Application, *, many: _Many, yes: bool) -> int:
     if chosen.many:
         code = many.run(application, chosen, work, "finalizing")
     else:
-        application.output.facts(work(chosen.places[0]).facts)
-        code = OK
+        try:
+            application.output.facts(work(chosen.places[0]).facts)
+            code = OK
+        except UnverifiedError as error:
+            application.complain(error)
+            code = BLOCKED
     if not yes:
         application.warn("dry run: add --yes to do it")
     return code
@@ -424,18 +444,26 @@ def finalize(application: Application, *, many: _Many, yes: bool) -> int:
 @_with_many
 @click.pass_obj
 def status(application: Application, *, many: _Many) -> int:
-    """Say where the migration of tables stands. Patterns mean all tables but views."""
+    """Say where the migration of tables stands. Patterns mean all tables but views.
+
+    Exit code 3 if the metadata of one is gone, or Hive's writers changed files since its plan.
+    """
     catalog = application.metastore()
     chosen = many.select(application, lambda one: not one.is_view)
     if chosen.many:
 
         def work(place: tuple[str, str]) -> Result:
             found = migration.status(catalog, place)
-            return Result(found, found["state"])
+            return Result(found, found["state"], _is_good(found))
 
         return many.run(application, chosen, work, "looking")
-    application.output.facts(migration.status(catalog, chosen.places[0]))
-    return OK
+    found = migration.status(catalog, chosen.places[0])
+    application.output.facts(found)
+    return OK if _is_good(found) else BLOCKED
+
+
+def _is_good(status: Mapping[str, Any]) -> bool:
+    return status.keys().isdisjoint({"missing-metadata", "late-writes"})
 
 
 def _names(tables: tuple[str, ...], *, everything: bool, changing: bool = False) -> tuple[str, ...]:

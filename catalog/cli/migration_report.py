@@ -91,6 +91,8 @@ def _figures(found: Comparison) -> Iterator[list[Any]]:
 
 def verdict_of(found: Comparison) -> str:
     """A comparison in a few words."""
+    more = "" if found.finished else "; the migration is not finished: run apply again"
     if found.difference_count:
-        return f"{found.difference_count} differences"
-    return f"equal: {found.values:,} values of {found.hive.rows:,} rows in {found.files:,} files"
+        return f"{found.difference_count} differences{more}"
+    read = f"{found.values:,} values of {found.hive.rows:,} rows in {found.files:,} files"
+    return f"equal: {read}{more}"

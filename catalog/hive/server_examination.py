@@ -28,31 +28,33 @@ _TYPE_CHANGES: Final = (
 _CALLS: Final = 3
 
 
-def examine_server(catalog: HiveCatalog, database: str | None = None) -> Iterator[Finding]:
+def examine_server(catalog: HiveCatalog, table: tuple[str, str] | None = None) -> Iterator[Finding]:
     """Reachability, version, checks and locks of a catalog's metastore.
 
     Args:
         catalog: The catalog.
-        database: Where a view of our own may be made and dropped, to find out whether the server
-            checks what it replaces; default the first database.
+        table: The one that is examined: locks on others are no problem of its. In its database a
+            view of our own may be made and dropped, to find out whether the server checks what it
+            replaces; default the first database.
     """
     yield from _unreached(catalog)
     try:
         yield _reached(catalog)
-        names = [database] if database else catalog.client.databases()
+        names = [table[0]] if table else catalog.client.databases()
     except MetastoreError as error:
         yield Finding(Severity.PROBLEM, "metastore", error.message, error.hint)
         return
     yield _pointer_check(catalog, names[0] if names else "default")
     yield _column_check(catalog)
-    yield from _locks(catalog, names[0] if names else "default")
+    yield from _locks(catalog, names[0] if names else "default", table)
 
 
-def abandoned_lock(row: LockRow) -> Finding:
-    """A lock whose holder must be dead, as a finding."""
+def abandoned_lock(row: LockRow, table: tuple[str, str] | None = None) -> Finding:
+    """A lock whose holder must be dead, as a finding: a note where it is on another table."""
     name = row.database if row.table is None else f"{row.database}.{row.table}"
+    concerns = table is None or (row.database, row.table or table[1]) == table
     return Finding(
-        Severity.PROBLEM,
+        Severity.PROBLEM if concerns else Severity.NOTE,
         "lock",
         f"{name} is locked, and its holder "
         f"{'has ended' if is_gone(row) else 'is silent'}: {describe_holder(row)}",
@@ -157,7 +159,7 @@ def _setting(catalog: HiveCatalog, name: str) -> str:
         return ""
 
 
-def _locks(catalog: HiveCatalog, database: str) -> Iterator[Finding]:
+def _locks(catalog: HiveCatalog, database: str, table: tuple[str, str] | None) -> Iterator[Finding]:
     subject = "locks"
     try:
         rows = catalog.client.locks()
@@ -181,4 +183,4 @@ def _locks(catalog: HiveCatalog, database: str) -> Iterator[Finding]:
         f"{len(rows)} held or waited for; a holder that is silent for {told} loses its lock where "
         "the metastore runs the housekeeper, which is off by default",
     )
-    yield from map(abandoned_lock, abandoned)
+    yield from (abandoned_lock(row, table) for row in abandoned)

@@ -67,6 +67,14 @@ def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Fin
             getattr(error, "hint", None) or "look at the file system, and who may read the file",
         )
     found = find_recovery(catalog.io, entry)
+    if found is None and entry.parameters.get("migrated") == "true":
+        return Finding(
+            Severity.PROBLEM,
+            "metadata file",
+            f"{said}; no other metadata file of the table can be read",
+            f"icecomb migrate revert {entry.full_name} gives back the Hive table that it was, "
+            "unless the migration was finalized",
+        )
     if found is None:
         return Finding(
             Severity.PROBLEM,

@@ -133,6 +133,7 @@ def apply(
     properties: Mapping[str, str] | None = None,
     interop: str | Iterable[str] | None = None,
     parallelism: int = THREADS,
+    wait: int | None = None,
     progress: Progress = SILENT,
 ) -> Migrated:
     """Make a Hive table an Iceberg table in place, or go on where a crash interrupted that.
@@ -147,20 +148,25 @@ def apply(
             ``engine.hive.enabled=false``. They get what they need, and their names are kept in the
             table's property ``icecomb.interop``.
         parallelism: how many folders or footers are read at once.
-        progress: told of partitions and files.
+        wait: how many seconds writers of Hive and Spark that are at work are waited for, before the
+            turn and after it; default 600.
+        progress: told of partitions and files, and of such writers.
 
     Raises:
         MigrationBlockedError: the plan has blockers; nothing was changed.
-        MigrationError: it is an Iceberg table of other origin, or it kept changing.
+        MigrationError: it is an Iceberg table of other origin, or it kept changing, or writers
+            did not end in time, or replaced files after they were planned.
         ConfigurationError: ``interop`` names what is no engine.
         ValidationError: ``interop`` names one that the table's properties exclude.
         CommitStateUnknownError: the metastore's answer was lost; look with `status`.
     """
     from icecomb.catalog.migrate.applying import Takeover
+    from icecomb.catalog.migrate.writer_in_flight import WAIT_S
 
     threads = checked_int("parallelism", parallelism, 1)
     place = _workplace(catalog, identifier, progress)
-    return Takeover(place, properties, threads, interop).run(choices)
+    wait_s = WAIT_S if wait is None else checked_int("wait", wait, 0)
+    return Takeover(place, properties, threads, interop, wait_s).run(choices)
 
 
 def snapshot(
@@ -246,20 +252,29 @@ def revert(
     return reversal.run(dry_run=dry_run, allow_data_loss=allow_data_loss)
 
 
-def finalize(catalog: Catalog, identifier: str | tuple[str, ...], *, dry_run: bool = False) -> None:
+def finalize(
+    catalog: Catalog,
+    identifier: str | tuple[str, ...],
+    *,
+    dry_run: bool = False,
+    unverified: bool = False,
+) -> None:
     """Give up the way back: from now on maintenance may remove the old files.
 
     Args:
         catalog: The catalog.
         identifier: The table.
         dry_run: Only find out whether it can be done.
+        unverified: Also where `verify` did not compare the two tables.
 
     Raises:
-        MigrationError: there is no finished migration.
+        UnverifiedError: it did not.
+        MigrationError: there is no finished migration, or Hive's writers changed files since.
     """
     from icecomb.catalog.migrate.finalizing import finalize as end
 
-    end(_workplace(catalog, identifier, SILENT), dry_run=dry_run)
+    place = _workplace(catalog, identifier, SILENT)
+    end(place, dry_run=dry_run, unverified=unverified)
 
 
 def status(catalog: Catalog, identifier: str | tuple[str, ...]) -> dict[str, Any]:

@@ -31,6 +31,8 @@ from icecomb.catalog.migrate.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.partition_pages import PartitionPages
 from icecomb.catalog.migrate.planning import plan_source
 from icecomb.catalog.migrate.second_look import ROUNDS, is_unchanged, keeps_changing
+from icecomb.catalog.migrate.stated_files import keep_files
+from icecomb.catalog.migrate.writer_in_flight import WAIT_S, WritersInFlight
 from icecomb.catalog.progress import THREADS
 from icecomb.catalog.takeover import BlockedError
 from icecomb.format.argument import property_texts
@@ -108,6 +110,7 @@ class Takeover:
         properties: of the Iceberg table, beside those of the Hive table.
         threads: how many folders or footers are read at once.
         interop: the engines that are to use the table; see `engine_properties`.
+        wait_s: how long writers of Hive and Spark that are at work are waited for.
 
     Raises:
         ConfigurationError: there is no such engine.
@@ -119,10 +122,12 @@ class Takeover:
         properties: Mapping[str, str] | None = None,
         threads: int = THREADS,
         interop: str | Iterable[str] | None = None,
+        wait_s: float = WAIT_S,
     ) -> None:
         self._place = place
         self._properties = given_properties(properties)
         self._threads = threads
+        self._wait_s = wait_s
         self._interop = engine_names(interop)
 
     def run(self, choices: Choices) -> Migrated:
@@ -156,6 +161,10 @@ class Takeover:
                 self._wanted_properties(table)
                 # A mode that the metastore does not allow is found before anything is written.
                 self._place.entry.change.is_locked(table.parameters)
+                writers = WritersInFlight(
+                    self._place, table, partitions.kept, self._wait_s, self._threads
+                )
+                writers.wait("nothing was changed", locks=False)
                 try:
                     return self._take_over(table, plan, partitions, choices)
                 except LockTimeoutError:
@@ -193,6 +202,7 @@ class Takeover:
     ) -> Migrated:
         journal = start_journal(self._place.io, plan.location, table, partitions.kept(), choices)
         self._check_alone(table, journal)
+        keep_files(journal, plan.files.statuses())
         try:
             self._write_and_turn(table, plan, partitions, journal)
         except CommitStateUnknownError:
@@ -215,6 +225,7 @@ class Takeover:
         except IcecombError:
             with suppress(IcecombError):
                 journal.record(Step.REVERTED, abandoned=True)
+            journal.forget_copy()
             raise
 
     def _write_and_turn(
@@ -230,11 +241,12 @@ class Takeover:
         journal.record(Step.WRITING, folder=folder, existing=existing, unique=unique)
         metadata, location = self._write_metadata(table, plan, unique)
         written = set(journal.metadata_files())
-        facts = _facts(metadata, plan)
+        facts = {**_facts(metadata, plan), "files-kept": True}
         journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
         with self._place.locked(table) as lock:
             self._check_unchanged(table, plan, partitions)
             self._check_not_abandoned(table, journal, written)
+            self._check_no_writer(table, partitions)
             self._place.require_lock(lock)
             kept = replace(table, parameters=_kept_parameters(table.parameters))
             turned = pointed(kept, None, metadata, location, self._place.settings)
@@ -242,8 +254,11 @@ class Takeover:
             parameters = {**turned.parameters, "EXTERNAL": "TRUE"}
             self._place.entry.turn_to_iceberg(table, parameters, lock)
             journal.record(Step.SWAPPED)
-        HiveParts(self._place, journal, self._threads).take_away()
+        self._parts(journal).take_away()
         self._place.forget_footers(journal.table.storage.location)
+
+    def _parts(self, journal: Journal) -> HiveParts:
+        return HiveParts(self._place, journal, self._threads, self._wait_s)
 
     def _wanted_properties(self, table: HiveTable) -> dict[str, str]:
         given = {**iceberg_properties(table.parameters), **self._properties}
@@ -275,6 +290,16 @@ class Takeover:
         if not is_unchanged(self._place, table, plan, partitions, self._threads):
             raise CommitFailedError(
                 f"{table.full_name} was changed while it was read",
+                hint="stop its writers, then apply again",
+                table=table.full_name,
+            )
+
+    def _check_no_writer(self, table: HiveTable, partitions: PartitionPages) -> None:
+        """Refuse to turn the entry under an overwrite, which would empty the table's folder."""
+        writers = WritersInFlight(self._place, table, partitions.kept)
+        if folder := writers.in_table_folder():
+            raise CommitFailedError(
+                f"{table.full_name} is being written to: {folder}",
                 hint="stop its writers, then apply again",
                 table=table.full_name,
             )
@@ -317,6 +342,7 @@ class Takeover:
                 remove_empty_folder(self._place.io, writing["folder"])
             if not journal.reverted:
                 journal.record(Step.REVERTED, abandoned=True)
+                journal.forget_copy()
         return True
 
     def _finish(self, table: HiveTable) -> Migrated:
@@ -328,13 +354,16 @@ class Takeover:
                 table=table.full_name,
             )
         journal, _ = found
+        self._place.require_metadata(table)
         if journal.step(Step.SWAPPED) is None:
             journal.record(Step.SWAPPED)
         already = journal.step(Step.CLEANED) is not None
         if not already:
             # What the run before asked for, and was not answered, could undo what is done now.
             self._place.fence(journal, table)
-            HiveParts(self._place, journal, self._threads).take_away()
+            self._parts(journal).take_away()
+        elif not journal.finalized:
+            already = not self._parts(journal).take_in()
         self._place.forget_footers(journal.table.storage.location)
         return replace(_migrated(table.full_name, journal), already=already)
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate.applying import MigrationBlockedError
+from icecomb.catalog.migrate.finalizing import UnverifiedError
 from icecomb.catalog.migrate.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.reverting import RevertBlockedError, RevertPlan
 from icecomb.catalog.progress import Progress, each
@@ -126,6 +127,8 @@ def _outcome(table: str, place: tuple[str, str], work: Work) -> tuple[Outcome, b
         plan = error.plan
         facts = plan.to_json() if isinstance(plan, MigrationPlan | RevertPlan) else {}
         return Outcome(table, Fate.BLOCKED, 0.0, facts, error.message, error.hint), False
+    except UnverifiedError as error:
+        return Outcome(table, Fate.BLOCKED, detail=error.message, hint=error.hint), False
     except CommitStateUnknownError as error:
         return Outcome(table, Fate.UNKNOWN, detail=error.message, hint=error.hint), False
     except IcecombError as error:

@@ -73,6 +73,7 @@ class Comparison:
         files: how many files were compared.
         values: how many values were compared.
         differences: sentences, the first ones only; `difference_count` counts all.
+        finished: whether apply has come to its end.
     """
 
     hive: Side = field(default_factory=Side)
@@ -82,6 +83,7 @@ class Comparison:
     values: int = 0
     differences: list[str] = field(default_factory=list)
     difference_count: int = 0
+    finished: bool = True
 
     def differ(self, what: str) -> None:
         """Note a difference."""
@@ -93,6 +95,7 @@ class Comparison:
         """The comparison for programs."""
         return {
             "equal": self.difference_count == 0,
+            "migration-finished": self.finished,
             "files": self.files,
             "values-compared": self.values,
             "rows": {"hive": self.hive.rows, "iceberg": self.iceberg.rows},

@@ -98,6 +98,25 @@ class Workplace:
             return None
         return (journal, prepared) if table.parameters.get("uuid") == prepared["uuid"] else None
 
+    def has_metadata(self, table: HiveTable) -> bool:
+        """Whether the metadata file is there that an Iceberg table's entry points at."""
+        return self.io.exists(table.metadata_location or "")
+
+    def require_metadata(self, table: HiveTable) -> None:
+        """Refuse what needs it where it is gone.
+
+        Raises:
+            MigrationError: It is.
+        """
+        if not self.has_metadata(table):
+            raise MigrationError(
+                f"{table.full_name} is an Iceberg table, but {table.metadata_location} is gone, as "
+                "after an overwrite of Hive that was under way when it was migrated",
+                hint=f"icecomb migrate revert {table.full_name} says what giving the Hive table "
+                "back would lose",
+                table=table.full_name,
+            )
+
     def overwritten(self, table: HiveTable) -> OverwrittenEntry | None:
         """What an old copy of the entry overwrote since the table was migrated, if it did."""
         if table.is_iceberg or not table.storage.location:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
+TAKEN_IN: Final = "icecomb.migrated-late"
+"""Says in the summary of a snapshot which migration took in files of Hive's writers by it."""
 _SHOWN: Final = 3
 _PAGE: Final = 10_000
 
@@ -54,6 +56,7 @@ class FileHistory:
         """The data files of the migration."""
         if self._migrated is not None:
             yield from _files(self._io, self._migrated, set())
+        yield from self._journal.added()
 
     def since(self, folders: Iterable[str], *, deep: bool) -> list[str]:
         """The files written since that Hive's readers would see.

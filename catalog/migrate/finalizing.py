@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.context import Workplace, being_reverted, moment
 from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.late_write import find_late_writes
 from icecomb.catalog.migrate.overwritten_entry import find_overwritten
+from icecomb.catalog.migrate.present_state import look_at
 from icecomb.format.errors import MigrationError
+from icecomb.format.spec.metadata_file import read_metadata
 from icecomb.format.spec.table_property import GC_ENABLED
 
 if TYPE_CHECKING:
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.update import Changes
 
 _UNPURGED = GC_ENABLED.key
+_ENDED = {Step.REVERTED.value, Step.REVERTING.value, Step.FINALIZED.value}
 
 
 def status(place: Workplace) -> dict[str, Any]:
@@ -32,9 +36,14 @@ def status(place: Workplace) -> dict[str, Any]:
     overwritten = find_overwritten(place.io, table, journal)
     if overwritten is not None:
         facts["overwritten-pointer"] = overwritten.pointer
+    state = _state(journal, iceberg=table.is_iceberg, overwritten=overwritten is not None)
+    if steps.keys().isdisjoint(_ENDED) and table.is_iceberg and prepared:
+        sight = look_at(place, table, journal)
+        facts |= sight.to_json()
+        state = sight.state or state
     return {
         **facts,
-        "state": _state(journal, iceberg=table.is_iceberg, overwritten=overwritten is not None),
+        "state": state,
         "journal": journal.location,
         "partitions": journal.partition_count,
         "files": prepared.get("files", 0),
@@ -44,15 +53,18 @@ def status(place: Workplace) -> dict[str, Any]:
     }
 
 
-def finalize(place: Workplace, *, dry_run: bool = False) -> None:
+def finalize(place: Workplace, *, dry_run: bool = False, unverified: bool = False) -> None:
     """Allow maintenance to remove old files, and record that there is no way back.
 
     Args:
         place: The table's migration.
         dry_run: Only find out whether it can be done.
+        unverified: Also where nobody compared the two tables.
 
     Raises:
-        MigrationError: there is no finished migration, or it is being reverted.
+        UnverifiedError: nobody did.
+        MigrationError: there is no finished migration, or it is being reverted, or Hive's writers
+            did something to its files that is not in the Iceberg table.
     """
     table = place.entry.load()
     found = place.migrated(table)
@@ -63,10 +75,23 @@ def finalize(place: Workplace, *, dry_run: bool = False) -> None:
             table=table.full_name,
         )
     journal, _ = found
+    place.require_metadata(table)
     if journal.step(Step.REVERTING) is not None:
         raise being_reverted(table)
+    if not journal.finalized:
+        # Maintenance would take what Hive's writers brought for orphans.
+        metadata = read_metadata(place.io, table.metadata_location or "")
+        if late := find_late_writes(place, journal, table, metadata):
+            raise late.error
     if dry_run:
         return
+    if not (journal.finalized or unverified) and journal.step(Step.VERIFIED) is None:
+        raise UnverifiedError(
+            f"The migration of {table.full_name} was not verified, and there is no way back when "
+            "it is finalized",
+            hint=f"icecomb migrate verify {table.full_name}; or add --unverified (unverified=True)",
+            table=table.full_name,
+        )
     loaded = place.catalog.load_table((place.database, place.name))
     if loaded.metadata.properties.get(_UNPURGED) == "false":
         with place.noting_unanswered(journal, table):
@@ -77,7 +102,12 @@ def finalize(place: Workplace, *, dry_run: bool = False) -> None:
             if journal.step(Step.REVERTING) is not None:
                 raise being_reverted(table)
             journal.record(Step.FINALIZED)
+        journal.forget_copy()
     place.forget_footers(journal.table.storage.location)
+
+
+class UnverifiedError(MigrationError):
+    """Nobody compared the two tables, which is to be confirmed; nothing was changed."""
 
 
 class _AllowPurge:

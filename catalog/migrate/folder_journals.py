@@ -39,6 +39,8 @@ class FolderJournals:
         self.own: list[Journal] = []
         self._others: list[HiveTable] = []
         for journal in find_journals(catalog.io, table.storage.location or ""):
+            if journal.is_copy and journal.table.create_time != table.create_time:
+                continue  # of a table that was dropped with its folder
             owner = self._other_owner(journal)
             if owner is None:
                 self.own.append(journal.renamed(table.database, table.name))

@@ -23,10 +23,13 @@ from icecomb.catalog.migrate.dropped_partitions import (
     present_values,
     values_of,
 )
+from icecomb.catalog.migrate.file_history import TAKEN_IN
 from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.late_write import find_late_writes
 from icecomb.catalog.migrate.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.place_list import DigestSet, digest
 from icecomb.catalog.migrate.source_files import Place, list_places
+from icecomb.catalog.migrate.writer_in_flight import WAIT_S, WritersInFlight
 from icecomb.catalog.progress import THREADS
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.operation.file_addition import known_paths
@@ -47,23 +50,40 @@ class HiveParts:
         place: where.
         journal: of the migration, which turned the table.
         threads: how many folders are read at once.
+        wait_s: how long writers that began before the turn are waited for.
     """
 
-    def __init__(self, place: Workplace, journal: Journal, threads: int = THREADS) -> None:
+    def __init__(
+        self,
+        place: Workplace,
+        journal: Journal,
+        threads: int = THREADS,
+        wait_s: float = WAIT_S,
+    ) -> None:
         self._place = place
         self._journal = journal
         self._threads = threads
+        self._wait_s = wait_s
         self._dropped = 0
 
     def take_away(self) -> None:
         """Drop all partitions, then the keys; safe to repeat at any point. No file is touched.
 
+        Writers that began before the turn are waited for first: of a partition that has no entry
+        Hive replaces the files.
+
         Raises:
-            MigrationError: it is being reverted, or Hive added files or dropped partitions after
-                the turn, or somebody overwrote the entry with an old copy of it.
+            MigrationError: it is being reverted, or writers did not end in time, or Hive replaced
+                files, or dropped or added partitions after the turn, or somebody overwrote the
+                entry with an old copy of it.
             CommitFailedError: it is another table.
             CommitStateUnknownError: an answer was lost.
         """
+        old = self._journal.table
+        WritersInFlight(
+            self._place, old, self._journal.partitions, self._wait_s, self._threads
+        ).wait("it is an Iceberg table, and what is left to do waits for them", locks=True)
+        self.take_in()
         partitions = self._place.client.partitions
         database, name = self._place.database, self._place.name
         known = DigestSet(b"".join(map(_identity, self._journal.partitions())))
@@ -86,7 +106,44 @@ class HiveParts:
             bare = replace(table, storage=StorageDescriptor())
             shown = pointed(bare, metadata, metadata, location, self._place.settings).storage
             self._place.entry.take_keys_away(shown, lock)
+        self.take_in()
         self._journal.record(Step.CLEANED)
+
+    def take_in(self) -> bool:
+        """Take files into the table that Hive's writers brought after the turn.
+
+        Returns:
+            Whether there were some.
+
+        Raises:
+            MigrationError: Hive replaced or removed files, or added some to partitions of its own;
+                or these cannot be told apart from what somebody else overwrote.
+            ValidationError: The table cannot have one of the files.
+        """
+        with self._turned() as (table, _):
+            metadata = read_metadata(self._place.io, table.metadata_location or "")
+        late = find_late_writes(self._place, self._journal, table, metadata, self._threads)
+        timed = any(key.type.lower() == "timestamp" for key in self._journal.table.partition_keys)
+        if late.replaced or late.gone or late.elsewhere or (late.added and timed):
+            raise late.error
+        if not late.added:
+            return False
+        # Named before: a revert leaves them where Hive wrote them.
+        self._journal.record(Step.ADDING, files=list(late.added))
+        loaded = self._place.catalog.load_table((self._place.database, self._place.name))
+        loaded.add_files(
+            list(late.added),
+            {TAKEN_IN: self._journal.migration_id},
+            on_duplicate="skip",
+            partition=lambda path: late.added[path],
+            parallelism=self._threads,
+        )
+        self._journal.record(Step.LATE, count=0, told=[])
+        self._place.progress.say(
+            f"{table.full_name}: {len(late.added)} files that Hive added after the turn were taken "
+            "in"
+        )
+        return True
 
     def give_back(self, pointer: str) -> None:
         """Give the keys and the partitions of the journal back; safe to repeat at any point.
@@ -187,7 +244,8 @@ class HiveParts:
         """Hold the lock on what still is the Iceberg table of the journal.
 
         Raises:
-            MigrationError: it is being reverted, or was overwritten with an old copy.
+            MigrationError: it is being reverted, or was overwritten with an old copy, or its
+                metadata is gone.
             CommitFailedError: it is another table.
         """
         with self._place.locked(self._place.entry.load()) as lock:
@@ -203,6 +261,7 @@ class HiveParts:
                     hint=f"icecomb migrate status {table.full_name} shows what it is now",
                     table=table.full_name,
                 )
+            self._place.require_metadata(table)
             with self._place.noting_unanswered(self._journal, table):
                 yield table, lock
 

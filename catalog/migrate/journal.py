@@ -7,10 +7,15 @@ either.
     partitions-00000.json ...   the metastore's partition objects, exactly, in pages
     journal.json                the table object, exactly, and the choices; written last
     step-<name>.json            one a step, written when it is done (an intent: before it)
+    files-00000.parquet ...     the files as they were planned (`stated_files`)
     taken-00000.json ...        the values of partitions whose entries are about to be dropped
 
 Every file is created once, completely or not at all, and never changed. Beside the journals lie
 footers that were read (`kept_footers`), which belong to none of them.
+
+Spark's overwrites delete a table's folder with all that is hidden in it. So there is a second copy
+of each journal beside the folder, in ``<parent>/_icecomb_journals/<folder>/<id>/``, where that can
+be written; it goes when the migration is reverted or finalized.
 """
 
 from __future__ import annotations
@@ -39,12 +44,14 @@ from icecomb.format.errors import (
     CorruptFileError,
     FileExistsAlreadyError,
     FileMissingError,
+    IcecombError,
     MigrationError,
 )
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.own_file import create_own
 
 FOLDER: Final = "_icecomb_migration"
+COPIES: Final = "_icecomb_journals"
 _VERSION: Final = 2
 _WITHOUT_TAKEN: Final = 1
 """The version of journals that do not say which partitions were taken away."""
@@ -64,15 +71,19 @@ _ANY_METADATA_FILE: Final = (
 class Step(Enum):
     """What a migration goes through, in order; the value is the step's file name.
 
-    ``WRITING``, ``PREPARED``, ``SWAPPING`` and ``REVERTING`` are intents, written before the change
-    they announce. ``UNANSWERED`` says that a request may arrive late that the metastore
-    would not refuse, ``RETURNED`` that the entry was turned back, with all its partitions.
+    ``WRITING``, ``PREPARED``, ``SWAPPING``, ``ADDING`` and ``REVERTING`` are intents, written
+    before the change they announce. ``ADDING`` names files that Hive's writers brought after the
+    turn, ``LATE`` what of theirs is not in the Iceberg table, as far as was seen. ``UNANSWERED``
+    says that a request may arrive late that the metastore would not refuse, ``RETURNED`` that the
+    entry was turned back, with all its partitions.
     """
 
     WRITING = "writing"
     PREPARED = "prepared"
     SWAPPING = "swapping"
     SWAPPED = "swapped"
+    ADDING = "adding"
+    LATE = "late"
     UNANSWERED = "unanswered"
     CLEANED = "cleaned"
     VERIFIED = "verified"
@@ -94,6 +105,8 @@ class Journal:
         partition_count: how many partitions are in them.
         choices: what the user chose.
         tells_taken: whether `taken` tells which partitions were taken away.
+        copy: the folder of the second copy; empty where there is none.
+        is_copy: whether this is the second copy, and the first one is gone.
     """
 
     io: FileIO
@@ -104,12 +117,14 @@ class Journal:
     partition_count: int
     choices: Choices
     tells_taken: bool = True
+    copy: str = ""
+    is_copy: bool = False
 
     def partitions(self) -> Iterator[HivePartition]:
         """The old partitions, exactly, but for the table's name."""
         database, table = self.table.database, self.table.name
         for number in range(self.pages):
-            page = _read(self.io, _page_location(self.location, number))
+            page = _read(self.io, f"{self.location}/{_page_name(number)}")
             for partition in map(partition_from_json, page["partitions"]):
                 yield replace(partition, database=database, table=table)
 
@@ -136,7 +151,13 @@ class Journal:
     def note_taken(self, partitions: Iterable[HivePartition]) -> None:
         """Say that the entries of some partitions are about to be dropped by this migration."""
         data = _encoded({"values": [list(one.values) for one in partitions]})
-        _create_first(self.io, (self._taken_location(number) for number in count()), data)
+        self._create_first((self._taken_location(number) for number in count()), data)
+
+    def added(self) -> list[str]:
+        """The files of Hive's writers that were taken in after the turn, or were about to be."""
+        attempts = range(self._attempts(Step.ADDING))
+        facts = (self.step(Step.ADDING, one) or {"files": []} for one in attempts)
+        return list(dict.fromkeys(name for one in facts for name in one["files"]))
 
     def taken(self) -> Iterator[tuple[str, ...]]:
         """The values of the partitions whose entries this migration dropped, or was about to."""
@@ -164,7 +185,41 @@ class Journal:
         """Record that a step is done (or announced)."""
         body = _encoded({"step": step.value, "at-ms": _now_ms(), **facts})
         attempts = count(self._attempts(step))
-        _create_first(self.io, (self._step_location(step, one) for one in attempts), body)
+        self._create_first((self._step_location(step, one) for one in attempts), body)
+
+    def create(self, name: str, data: bytes) -> None:
+        """Create a file of the journal, and its copy.
+
+        Args:
+            name: Below the journal's folder.
+            data: All of it.
+        """
+        create_own(self.io, f"{self.location}/{name}", data)
+        self._create_copy(name, data)
+
+    def forget_copy(self) -> None:
+        """Remove the second copy: what the journal is for is done."""
+        if self.copy:
+            folders = [self.copy]
+            while folders[-1].rpartition("/")[2] != COPIES:
+                folders.append(folders[-1].rpartition("/")[0])
+            with suppress(IcecombError):  # in nobody's way
+                self.io.delete([status.location for status in self.io.list(self.copy)])
+                for folder in folders:
+                    self.io.delete_folder(folder)
+
+    def _create_copy(self, name: str, data: bytes) -> None:
+        if self.copy:
+            with suppress(IcecombError):  # the first one has it
+                create_own(self.io, f"{self.copy}/{name}", data)
+
+    def _create_first(self, locations: Iterator[str], data: bytes) -> None:
+        """Create a file of the first of some names that is free: others may do so, too."""
+        for location in locations:
+            with suppress(FileExistsAlreadyError):
+                create_own(self.io, location, data)
+                self._create_copy(location[len(self.location) + 1 :], data)
+                break
 
     @property
     def marker(self) -> str:
@@ -210,10 +265,22 @@ def start_journal(
     now = dt.datetime.now(dt.timezone.utc)
     migration_id = f"{now:%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}"
     location = f"{table_location.rstrip('/')}/{FOLDER}/{migration_id}"
+    root = _copies(table_location)
+    copy = f"{root}/{migration_id}" if root else ""
+
+    def create(name: str, data: bytes) -> None:
+        nonlocal copy
+        create_own(io, f"{location}/{name}", data)
+        try:
+            if copy:
+                create_own(io, f"{copy}/{name}", data)
+        except IcecombError:
+            copy = ""
+
     pages = total = 0
     left = map(partition_to_json, partitions)
     while page := list(islice(left, _PAGE)):
-        create_own(io, _page_location(location, pages), _encoded({"partitions": page}))
+        create(_page_name(pages), _encoded({"partitions": page}))
         pages += 1
         total += len(page)
     body = {
@@ -225,21 +292,40 @@ def start_journal(
         "partition-count": total,
         "table": table_to_json(table),
     }
-    create_own(io, f"{location}/journal.json", _encoded(body))
-    return Journal(io, location, migration_id, table, pages, total, choices)
+    create("journal.json", _encoded(body))
+    return Journal(io, location, migration_id, table, pages, total, choices, copy=copy)
 
 
 def find_journals(io: FileIO, table_location: str) -> list[Journal]:
-    """All complete journals beside a table, oldest first.
+    """All complete journals of a table's folder, oldest first; their copies where they are gone.
 
     Raises:
         CorruptFileError: a journal cannot be read.
     """
-    root = f"{table_location.rstrip('/')}/{FOLDER}"
-    found = sorted(
-        status.location for status in io.list(root) if status.location.endswith("/journal.json")
-    )
-    return [_open_journal(io, location) for location in found]
+    found = _listed(io, f"{table_location.rstrip('/')}/{FOLDER}")
+    root = _copies(table_location)
+    try:
+        copies = _listed(io, root) if root else {}
+    except IcecombError:  # what is beside the table's folder may be closed to us
+        copies = {}
+    return [
+        replace(_open_journal(io, found[one]), copy=copies.get(one, "").rpartition("/")[0])
+        if one in found
+        else replace(_open_journal(io, copies[one]), is_copy=True)
+        for one in sorted(found.keys() | copies.keys())
+    ]
+
+
+def _listed(io: FileIO, root: str) -> dict[str, str]:
+    """The complete journals below a folder, by their ids."""
+    locations = (status.location for status in io.list(root))
+    return {one.split("/")[-2]: one for one in locations if one.endswith("/journal.json")}
+
+
+def _copies(table_location: str) -> str:
+    """The folder of the copies of a table's journals; none where it has no folder around it."""
+    parent, _, name = table_location.rstrip("/").rpartition("/")
+    return f"{parent}/{COPIES}/{name}" if parent.rstrip("/:") == parent != "" else ""
 
 
 def _open_journal(io: FileIO, location: str) -> Journal:
@@ -267,8 +353,8 @@ def _open_journal(io: FileIO, location: str) -> Journal:
         ) from error
 
 
-def _page_location(location: str, number: int) -> str:
-    return f"{location}/partitions-{number:05}.json"
+def _page_name(number: int) -> str:
+    return f"partitions-{number:05}.json"
 
 
 def _read(io: FileIO, location: str) -> dict[str, Any]:
@@ -287,14 +373,6 @@ def _read(io: FileIO, location: str) -> dict[str, Any]:
             path=location,
         )
     return raw
-
-
-def _create_first(io: FileIO, locations: Iterator[str], data: bytes) -> None:
-    """Create a file of the first of some names that is free: others may do so at the same time."""
-    for location in locations:
-        with suppress(FileExistsAlreadyError):
-            create_own(io, location, data)
-            break
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:

@@ -69,6 +69,12 @@ class PlannedFiles(Collection[SourceFile]):
         """Whether a file is one of them."""
         return any(one == file for one in self)
 
+    def statuses(self) -> Iterator[list[FileStatus]]:
+        """What storage said of the files when they were planned, by the page."""
+        for batch in self._spool:
+            columns = [batch.column(name).to_pylist() for name in batch.schema.names[:4]]
+            yield [FileStatus(*stated) for stated in zip(*columns, strict=True)]
+
     def encoded(self, form: DataFileForm) -> EncodedPlannedFiles:
         """The files for manifests.
 

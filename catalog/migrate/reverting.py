@@ -6,6 +6,7 @@ migration where Hive's readers would see them, are set aside in the journal's fo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -18,17 +19,25 @@ from icecomb.catalog.migrate.context import (
     remove_empty_folder,
 )
 from icecomb.catalog.migrate.dropped_partitions import DroppedPartitions
-from icecomb.catalog.migrate.file_history import FileHistory
+from icecomb.catalog.migrate.file_history import TAKEN_IN, FileHistory
 from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.catalog.migrate.overwritten_entry import find_overwritten
-from icecomb.format.errors import CommitFailedError, FileExistsAlreadyError, MigrationError
+from icecomb.catalog.migrate.stated_files import kept_files
+from icecomb.format.errors import (
+    CommitFailedError,
+    FileExistsAlreadyError,
+    FileMissingError,
+    MigrationError,
+)
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.storage.location import plain_paths, plain_texts
 
 _FOLDERS: Final = 100
 """Folders whose files are remembered."""
+_OF_ICEBERG: Final = re.compile(r"\d{5}-\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}.*")
+"""The names of data files as Iceberg's writers give them (OutputFileFactory), and ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,9 @@ class RevertPlan:
         rows_now: rows now, None when the table does not say.
         missing_files: files of the Hive table that are gone.
         dropped_partitions: those that Hive dropped after the turn: they stay dropped.
+        untold: whether the table's metadata is gone, and nothing tells what was committed since.
         done: whether it was carried out.
+        already: whether that was so before.
     """
 
     table: str
@@ -53,22 +64,27 @@ class RevertPlan:
     rows_now: int | None = None
     missing_files: tuple[str, ...] = ()
     dropped_partitions: tuple[str, ...] = ()
+    untold: bool = False
     done: bool = False
+    already: bool = False
 
     @property
     def loses_data(self) -> bool:
         """Whether something would be lost."""
-        return bool(self.lost_snapshots or self.missing_files)
+        return bool(self.lost_snapshots or self.missing_files or self.untold)
 
     @property
     def summary(self) -> str:
         """It in a few words."""
+        if self.already:
+            return "nothing to do: the Hive table was back before"
         if self.done:
             dropped = len(self.dropped_partitions)
             without = f", without {dropped:,} that Hive dropped" if dropped else ""
             return f"the Hive table is back, with {self.partitions:,} partitions{without}"
         lost = f"{len(self.lost_snapshots)} snapshots made since, {len(self.missing_files)} files"
-        loss = f"would lose {lost}" if self.loses_data else "would lose nothing"
+        untold = ", and what was committed since, as its metadata is gone" if self.untold else ""
+        loss = f"would lose {lost}{untold}" if self.loses_data else "would lose nothing"
         return f"{loss}, and give {self.partitions:,} partitions back"
 
     def to_json(self) -> dict[str, Any]:
@@ -76,6 +92,7 @@ class RevertPlan:
         return {
             "table": self.table,
             "reverted": self.done,
+            "already": self.already,
             "partitions": self.partitions,
             "loses-data": self.loses_data,
             "rows-at-migration": self.rows_then,
@@ -90,6 +107,7 @@ class RevertPlan:
                 }
                 for snapshot in self.lost_snapshots
             ],
+            "metadata-gone": self.untold,
             "missing-files": list(self.missing_files),
             "dropped-partitions": list(self.dropped_partitions),
         }
@@ -106,6 +124,8 @@ class RevertBlockedError(MigrationError):
             losses.append(
                 f"{len(plan.missing_files)} files of the Hive table that are gone already"
             )
+        if plan.untold:
+            losses.append("what was committed since, which nothing tells as its metadata is gone")
         super().__init__(
             f"reverting {plan.table} would lose {' and '.join(losses)}",
             hint="copy what you need, then add --allow-data-loss (allow_data_loss=True)",
@@ -131,6 +151,8 @@ class Reversal:
             CommitStateUnknownError: an answer was lost; nothing was set aside.
         """
         table = self._place.entry.load()
+        if before := self._done_before(table):
+            return before
         journal = self._journal(table)
         self._check_unanswered(table, journal)
         if not table.is_iceberg:
@@ -142,7 +164,8 @@ class Reversal:
             raise RevertBlockedError(plan)
         if journal.step(Step.CLEANED) is None or journal.step(Step.REVERTING) is not None:
             # What the run before asked for, and was not answered, could undo what is done now.
-            self._place.fence(journal, table)
+            if self._place.has_metadata(table):  # without it nothing is committed any more
+                self._place.fence(journal, table)
             table = self._place.entry.load()
             plan, added = self._looked_at(table, journal, table.metadata_location)
             if plan.loses_data and not allow_data_loss:
@@ -179,7 +202,10 @@ class Reversal:
             )
         from icecomb.format.spec.metadata_file import read_metadata
 
-        metadata = read_metadata(self._place.io, pointer)
+        try:
+            metadata = read_metadata(self._place.io, pointer)
+        except FileMissingError:
+            return self._of_journal(table, journal)
         history = FileHistory(self._place.io, table.full_name, journal, metadata)
         plan = self._plan(table, journal, metadata, history)
         old = journal.table
@@ -189,6 +215,52 @@ class Reversal:
             else {old.storage.location or ""}
         )
         return plan, history.since(folders, deep=not old.partition_keys)
+
+    def _of_journal(self, table: HiveTable, journal: Journal) -> tuple[RevertPlan, list[str]]:
+        """The same where the table's metadata is gone: what the journal and the folders tell."""
+        dropped = DroppedPartitions(self._place, journal, table)
+        gone_from = tuple(f"{folder.rstrip('/')}/" for folder in dropped.folders)
+        old, io = journal.table, self._place.io
+        folders = [old.storage.location or ""]
+        if old.partition_keys:
+            homes = (one for one in journal.partitions() if one.values not in dropped)
+            folders = [one.storage.location or "" for one in homes]
+        there = [status for folder in folders if folder for status in io.list(folder)]
+        present = {status.location for status in there if status.size}
+        planned = {one.location for page in kept_files(journal) for one in page}
+        planned |= set(journal.added())
+        missing = sorted(one for one in planned - present if not one.startswith(gone_from))
+        # What an engine of Iceberg's wrote, by its place or its name; what Hive wrote is Hive's.
+        own = f"{(old.storage.location or '').rstrip('/')}/data/"
+        added = sorted(
+            one
+            for one in present - planned
+            if one.startswith(own) or _OF_ICEBERG.fullmatch(one.rpartition("/")[2])
+        )
+        told = table.is_iceberg and str(_fact(journal, "snapshot-id")) == table.parameters.get(
+            "current-snapshot-id"
+        )
+        return (
+            RevertPlan(
+                table.full_name,
+                journal.partition_count - len(dropped.names),
+                rows_then=_fact(journal, "rows"),
+                missing_files=tuple(missing),
+                dropped_partitions=tuple(dropped.names),
+                untold=not told,
+            ),
+            added,
+        )
+
+    def _done_before(self, table: HiveTable) -> RevertPlan | None:
+        """That the old table is back already; None if there is something to do, or never was."""
+        if table.is_iceberg:
+            return None
+        journals = self._place.journals(table)
+        if journals.live is not None or not journals.own:
+            return None
+        count = journals.own[-1].partition_count
+        return RevertPlan(table.full_name, count, done=True, already=True)
 
     def _check_within_reach(self, table: HiveTable, journal: Journal, added: list[str]) -> None:
         """Refuse where files could not be set aside after the turn: Hive would read them, too."""
@@ -244,7 +316,12 @@ class Reversal:
         self, table: HiveTable, journal: Journal, metadata: TableMetadata, history: FileHistory
     ) -> RevertPlan:
         first = _fact(journal, "snapshot-id")
-        lost = [s for s in metadata.snapshots if s.snapshot_id != first]
+        ours = journal.migration_id
+        lost = [
+            one
+            for one in metadata.snapshots
+            if one.snapshot_id != first and (one.summary or {}).get(TAKEN_IN) != ours
+        ]
         current = metadata.current_snapshot()
         total = (current.summary or {}).get("total-records") if current else None
         dropped = DroppedPartitions(self._place, journal, table)
@@ -280,8 +357,12 @@ class Reversal:
         overwritten = find_overwritten(self._place.io, table, journal)
         begun = journal.step(Step.REVERTING) is not None
         pointer = overwritten.pointer if overwritten is not None else None
-        if pointer is not None and not begun:
-            plan, added = self._looked_at(table, journal, pointer)
+        if overwritten is not None and not begun:
+            plan, added = (
+                self._of_journal(table, journal)
+                if pointer is None
+                else self._looked_at(table, journal, pointer)
+            )
         if dry_run:
             return plan
         if plan.loses_data and not allow_data_loss:
@@ -330,6 +411,7 @@ class Reversal:
             remove_empty_folder(self._place.io, folder)
         self._place.forget_footers(old.storage.location)
         journal.record(Step.REVERTED)
+        journal.forget_copy()
 
     def _move(self, source: str, target: str) -> None:
         io = self._place.io

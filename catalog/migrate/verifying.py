@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.comparison import Comparison, FilePair, compare_files
 from icecomb.catalog.migrate.context import Workplace
 from icecomb.catalog.migrate.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.late_write import find_late_writes
 from icecomb.catalog.migrate.source import partition_place, table_place
 from icecomb.catalog.migrate.source_files import PlaceFiles, list_places
 from icecomb.catalog.migrate.source_schema import source_schema
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 def verify(place: Workplace) -> Comparison:
     """Compare the migration's snapshot with what Hive would read: files, partitions, every value.
 
-    What was written after the migration does not count.
+    What was written to the Iceberg table since does not count; what Hive's writers did to the files
+    does.
 
     Raises:
         MigrationError: no migration of icecomb made this table.
@@ -37,13 +39,21 @@ def verify(place: Workplace) -> Comparison:
             table=table.full_name,
         )
     journal, prepared = found
+    place.require_metadata(table)
     metadata = _metadata(place, table.metadata_location or "", prepared["snapshot-id"])
     comparison = Comparison()
     tasks = _tasks(place, metadata, prepared["snapshot-id"])
+    if added := set(journal.added()):
+        now = _tasks(place, metadata, metadata.current_snapshot_id)
+        tasks |= {path: task for path, task in now.items() if path in added}
     dropped = DroppedPartitions(place, journal, table)
     for name in dropped.with_rows(metadata):
         comparison.differ(f"{name}: Hive dropped it after the turn, its rows are in Iceberg's")
-    pairs = _pairs(place, journal, tasks, comparison, dropped)
+    late = find_late_writes(place, journal, table, metadata)
+    for told in late.told():
+        comparison.differ(told)
+    pairs = _pairs(place, journal, tasks, comparison, dropped, {*late.replaced, *late.gone})
+    comparison.finished = journal.step(Step.CLEANED) is not None
     snapshot = metadata.snapshot_by_id(prepared["snapshot-id"])
     schema_id = snapshot.schema_id if snapshot is not None else None
     schema = metadata.schema() if schema_id is None else metadata.schema_by_id(schema_id)
@@ -76,12 +86,13 @@ def _tasks(
     return {task.file.file_path: task for task in scan.plan_files()}
 
 
-def _pairs(
+def _pairs(  # noqa: PLR0917 - what is compared, and what of it was told before
     place: Workplace,
     journal: Journal,
     tasks: Mapping[str, FileScanTask],
     comparison: Comparison,
     dropped: DroppedPartitions,
+    told: Container[str],
 ) -> list[FilePair]:
     table, zone = journal.table, journal.choices.time_zone
     converted = source_schema(table, journal.choices.timestamp)
@@ -96,9 +107,8 @@ def _pairs(
         comparison.partitions.setdefault(found.place.name, [0, 0])
         for location in _visible(found, journal, tasks):
             task = left.pop(location, None)
-            if task is None:
-                comparison.differ(f"{location}: in Hive's folder, not in the Iceberg table")
-                continue
+            if task is None or location in told:
+                continue  # see `find_late_writes`
             if task.file.partition != found.place.values:
                 comparison.differ(
                     f"{location}: partition {found.place.values} in Hive, "
@@ -106,7 +116,7 @@ def _pairs(
                 )
             constants: dict[str, Any] = dict(zip(keys, found.place.values, strict=True))
             pairs.append(FilePair(found.place.name, location, constants, task))
-    for location in left:
+    for location in (one for one in left if one not in told):
         comparison.differ(f"{location}: in the Iceberg table, not in Hive's folders")
     return pairs
 

@@ -35,7 +35,7 @@ def test_a_revert_that_a_finalize_overtakes_changes_nothing(
 
     def overtaken(self: Reversal, *arguments: Any) -> Any:
         found = look(self, *arguments)
-        migrate.finalize(table.catalog, table.name)
+        migrate.finalize(table.catalog, table.name, unverified=True)
         return found
 
     monkeypatch.setattr(Reversal, "_looked_at", overtaken)
@@ -72,7 +72,7 @@ def test_a_finalize_that_a_revert_overtakes_gives_up_no_way_back(
     with monkeypatch.context() as patched:
         patched.setattr(Workplace, "migrated", overtaken)
         with pytest.raises(MigrationError, match="is being reverted"):
-            migrate.finalize(table.catalog, table.name)
+            migrate.finalize(table.catalog, table.name, unverified=True)
     monkeypatch.undo()
     assert not journal_of(table).finalized
     migrate.revert(table.catalog, table.name, dry_run=False)

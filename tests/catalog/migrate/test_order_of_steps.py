@@ -71,6 +71,7 @@ def turn(monkeypatch):
         monkeypatch.setattr(one, "_write_metadata", lambda *_: (None, "/lake/t/metadata/1.json"))
         monkeypatch.setattr(one, "_check_unchanged", lambda *_: story.told.append("looked again"))
         monkeypatch.setattr(one, "_check_not_abandoned", lambda *_: None)
+        monkeypatch.setattr(one, "_check_no_writer", lambda *_: None)
         monkeypatch.setattr(applying, "_facts", lambda *_: {})
         monkeypatch.setattr(applying, "pointed", lambda table, *_: table)
         monkeypatch.setattr(applying, "HiveParts", lambda *_: story)

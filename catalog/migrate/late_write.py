@@ -1,0 +1,267 @@
+"""What Hive's writers did to a table's files after they were planned: none of it passes unseen.
+
+A writer that began with the Hive table may end at any moment of a migration, and after it. Its
+files are then in Hive's folders and not in the Iceberg table, or in the place of files that are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.catalog.migrate.dropped_partitions import DroppedPartitions
+from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.place_list import DigestSet, digest
+from icecomb.catalog.migrate.source import null_name, partition_place, table_place
+from icecomb.catalog.migrate.source_files import AHEAD, Place, PlaceFiles, list_place
+from icecomb.catalog.migrate.source_schema import source_schema
+from icecomb.catalog.migrate.stated_files import kept_files, lasting_id
+from icecomb.catalog.progress import THREADS, each
+from icecomb.format.errors import MigrationError
+from icecomb.format.operation.file_addition import known_paths
+from icecomb.format.spec.table_property import DATA_PATH, METADATA_PATH
+from icecomb.format.storage.file_system import FileStatus
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+    from icecomb.catalog.migrate.context import Workplace
+    from icecomb.format.spec.metadata import TableMetadata
+
+_SHOWN: Final = 20
+_OWN_FOLDERS: Final = (DATA_PATH.key, METADATA_PATH.key, "write.folder-storage.path")
+
+
+@dataclass(slots=True)
+class LateWrites:
+    """What was found.
+
+    Attributes:
+        table: "db.table".
+        replaced: Files of the Iceberg table that are others by now, though they have their names.
+        gone: Files of the Iceberg table that are not there any more, or are empty.
+        added: Files of the partitions that were taken over, which the Iceberg table never had, with
+            the values of their partition columns.
+        elsewhere: Such files of partitions that Hive added or moved, and in folders below.
+    """
+
+    table: str
+    replaced: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    added: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    elsewhere: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """How many files."""
+        return len(self.replaced) + len(self.gone) + len(self.added) + len(self.elsewhere)
+
+    def told(self) -> Iterator[str]:
+        """A sentence for each file."""
+        yield from (f"{one}: replaced since it was planned" for one in self.replaced)
+        yield from (f"{one}: in the Iceberg table, not in Hive's folders" for one in self.gone)
+        yield from (
+            f"{one}: in Hive's folder, not in the Iceberg table"
+            for one in (*self.added, *self.elsewhere)
+        )
+
+    @property
+    def error(self) -> MigrationError:
+        """Why the migration is not done."""
+        if lost := [*self.replaced, *self.gone]:
+            return MigrationError(
+                f"{self.table} is an Iceberg table, but Hive replaced or removed {len(lost)} of "
+                f"its files since they were planned: {_some(lost)}",
+                hint=f"stop Hive's writers; icecomb migrate revert {self.table} gives back the "
+                "Hive table with what is in its folders by now, then apply again",
+                table=self.table,
+            )
+        new = [*self.added, *self.elsewhere]
+        return MigrationError(
+            f"{self.table} is an Iceberg table, but Hive added {len(new)} files after the turn, "
+            f"which are not in it: {_some(new)}",
+            hint="stop Hive's writers, add the files with Table.add_files, then apply again",
+            table=self.table,
+        )
+
+
+def find_late_writes(
+    place: Workplace,
+    journal: Journal,
+    table: HiveTable,
+    metadata: TableMetadata,
+    threads: int = THREADS,
+) -> LateWrites:
+    """Look into all folders of the Hive table, and record what is found.
+
+    Args:
+        place: Where.
+        journal: Of the migration.
+        table: The entry as it is now.
+        metadata: The Iceberg table as it is now.
+        threads: How many folders are listed at once.
+
+    Raises:
+        FileIOError: A folder cannot be listed.
+    """
+    found = _Search(place, journal, table, metadata, threads).run()
+    before = journal.step(Step.LATE)
+    if len(found) or (before is not None and before["count"]):
+        some = [text for text, _ in zip(found.told(), range(_SHOWN), strict=False)]
+        if before is None or before["told"] != some or before["count"] != len(found):
+            journal.record(Step.LATE, count=len(found), told=some)
+    return found
+
+
+class _Search:
+    """One look."""
+
+    def __init__(
+        self,
+        place: Workplace,
+        journal: Journal,
+        table: HiveTable,
+        metadata: TableMetadata,
+        threads: int,
+    ) -> None:
+        self._place = place
+        self._journal = journal
+        self._table = table
+        self._metadata = metadata
+        self._threads = threads
+        prepared = journal.step(Step.PREPARED) or {}
+        self._timed = bool(prepared.get("files-kept"))
+        self._snapshot_id = prepared.get("snapshot-id")
+
+    def run(self) -> LateWrites:
+        names, states = bytearray(), bytearray()
+        for page in self._planned():
+            names += b"".join(digest(one.location) for one in page)
+            states += b"".join(map(self._state, page))
+        known, same = DigestSet(bytes(names)), DigestSet(bytes(states))
+        own = self._own_folders()
+        found = LateWrites(self._table.full_name)
+        there = bytearray()
+        below: dict[str, None] = {}
+        dropped = DroppedPartitions(self._place, self._journal, self._table)
+        for listed, given in self._listed(dropped):
+            files = [*listed.files, *listed.nested]
+            digests = [digest(one.location) for one in files]
+            there += b"".join(digests)
+            is_known = known.among(digests)
+            is_same = same.among(list(map(self._state, files)))
+            for at, status in enumerate(files):
+                if is_known[at]:
+                    if not is_same[at]:
+                        found.replaced.append(status.location)
+                elif at < len(listed.files):
+                    found.added[status.location] = given
+                elif not status.location.startswith(own):
+                    below[status.location] = None
+        gone_from = tuple(f"{folder.rstrip('/')}/" for folder in dropped.folders)
+        seen = DigestSet(bytes(there))
+        for page in self._planned():
+            here = seen.among([digest(one.location) for one in page])
+            missing = (one.location for one, is_here in zip(page, here, strict=True) if not is_here)
+            found.gone += [one for one in missing if not one.startswith(gone_from)]
+        live = self._live([*found.replaced, *found.gone])
+        found.replaced = [one for one in found.replaced if one in live]
+        found.gone = [one for one in found.gone if one in live]
+        strange = dict.fromkeys([*below, *self._of_new_partitions()])
+        ever = self._ever_had([*found.added, *strange])
+        found.added = {one: given for one, given in found.added.items() if one not in ever}
+        found.elsewhere = [one for one in strange if one not in ever and one not in found.added]
+        return found
+
+    def _planned(self) -> Iterator[list[FileStatus]]:
+        if self._timed:
+            yield from kept_files(self._journal)
+        elif self._metadata.has_snapshot(self._snapshot_id or -1):
+            from icecomb.format.scan.table_scan import TableScan
+
+            scan = TableScan(self._metadata, self._place.io, snapshot_id=self._snapshot_id)
+            for task in scan.plan_files():
+                yield [FileStatus(task.file.file_path, task.file.file_size_in_bytes, 0)]
+
+    def _state(self, status: FileStatus) -> bytes:
+        said: tuple[object, ...] = (status.location, status.size)
+        if self._timed:
+            said = (*said, status.mtime_ms, lasting_id(status))
+        return digest(repr(said))
+
+    def _listed(
+        self, dropped: DroppedPartitions
+    ) -> Iterator[tuple[PlaceFiles, dict[str, str | None]]]:
+        """What is in the folders of the Hive table, with the values of their partition columns."""
+        old, io = self._journal.table, self._place.io
+        if not old.partition_keys:
+            yield list_place(io, table_place(old)), {}
+            return
+        converted = source_schema(old, self._journal.choices.timestamp)
+        zone, null = self._journal.choices.time_zone, null_name(old)
+
+        def places() -> Iterator[tuple[Place, dict[str, str | None]]]:
+            for one in self._journal.partitions():
+                if one.values not in dropped:
+                    pairs = zip(old.partition_keys, one.values, strict=True)
+                    texts = {key.name: None if text == null else text for key, text in pairs}
+                    yield partition_place(old, one, converted, zone), texts
+
+        def look(
+            asked: tuple[Place, dict[str, str | None]],
+        ) -> tuple[PlaceFiles, dict[str, str | None]]:
+            return list_place(io, asked[0]), asked[1]
+
+        yield from self._each(places(), look)
+
+    def _of_new_partitions(self) -> Iterator[str]:
+        """The files of partitions that the journal has not, or has elsewhere."""
+        if not self._table.partition_keys:
+            return
+        homes = DigestSet(b"".join(map(_home, self._journal.partitions())))
+        name = (self._place.database, self._place.name)
+        for page in self._place.client.partitions.pages(*name):
+            is_old = homes.among(list(map(_home, page)))
+            pairs = zip(page, is_old, strict=True)
+            # One without a folder has no rows.
+            folders = [one.storage.location for one, old in pairs if not old]
+            strange = [Place("", folder, ()) for folder in folders if folder]
+            for listed in self._each(strange, partial(list_place, self._place.io)):
+                yield from (one.location for one in (*listed.files, *listed.nested))
+
+    def _each(self, items: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
+        progress = self._place.progress
+        yield from each(progress, "listing", "partitions", items, work, self._threads, ahead=AHEAD)
+
+    def _own_folders(self) -> tuple[str, ...]:
+        """Folders of the Iceberg table's own files, also of commits that failed."""
+        location = (self._journal.table.storage.location or "").rstrip("/")
+        given = (self._metadata.properties.get(key) for key in _OWN_FOLDERS)
+        folders = [f"{location}/data", f"{location}/metadata", *filter(None, given)]
+        return tuple(f"{folder.rstrip('/')}/" for folder in folders)
+
+    def _live(self, paths: list[str]) -> set[str]:
+        snapshot = self._metadata.current_snapshot()
+        if not paths or snapshot is None:
+            return set()
+        return known_paths(self._place.io, self._metadata, snapshot, paths, set())
+
+    def _ever_had(self, paths: list[str]) -> set[str]:
+        """Which of these files the table has, or had: what it deleted since was seen."""
+        found: set[str] = set()
+        read: set[str] = set()
+        for snapshot in reversed(self._metadata.snapshots):
+            left = [one for one in paths if one not in found]
+            if not left:
+                break
+            found |= known_paths(self._place.io, self._metadata, snapshot, left, read)
+        return found
+
+
+def _home(partition: HivePartition) -> bytes:
+    return digest(repr((partition.values, partition.storage.location)))
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more

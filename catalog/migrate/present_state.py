@@ -1,0 +1,143 @@
+"""What a migrated table is by now, as entry, folders and journal say: one look for all who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.catalog.finding import Finding, Severity
+from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.late_write import LateWrites, find_late_writes
+from icecomb.format.errors import FileMissingError, IcecombError
+from icecomb.format.spec.metadata_file import read_metadata
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.catalog.hive.thrift.entity import HiveTable
+    from icecomb.catalog.migrate.context import Workplace
+
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PresentState:
+    """What was seen of a migration that is neither reverted nor finalized.
+
+    Attributes:
+        table: "db.table".
+        pointer: Where its entry points.
+        finished: Whether apply has come to its end.
+        metadata_gone: Whether the metadata file is not there: somebody emptied its folder.
+        late: What Hive's writers did to its files; None where that cannot be told.
+        unknown: Why not.
+    """
+
+    table: str
+    pointer: str
+    finished: bool
+    metadata_gone: bool = False
+    late: LateWrites | None = None
+    unknown: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing is wrong with it, as far as was seen."""
+        return not self.metadata_gone and not self.late
+
+    @property
+    def state(self) -> str | None:
+        """It in a few words, where something is wrong."""
+        if self.metadata_gone:
+            return "an Iceberg table whose metadata is gone: run revert"
+        if self.late:
+            lost = self.late.replaced or self.late.gone
+            then = "run revert" if lost else "run apply again"
+            return f"an Iceberg table, {len(self.late)} files differ since: {then}"
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """What is wrong, for programs."""
+        facts: dict[str, Any] = {}
+        if self.metadata_gone:
+            facts["missing-metadata"] = self.pointer
+        if self.late:
+            facts["late-writes"] = list(islice(self.late.told(), _SHOWN))
+            facts["late-write-count"] = len(self.late)
+        if self.unknown:
+            facts["late-writes-unknown"] = self.unknown
+        return facts
+
+    def findings(self) -> Iterator[Finding]:
+        """The same, each with its remedy."""
+        revert = f"icecomb migrate revert {self.table} says what going back loses"
+        if self.metadata_gone:
+            yield Finding(
+                Severity.PROBLEM,
+                "migration",
+                f"{self.pointer} is gone, as after an overwrite of Hive that was under way when "
+                "the table was migrated; the journal has the Hive table",
+                revert,
+            )
+            return
+        if self.late:
+            yield Finding(
+                Severity.PROBLEM,
+                "migration",
+                f"{self.late.error.message}",
+                self.late.error.hint,
+            )
+        elif self.unknown:
+            yield Finding(
+                Severity.WARNING,
+                "migration",
+                f"whether Hive wrote to its files since is unknown: {self.unknown}",
+                "make its folders readable",
+            )
+        if not self.finished:
+            yield Finding(
+                Severity.PROBLEM,
+                "migration",
+                "it is not finished",
+                f"icecomb migrate apply {self.table} goes on; {revert}",
+            )
+
+
+def look_at(place: Workplace, table: HiveTable, journal: Journal) -> PresentState:
+    """Look at a migrated table: its metadata file, and all folders of the Hive table.
+
+    Args:
+        place: Where.
+        table: Its entry.
+        journal: Of its migration.
+    """
+    pointer = table.metadata_location or ""
+    name, finished = table.full_name, journal.step(Step.CLEANED) is not None
+    try:
+        metadata = read_metadata(place.io, pointer)
+        late = find_late_writes(place, journal, table, metadata)
+    except FileMissingError as error:
+        gone = not place.has_metadata(table)
+        unknown = "" if gone else error.message
+        return PresentState(name, pointer, finished, metadata_gone=gone, unknown=unknown)
+    except IcecombError as error:
+        return PresentState(name, pointer, finished, unknown=error.message)
+    return PresentState(name, pointer, finished, late=late)
+
+
+def examine_migration(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
+    """What is wrong with the migration of a table, each with its remedy."""
+    from icecomb.catalog.migrate.context import Workplace
+    from icecomb.catalog.progress import SILENT
+
+    if entry.parameters.get("migrated") != "true" or not entry.storage.location:
+        return
+    place = Workplace(catalog, entry.database, entry.name, SILENT)
+    try:
+        found = place.migrated(entry)
+    except IcecombError as error:
+        yield Finding(Severity.PROBLEM, "migration", error.message, error.hint)
+        return
+    if found is not None and not found[0].finalized:
+        yield from look_at(place, entry, found[0]).findings()
