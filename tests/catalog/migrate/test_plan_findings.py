@@ -17,7 +17,7 @@ from icecomb.catalog.finding import Finding
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.thrift_codec import decode, encode, table_from_wire
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal import FOLDER
+from icecomb.catalog.migrate.journal import COPIES, FOLDER
 from icecomb.catalog.migrate.obstacle import table_findings
 from tests.catalog.migrate.conftest import ORC, PARQUET
 from tests.rings import sampled
@@ -348,7 +348,7 @@ def test_a_partition_without_a_folder_is_told_and_nothing_else_is_listed_for_it(
     io, asked = table.catalog.io, type(table.catalog.io).list
 
     def noting(self: Any, location: str) -> Any:
-        if not location.endswith(FOLDER):  # where journals of earlier migrations are
+        if not (location.endswith(FOLDER) or COPIES in location):  # journals of earlier migrations
             listed.append(location)
         return asked(self, location)
 
