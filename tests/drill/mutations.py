@@ -50,6 +50,20 @@ MUTATIONS = [
         "if stored.size <= written:",
         ("tests/format/storage/hdfs/test_publishing.py",),
     ),
+    Mutation(
+        "a page to log in counts as a rename in HDFS",
+        "format/storage/hdfs/web_hdfs.py",
+        "looks_right = _is_done(reply) and not check",
+        "looks_right = True",
+        ("tests/format/hdfs/test_hdfs_answers.py",),
+    ),
+    Mutation(
+        "a name node that is behind is believed",
+        "format/storage/hdfs/name_node.py",
+        'if self._ask(origin) not in {"active", ""}:',
+        'if self._ask(origin) == "standby":',
+        ("tests/format/hdfs/test_hdfs_observers.py",),
+    ),
     # format/storage/object_store
     Mutation(
         "another's object of the same length is taken for one's own",
@@ -647,6 +661,13 @@ MUTATIONS = [
         ("tests/catalog/test_configuration.py", "tests/catalog/test_configuration_files.py"),
     ),
     # catalog/hive
+    Mutation(
+        "a metastore's reply to another call is believed",
+        "catalog/hive/thrift/protocol.py",
+        "if (name, number) != self._called or kind not in _REPLIES:",
+        "if kind not in _REPLIES:",
+        ("tests/catalog/hive/thrift/test_replies.py",),
+    ),
     Mutation(
         "the expected pointer is not sent",
         "catalog/hive/entry_change.py",
