@@ -23,9 +23,20 @@ def snapshot_properties(options: Options) -> dict[str, str]:
     return snapshot_texts(options.with_prefix(_PREFIX))
 
 
-def merged_rows(counted: MergedRows | None) -> dict[str, str]:
-    """What a MERGE did to rows, by Iceberg Java's keys (BaseSparkWrite)."""
-    if counted is None:
+def merged_rows(
+    counted: MergedRows | None, written: int, removed: int | None = None
+) -> dict[str, str]:
+    """Return what a MERGE did to rows, by Iceberg Java's keys (BaseSparkWrite).
+
+    Spark counts rows again when a task runs again whose executor was lost: counts that contradict
+    what the files hold are left out.
+
+    Args:
+        counted: What Spark has counted; None where it has not.
+        written: How many rows the new data files have.
+        removed: How many rows the files that go had, or the new deletes delete, if known.
+    """
+    if counted is None or not _agrees(counted, written, removed):
         return {}
     numbers = {
         "copied": counted.copied,
@@ -38,3 +49,16 @@ def merged_rows(counted: MergedRows | None) -> dict[str, str]:
         "not-matched-by-source-deleted": counted.unmatched_deleted,
     }
     return {f"{_MERGE_PREFIX}{key}": str(n) for key, n in numbers.items() if n >= 0}
+
+
+def _agrees(counted: MergedRows, written: int, removed: int | None) -> bool:
+    def total(*counts: int) -> int:
+        # -1 where it was not counted
+        return sum(count for count in counts if count > 0)
+
+    return (
+        written == total(counted.copied, counted.updated, counted.inserted)
+        and removed in {None, total(counted.copied, counted.updated, counted.deleted)}
+        and max(counted.updated, 0) == total(counted.matched_updated, counted.unmatched_updated)
+        and max(counted.deleted, 0) == total(counted.matched_deleted, counted.unmatched_deleted)
+    )

@@ -327,7 +327,9 @@ class Writes:
         write, replaced = request.write, request.replaced
         check_same_table(table, write.uuid)
         files = data_files(table.metadata, write, request.files)
-        summary = {**self._summary(write), **merged_rows(request.merged)}
+        written = sum(file.record_count for file in files)
+        counts = merged_rows(request.merged, written, _removed_rows(request))
+        summary = {**self._summary(write), **counts}
         if write.operation == OVERWRITE:
             return overwrite(table, write, files, summary)
         if write.operation == OVERWRITE_PARTITIONS:
@@ -360,6 +362,16 @@ class Writes:
 def _committed(table: Table, change: SnapshotProducer) -> Committed:
     snapshot = table.metadata.snapshot_by_id(change.snapshot_id)
     return Committed({} if snapshot is None else commit_metrics(snapshot.summary))
+
+
+def _removed_rows(request: CommitWrite) -> int | None:
+    """Return how many rows a change takes away, or writes anew; None where that is not known."""
+    if request.delta is not None:
+        return sum(deletes.deleted for deletes in request.delta.deletes)
+    entries = () if request.replaced is None else request.replaced.files
+    if any(entry.has_deletes or entry.rows < 0 for entry in entries):
+        return None
+    return sum(entry.rows for entry in entries)
 
 
 @contextmanager

@@ -364,7 +364,7 @@ def test_rows_that_are_lost_are_not_read_from_their_source_again(spark, target, 
     for each in list(stored.values()):
         if each.name() == "rows that a statement reads again":
             each.unpersist(True)
-    with pytest.raises(Exception, match="Checkpoint block"):
+    with pytest.raises(Exception, match="lost with the executor that had them"):
         rows.count()
     assert readings() == 1
 

@@ -17,14 +17,15 @@ import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.storage.StorageLevel;
+import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.statement.CommandPlan;
 import scala.collection.JavaConverters;
 import scala.reflect.ClassTag$;
 
 /**
  * The rows of a query, read when they are first asked for and then from the disks of the executors,
- * until the statement ends. They are never read from their source again: where an executor is lost with
- * its rows, the statement fails.
+ * until the statement ends. They are never read from their source again: two executors have them where there
+ * are two, and where both are lost, the statement fails.
  *
  * <p>Two attempts of one task may both have stored their rows, which need not be the same: all readers
  * must meet those of the attempt that Spark took.
@@ -78,7 +79,9 @@ final class KeptRows extends RDD<InternalRow> {
               .mapPartitions(each -> new RowPages(each, columns, TaskContext.get().taskAttemptId()))
               .rdd();
       rows.setName("rows that a statement reads again");
-      rows.persist(StorageLevel.DISK_ONLY());
+      // the driver is counted, too
+      boolean several = context().getExecutorMemoryStatus().size() > 2;
+      rows.persist(several ? StorageLevel.DISK_ONLY_2() : StorageLevel.DISK_ONLY());
       rows.localCheckpoint();
       kept = rows;
       List<Long> taken =
@@ -96,13 +99,27 @@ final class KeptRows extends RDD<InternalRow> {
 
   @Override
   public scala.collection.Iterator<InternalRow> compute(Partition partition, TaskContext task) {
-    Iterator<byte[]> pages = JavaConverters.asJavaIterator(kept.iterator(partition, task));
+    Iterator<byte[]> pages = JavaConverters.asJavaIterator(pages(partition, task));
     if (attempt(pages) != attempts[partition.index()]) {
       throw new IllegalStateException(
           "Rows that a statement had kept to read them again are those of another attempt of their task\n"
               + "  hint: nothing was changed: repeat the statement");
     }
     return JavaConverters.asScalaIterator(new PagedRows(pages, schema.size()));
+  }
+
+  private scala.collection.Iterator<byte[]> pages(Partition partition, TaskContext task) {
+    try {
+      return kept.iterator(partition, task);
+    } catch (Exception e) {
+      if (String.valueOf(e.getMessage()).contains("Checkpoint block")) {
+        throw new IllegalStateException(
+            "Rows that a statement had kept to read them again are lost with the executor that had them\n"
+                + "  hint: nothing was changed: repeat the statement; with two executors both keep them",
+            e);
+      }
+      throw SparkErrors.unchecked(e);
+    }
   }
 
   private void releaseAtEnd() {
