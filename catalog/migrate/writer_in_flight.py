@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 WAIT_S: Final = 600.0
 """How long writers in flight are waited for."""
+_OF_IMPALA: Final = "_impala_insert_staging"
+"""It stays in the table's folder, and is empty while nobody works."""
 _WORKED_IN: Final = re.compile(
-    r"\.hive-staging.*|\.spark-staging-.*|_temporary|_impala_insert_staging"
+    rf"\.hive-staging.*|\.spark-staging-.*|_temporary|{_OF_IMPALA}"
     r"|.*_hive_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_.*"
 )
 """Folders of writers; the last are Hive's in a folder of another name (hive.exec.stagingdir)."""
@@ -165,6 +167,8 @@ class WritersInFlight:
                 return False
             changes = [status.mtime_ms / 1000 for status in io.list(folder)]
         except FileMissingError:
+            return False
+        if not changes and folder.endswith(f"/{_OF_IMPALA}"):
             return False
         if begun := _STARTED.search(folder):
             # of the clock of a server in any zone

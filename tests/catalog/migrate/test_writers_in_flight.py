@@ -119,6 +119,7 @@ def test_folders_that_nobody_works_in_any_more_keep_nothing_from_being_done(two:
     left.mkdir(parents=True)
     pq.write_table(numbers(9), left / "part-0.parquet")
     os.utime(left / "part-0.parquet", (time.time() - 90_000,) * 2)
+    (two.folder / "_impala_insert_staging").mkdir()  # it stays there
     assert migrate.apply(two.catalog, two.name, wait=0).rows == 2
 
 
