@@ -138,7 +138,6 @@ class HiveParts:
             partition=lambda path: late.added[path],
             parallelism=self._threads,
         )
-        self._journal.record(Step.LATE, count=0, told=[])
         self._place.progress.say(
             f"{table.full_name}: {len(late.added)} files that Hive added after the turn were taken "
             "in"

@@ -73,9 +73,8 @@ class Step(Enum):
 
     ``WRITING``, ``PREPARED``, ``SWAPPING``, ``ADDING`` and ``REVERTING`` are intents, written
     before the change they announce. ``ADDING`` names files that Hive's writers brought after the
-    turn, ``LATE`` what of theirs is not in the Iceberg table, as far as was seen. ``UNANSWERED``
-    says that a request may arrive late that the metastore would not refuse, ``RETURNED`` that the
-    entry was turned back, with all its partitions.
+    turn. ``UNANSWERED`` says that a request may arrive late that the metastore would not refuse,
+    ``RETURNED`` that the entry was turned back, with all its partitions.
     """
 
     WRITING = "writing"
@@ -83,7 +82,6 @@ class Step(Enum):
     SWAPPING = "swapping"
     SWAPPED = "swapped"
     ADDING = "adding"
-    LATE = "late"
     UNANSWERED = "unanswered"
     CLEANED = "cleaned"
     VERIFIED = "verified"

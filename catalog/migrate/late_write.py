@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.migrate.context import Workplace
     from icecomb.format.spec.metadata import TableMetadata
 
-_SHOWN: Final = 20
+_SHOWN: Final = 3
 _OWN_FOLDERS: Final = (DATA_PATH.key, METADATA_PATH.key, "write.folder-storage.path")
 
 
@@ -92,7 +92,7 @@ def find_late_writes(
     metadata: TableMetadata,
     threads: int = THREADS,
 ) -> LateWrites:
-    """Look into all folders of the Hive table, and record what is found.
+    """Look into all folders of the Hive table.
 
     Args:
         place: Where.
@@ -104,13 +104,7 @@ def find_late_writes(
     Raises:
         FileIOError: A folder cannot be listed.
     """
-    found = _Search(place, journal, table, metadata, threads).run()
-    before = journal.step(Step.LATE)
-    if len(found) or (before is not None and before["count"]):
-        some = [text for text, _ in zip(found.told(), range(_SHOWN), strict=False)]
-        if before is None or before["told"] != some or before["count"] != len(found):
-            journal.record(Step.LATE, count=len(found), told=some)
-    return found
+    return _Search(place, journal, table, metadata, threads).run()
 
 
 class _Search:
@@ -263,5 +257,5 @@ def _home(partition: HivePartition) -> bytes:
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

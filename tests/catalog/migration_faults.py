@@ -140,6 +140,8 @@ class World:
             known = self.catalog.client.servers[key]
             known.check = ValueCheck.ATOMIC
             known.lock_expiry_s, known.lock_expiry_asked = 300.0, True
+            # which kinds of constraints it has is known of each connection
+            self.catalog.client.constraints.of("made", "t")
 
     def prepare(self, verb: str) -> Case:
         data = [pa.table({"ID": pa.array([n], pa.int64())}) for n in (1, 2)]
