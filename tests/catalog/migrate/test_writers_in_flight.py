@@ -114,6 +114,32 @@ def test_a_writer_that_does_not_end_is_named_and_no_partition_is_taken_away(
     assert ids(two) == [1, 2, 7]
 
 
+def test_a_lock_of_a_statement_that_began_before_the_turn_is_waited_for(
+    make_hive_table: Any, proxied: Any, proxy: Any
+) -> None:
+    """Where the table is committed to without locks our own lock does not wait for it."""
+    table = make_hive_table(
+        {"id": "bigint"}, rows=numbers(1), parameters={"engine.hive.lock-enabled": "false"}
+    )
+    client, place = table.catalog.client, table.name.split(".")
+    held: list[int] = []
+
+    def hold() -> None:
+        answer = client.lock(*place, user="ann", host="there", agent="hive_1")
+        held.append(answer.lock_id)
+
+    def end() -> None:
+        pq.write_table(numbers(7), table.folder / "000000_0.parquet")
+        client.unlock(held[0])
+
+    assert proxied.refuses_late(table.name, told=True)
+    proxy.after(ALTER, hold)
+    said = Said(end)
+    migrate.apply(proxied, table.name, progress=said)
+    assert "ann@there" in said.messages[0]
+    assert ids(table) == [1, 7]
+
+
 def test_folders_that_nobody_works_in_any_more_keep_nothing_from_being_done(two: Any) -> None:
     left = two.folder / "_temporary" / "0"
     left.mkdir(parents=True)
