@@ -12,6 +12,7 @@ from maintained_table import frame, new_table
 from icecomb.catalog.hive.entry_pointer import MADE_BY_OTHERS
 from icecomb.catalog.hive.pointer import HivePointer
 from icecomb.catalog.hive.settlement import Seen, Settlement, Sight
+from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Unknown
 from icecomb.format.errors import IcecombError
 from icecomb.format.storage.file_io import FileIO
@@ -39,7 +40,8 @@ def sees(table, expected, new):
     """What the history of a table that others own by now says of a change."""
     pointer: Any = HivePointer.__new__(HivePointer)
     pointer._io = FileIO()
-    entry: Any = type("Entry", (), {"metadata_location": table.metadata_location})()
+    parameters = {"metadata_location": table.metadata_location}
+    entry = HiveTable("db", "t", parameters=parameters)
     found = HivePointer.history(pointer, expected, new)(entry)
     assert found is not None
     before = expected.location if expected else MADE_BY_OTHERS
