@@ -23,7 +23,7 @@ from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
 
 CHANGES = ("link", "unlink", "replace", "mkdir", "rmdir")
 """All calls by which local storage makes names appear and disappear."""
-HDFS_CHANGES = ("upload", "rename", "replace", "delete", "make_folder")
+HDFS_CHANGES = ("upload", "rename", "publish", "delete", "make_folder")
 """All calls that change what is on HDFS."""
 _DRAWN = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|\d{10,}")
 
