@@ -33,16 +33,15 @@ class DroppedPartitions:
 
     Attributes:
         names: their names, as Hive says them.
-        folders: their folders.
         values: their partition tuples in Iceberg, with the names.
     """
 
     def __init__(self, place: Workplace, journal: Journal, table: HiveTable) -> None:
         self._place = place
         self.names: list[str] = []
-        self.folders: list[str] = []
         self.values: dict[tuple[Any, ...], str] = {}
         self._texts: set[tuple[str, ...]] = set()
+        self._folders: tuple[str, ...] = ()
         old = journal.table
         told = journal.tells_taken and journal.step(Step.SWAPPED) is not None
         if not told or not old.partition_keys:
@@ -50,6 +49,7 @@ class DroppedPartitions:
         taken = values_of(journal.taken())
         there = present_values(place) if table.partition_keys else DigestSet(b"")
         converted = source_schema(old, journal.choices.timestamp)
+        folders = []
         for partition in journal.partitions():
             asked = [digest(repr(partition.values))]
             if taken.among(asked)[0] or there.among(asked)[0]:
@@ -57,13 +57,18 @@ class DroppedPartitions:
             name = partition_name(old, partition)
             found = partition_place(old, partition, converted, journal.choices.time_zone)
             self.names.append(name)
-            self.folders.append(found.location)
+            folders.append(f"{found.location.rstrip('/')}/")
             self.values[found.values] = name
             self._texts.add(partition.values)
+        self._folders = tuple(folders)
 
     def __contains__(self, texts: tuple[str, ...]) -> bool:
         """Whether the partition of these values in Hive is one of them."""
         return texts in self._texts
+
+    def had(self, location: str) -> bool:
+        """Whether a file lies, or lay, in the folder of one of them: Hive took it along."""
+        return location.startswith(self._folders)
 
     def with_rows(self, metadata: TableMetadata) -> list[str]:
         """The names of those that the Iceberg table has files of."""

@@ -152,12 +152,11 @@ class _Search:
                     found.added[status.location] = given
                 elif not status.location.startswith(own):
                     below[status.location] = None
-        gone_from = tuple(f"{folder.rstrip('/')}/" for folder in dropped.folders)
         seen = DigestSet(bytes(there))
         for page in self._planned():
             here = seen.among([digest(one.location) for one in page])
             missing = (one.location for one, is_here in zip(page, here, strict=True) if not is_here)
-            found.gone += [one for one in missing if not one.startswith(gone_from)]
+            found.gone += [one for one in missing if not dropped.had(one)]
         live = self._live([*found.replaced, *found.gone])
         found.replaced = [one for one in found.replaced if one in live]
         found.gone = [one for one in found.gone if one in live]

@@ -42,11 +42,6 @@ class PresentState:
     unknown: str = ""
 
     @property
-    def good(self) -> bool:
-        """Whether nothing is wrong with it, as far as was seen."""
-        return not self.metadata_gone and not self.late
-
-    @property
     def state(self) -> str | None:
         """It in a few words, where something is wrong."""
         if self.metadata_gone:

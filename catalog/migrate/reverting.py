@@ -219,7 +219,6 @@ class Reversal:
     def _of_journal(self, table: HiveTable, journal: Journal) -> tuple[RevertPlan, list[str]]:
         """The same where the table's metadata is gone: what the journal and the folders tell."""
         dropped = DroppedPartitions(self._place, journal, table)
-        gone_from = tuple(f"{folder.rstrip('/')}/" for folder in dropped.folders)
         old, io = journal.table, self._place.io
         folders = [old.storage.location or ""]
         if old.partition_keys:
@@ -229,7 +228,7 @@ class Reversal:
         present = {status.location for status in there if status.size}
         planned = {one.location for page in kept_files(journal) for one in page}
         planned |= set(journal.added())
-        missing = sorted(one for one in planned - present if not one.startswith(gone_from))
+        missing = sorted(one for one in planned - present if not dropped.had(one))
         # What an engine of Iceberg's wrote, by its place or its name; what Hive wrote is Hive's.
         own = f"{(old.storage.location or '').rstrip('/')}/data/"
         added = sorted(
@@ -337,10 +336,9 @@ class Reversal:
 
     def _missing(self, locations: Iterable[str], dropped: DroppedPartitions) -> Iterator[str]:
         listed: dict[str, set[str]] = {}
-        gone = tuple(f"{folder.rstrip('/')}/" for folder in dropped.folders)
         for location in locations:
-            if location.startswith(gone):
-                continue  # Hive's own doing, as far as files went along
+            if dropped.had(location):
+                continue
             folder = location.rpartition("/")[0]
             if folder not in listed:
                 if len(listed) >= _FOLDERS:  # files of one folder follow each other

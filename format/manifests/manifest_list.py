@@ -129,14 +129,12 @@ def parse_manifest_list(data: bytes, snapshot: Snapshot) -> AvroContainer:
 
     The specification asks for no header, but all known writers state the snapshot there: a store's
     or a proxy's answer to another request would hide the snapshot's files from an expiration or a
-    search for orphans.
+    search for orphans. A list may be cut between any two blocks of Avro: without a block, that of a
+    snapshot that added files was.
 
     Args:
         data: What was read at the location that the snapshot names.
         snapshot: The snapshot.
-
-    A list may be cut between any two blocks of Avro; none of them is left of the list of a snapshot
-    that added files only where that happened.
 
     Raises:
         CorruptFileError: The bytes are no Avro file, the list of another snapshot, or no whole one;

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from icecomb.catalog.hive.thrift import wire
+
+DEFAULT_CATALOG: Final = "hive"
+"""The one that a metastore has from the start (HIVE-18755)."""
 
 
 @dataclass(frozen=True, slots=True)

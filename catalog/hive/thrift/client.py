@@ -24,7 +24,7 @@ from icecomb.catalog.hive.thrift.answer import (
     result_list,
 )
 from icecomb.catalog.hive.thrift.calls import Calls, Form
-from icecomb.catalog.hive.thrift.catalog_name import CatalogName
+from icecomb.catalog.hive.thrift.catalog_name import DEFAULT_CATALOG, CatalogName
 from icecomb.catalog.hive.thrift.constraints import Constraints
 from icecomb.catalog.hive.thrift.entity import (
     HiveDatabase,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 _NO_DATABASE: Final = frozenset({"UnknownDBException", "NoSuchObjectException"})
 _PAGE: Final = 500
-_DEFAULT_CATALOG: Final = "hive"
 _REQUEST_CATALOG: Final = 4
 _ABLE: Final = wire.struct_field(3, wire.number_list_field(1, [2]) + b"\0")
 """ClientCapabilities of a request: INSERT_ONLY_TABLES.
@@ -97,7 +96,7 @@ class HiveClient:
             self.key = f"{id(self):x}"
         """The same for every thread, whichever of the addresses it is connected to."""
         # The default one is not named: Hive 2 has none, and would take the name for a database's.
-        self._catalog = CatalogName(None if catalog == _DEFAULT_CATALOG else catalog)
+        self._catalog = CatalogName(None if catalog == DEFAULT_CATALOG else catalog)
         self._calls = Calls(self._locate, settings or ConnectionSettings())
         self.partitions = Partitions(self._calls, self._catalog)
         self.constraints = Constraints(self._calls, self._catalog)

@@ -9,33 +9,31 @@ from typing import Final, NamedTuple
 from icecomb.catalog.hive.thrift import wire
 from icecomb.catalog.hive.thrift.answer import result_list
 from icecomb.catalog.hive.thrift.calls import Calls, Form
-from icecomb.catalog.hive.thrift.catalog_name import CatalogName
+from icecomb.catalog.hive.thrift.catalog_name import DEFAULT_CATALOG, CatalogName
 from icecomb.catalog.hive.thrift.failure import MissingCallError
-
-_DEFAULT_CATALOG: Final = "hive"
 
 
 class _Kind(NamedTuple):
-    """A kind of constraint: its call, where the request names a table, and what an answer names.
+    """A kind of constraint: its call, and the numbers of fields.
 
-    Requests of Hive 3's own kinds begin with the catalog, the others end with it.
+    Those of the request name the database, with the table behind it, and the catalog: the kinds of
+    Hive 3 require it, Hive 2 passes over it. That of the answer names the constraint.
     """
 
     text: str
     call: str
-    table: tuple[int, int]
+    database: int
     catalog: int
-    required: bool
     name: int
 
 
 _KINDS: Final = (
-    _Kind("PRIMARY KEY", "get_primary_keys", (1, 2), 3, required=False, name=5),
-    _Kind("FOREIGN KEY", "get_foreign_keys", (3, 4), 5, required=False, name=10),
-    _Kind("UNIQUE", "get_unique_constraints", (2, 3), 1, required=True, name=6),
-    _Kind("NOT NULL", "get_not_null_constraints", (2, 3), 1, required=True, name=5),
-    _Kind("DEFAULT", "get_default_constraints", (2, 3), 1, required=True, name=6),
-    _Kind("CHECK", "get_check_constraints", (2, 3), 1, required=True, name=6),
+    _Kind("PRIMARY KEY", "get_primary_keys", database=1, catalog=3, name=5),
+    _Kind("FOREIGN KEY", "get_foreign_keys", database=3, catalog=5, name=10),
+    _Kind("UNIQUE", "get_unique_constraints", database=2, catalog=1, name=6),
+    _Kind("NOT NULL", "get_not_null_constraints", database=2, catalog=1, name=5),
+    _Kind("DEFAULT", "get_default_constraints", database=2, catalog=1, name=6),
+    _Kind("CHECK", "get_check_constraints", database=2, catalog=1, name=6),
 )
 
 
@@ -49,7 +47,7 @@ class Constraints:
 
     def __init__(self, calls: Calls, catalog: CatalogName) -> None:
         self._calls = calls
-        self._catalog = catalog
+        self._catalog = CatalogName(catalog.name or DEFAULT_CATALOG)
 
     def of(self, database: str, table: str) -> list[str]:
         """What constrains a table, as ``PRIMARY KEY pk_1``, sorted: a call for each kind.
@@ -59,14 +57,11 @@ class Constraints:
         return sorted({text for kind in _KINDS for text in self._of_kind(kind, database, table)})
 
     def _of_kind(self, kind: _Kind, database: str, table: str) -> Iterator[str]:
-        catalog = self._catalog.name or (_DEFAULT_CATALOG if kind.required else None)
-        named = {kind.table[0]: database, kind.table[1]: table, kind.catalog: catalog}
-        request = b"".join(
-            wire.string_field(number, text) for number, text in sorted(named.items()) if text
-        )
+        named = wire.string_field(kind.database, database)
+        named += wire.string_field(kind.database + 1, table) + b"\0"
         form = Form(
             kind.call,
-            wire.struct_field(1, request + b"\0") + b"\0",
+            wire.struct_field(1, self._catalog.mark(named, kind.catalog)) + b"\0",
             lambda raw: result_list(raw, bytes, nested=True),
         )
         with suppress(MissingCallError):

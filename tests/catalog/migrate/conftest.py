@@ -22,6 +22,8 @@ from icecomb.catalog.hive.thrift.entity import (
     StorageDescriptor,
 )
 from icecomb.format.errors import IcecombError
+from tests.peers.hive import hive_exec
+from tests.peers.hive_metastore import HiveMetastore
 
 _NUMBERS = itertools.count()
 Writer = Callable[[pa.Table, Path], Any]
@@ -89,6 +91,21 @@ def run(icecomb: Any) -> Any:
 
 
 HiveTableMaker = Callable[..., MadeTable]
+
+
+@pytest.fixture(scope="module")
+def hive_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastore]:
+    """A metastore of Hive 3.1 for Hive itself, which finds partitions by expressions."""
+    folder = tmp_path_factory.mktemp("hive-3.1")
+    proxy = "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore"
+    settings = {"metastore.expression.proxy": proxy}
+    server = HiveMetastore("3.1.3", folder / "hms", settings=settings, jars=[hive_exec()])
+    (folder / "hms").mkdir()
+    server.start().wait()
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 @pytest.fixture

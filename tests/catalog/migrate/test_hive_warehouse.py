@@ -12,7 +12,7 @@ import pytest
 from icecomb.catalog import load_catalog, migrate
 from icecomb.catalog.migrate.copy_statement import acid_copy_statements
 from icecomb.catalog.progress import SILENT
-from tests.peers.hive import Hive, hive_exec
+from tests.peers.hive import Hive
 from tests.peers.hive_metastore import HiveMetastore
 
 pytestmark = [pytest.mark.jvm, pytest.mark.full("needs Hive 3.1")]
@@ -72,23 +72,17 @@ class Warehouse:
 
 
 @pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
-    folder = tmp_path_factory.mktemp("hive-3.1")
-    proxy = "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore"
-    settings = {"metastore.expression.proxy": proxy}
-    server = HiveMetastore("3.1.3", folder / "hms", settings=settings, jars=[hive_exec()])
-    (folder / "hms").mkdir()
-    server.start().wait()
+def warehouse(
+    hive_server: HiveMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Warehouse]:
+    hive = Hive(hive_server, tmp_path_factory.mktemp("warehouse"))
     try:
-        hive = Hive(server, folder / "hive")
-        try:
-            catalog = load_catalog("hive", uri=server.uri, warehouse=str(server.warehouse))
-            yield Warehouse(hive, catalog)
-            catalog.close()
-        finally:
-            hive.close()
+        place = str(hive_server.warehouse)
+        catalog = load_catalog("hive", uri=hive_server.uri, warehouse=place)
+        yield Warehouse(hive, catalog)
+        catalog.close()
     finally:
-        server.stop()
+        hive.close()
 
 
 def test_all_of_it_is_planned_and_blocked_is_what_only_hive_can_read(warehouse: Warehouse) -> None:

@@ -13,7 +13,7 @@ import pytest
 from icecomb.catalog import load_catalog, migrate
 from icecomb.catalog.migrate.applying import Takeover
 from icecomb.format.errors import MigrationError
-from tests.peers.hive import FailedStatementError, Hive, hive_exec
+from tests.peers.hive import FailedStatementError, Hive
 from tests.peers.hive_metastore import HiveMetastore
 
 pytestmark = [pytest.mark.jvm, pytest.mark.full("needs Hive 3.1")]
@@ -42,22 +42,13 @@ class Live:
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    folder = tmp_path_factory.mktemp("live-hive")
-    proxy = "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore"
-    settings = {"metastore.expression.proxy": proxy}
-    server = HiveMetastore("3.1.3", folder / "hms", settings=settings, jars=[hive_exec()])
-    (folder / "hms").mkdir()
-    server.start().wait()
+def live(hive_server: HiveMetastore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    found = Live(hive_server, tmp_path_factory.mktemp("live-hive"))
     try:
-        found = Live(server, folder / "hive")
-        try:
-            yield found
-        finally:
-            found.catalog.close()
-            found.hive.close()
+        yield found
     finally:
-        server.stop()
+        found.catalog.close()
+        found.hive.close()
 
 
 class Statement(threading.Thread):
