@@ -120,7 +120,7 @@ READERS = {
 
 
 @pytest.mark.parametrize(
-    ("change", "place"), sampled([(c, p) for c in READERS for p in range(3)], keep=8)
+    ("change", "place"), sampled([(c, p) for c in READERS for p in range(3)], keep=5)
 )
 @pytest.mark.parametrize("of_other", [False, True], ids=["its own", "another table's"])
 def test_another_manifest_in_place_of_the_one_that_is_listed_doubles_and_hides_no_row(

@@ -20,6 +20,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.storage.file_io import FileIO
 from tests.format.hdfs.memory_hdfs import RefusedError
+from tests.rings import sampled
 
 PLACE = "hdfs://lake/t"
 DATA = bytes(range(250)) * 4
@@ -325,8 +326,10 @@ def test_an_answer_of_which_each_byte_comes_in_time_is_late_as_a_whole(
     io.close()
 
 
-@pytest.mark.parametrize("fault", ["login", "done_login", "later"])
-@pytest.mark.parametrize("renamed", RENAMES)
+@pytest.mark.parametrize(
+    ("renamed", "fault"),
+    sampled(itertools.product(RENAMES, ["login", "done_login", "later"]), keep=6),
+)
 def test_an_append_is_there_or_it_failed_and_never_comes(
     memory_proxy, memory_settings, fault, renamed
 ):
