@@ -88,15 +88,16 @@ def test_the_cause_is_told_though_the_session_ends_work_that_nobody_waits_for(fo
         update.add_field("k", "identity")
     append(table, "a", "b", "c", "d")
     pages = called(planner, **({"partial-progress.enabled": "true"} if partial else {}))
-    works, problem, rows = [], "a file is lost", None
+    works, rows = [], None
     try:
         while True:
             page = next(pages)
             rows = page["rows"] or rows
             for work in page["work"]:
                 works.append(work["id"])
-                planner.ask("end_work", catalog=planner.catalog, work=work["id"], problem=problem)
-                problem = "something else"
+                planner.ask(
+                    "end_work", catalog=planner.catalog, work=work["id"], problem="a file is lost"
+                )
     except StopIteration:
         assert partial
     except FileIOError as error:
