@@ -10,7 +10,7 @@ where that cannot be, as on HDFS, by `icecomb.catalog.hadoop.ticket`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog_property import (
@@ -120,6 +120,12 @@ class HadoopPointer:
         Raises:
             CorruptFileError: two files of the newest version differ.
         """
+        # others delete old files, and a proxy may say of a file that it is there
+        with suppress(FileMissingError):
+            return self._load_newest()
+        return self._load_newest()
+
+    def _load_newest(self) -> MetadataVersion:
         from icecomb.format.spec.metadata_file import read_metadata
         from icecomb.format.spec.table_property import METADATA_DELETE_AFTER_COMMIT
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -21,6 +22,7 @@ from icecomb.format.avro.schema import avro_schema, plain_schema
 from icecomb.format.errors import CorruptFileError, ValidationError, reason_of
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
 from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES, manifest_file_type
+from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
@@ -100,13 +102,36 @@ def read_manifests(
             again and again.
     """
     if snapshot.manifest_list:
-        data = io.read(snapshot.manifest_list)
-        return decode_manifest_list(parse_manifest_list(data, snapshot), known)
+        return read_manifest_list(io, snapshot, known)
     return tuple(
         _describe(io, location, snapshot.snapshot_id)
         for location in snapshot.manifests or ()
         if location not in known
     )
+
+
+def read_manifest_list(
+    io: FileIO, snapshot: Snapshot, known: Container[str] = (), data: bytes | None = None
+) -> tuple[ManifestFile, ...]:
+    """The manifests in the list of a snapshot; see `read_manifests`.
+
+    What is not the list that it should be is read once more, and counts then: a proxy or a cache
+    may have answered with another file or a page of its own.
+
+    Args:
+        io: Where the list is.
+        snapshot: The snapshot, which has a list.
+        known: Locations of manifests that are left out.
+        data: The list, where it was read before.
+
+    Raises:
+        CorruptFileError: As `parse_manifest_list`.
+    """
+    location = str(snapshot.manifest_list)
+    data = io.read(location) if data is None else data
+    with suppress(CorruptFileError):
+        return decode_manifest_list(parse_manifest_list(data, snapshot), known)
+    return decode_manifest_list(parse_manifest_list(io.read(location), snapshot), known)
 
 
 def read_each_list(
@@ -234,7 +259,7 @@ def write_manifest_list(
     blocks = (*_new_blocks(out, fresh, records), *kept)
     for block in blocks:
         out.add_block(len(block.manifests), block.packed)
-    io.create(location, out.finish())
+    create_own(io, location, out.finish())
     return ManifestList(format_version, codec, blocks)
 
 

@@ -11,10 +11,10 @@ from icecomb.format.avro.records import read_tables
 from icecomb.format.errors import IcecombError
 from icecomb.format.manifests.batch import batches
 from icecomb.format.manifests.manifest_list import (
-    decode_manifest_list,
     manifest_of,
     parse_manifest_list,
     read_each_list,
+    read_manifest_list,
     read_manifests,
 )
 from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES
@@ -95,7 +95,7 @@ def _on_its_own(
         raise fetched
     if fetched is None or not snapshot.manifest_list:
         return read_manifests(io, snapshot, told)
-    manifests = decode_manifest_list(parse_manifest_list(fetched, snapshot), told)
+    manifests = read_manifest_list(io, snapshot, told, fetched)
     return tuple({manifest.manifest_path: manifest for manifest in manifests}.values())
 
 

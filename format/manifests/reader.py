@@ -285,9 +285,11 @@ def read_manifest_columns(
     if found is None:
         data = io.read(manifest.manifest_path) if data is None else data
         if len(data) >= manifest.manifest_length:
-            found = decode_manifest(data, manifest, wanted, spec=spec)
+            with suppress(CorruptFileError):
+                found = decode_manifest(data, manifest, wanted, spec=spec)
         if found is None or seems_another(found, len(data)):
-            # a proxy or a cache may have answered with another file; what is read twice counts
+            # a proxy or a cache may have answered with another file or a page of
+            # its own; what is read twice counts
             data = io.read(manifest.manifest_path)
             _check_whole(data, manifest)
             found = decode_manifest(data, manifest, wanted, spec=spec)

@@ -36,6 +36,7 @@ from icecomb.format.spec.types import (
     PrimitiveType,
     StructType,
 )
+from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
@@ -162,7 +163,7 @@ class ManifestWriter:
             What a manifest list says about it; its sequence number is assigned there.
         """
         data = self._out.finish()
-        io.create(location, data)
+        create_own(io, location, data)
         least = self._min_sequence_number
         return ManifestFile(
             manifest_path=location,

@@ -6,6 +6,7 @@ import gzip
 import re
 import uuid
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CorruptFileError, ValidationError
@@ -27,9 +28,10 @@ _NUMBERED: Final = re.compile(r"(v?)(\d+)(?:-.*|\.gz)?\.metadata\.json(?:\.gz)?"
 def read_metadata(io: FileIO, location: str, table_uuid: str | None = None) -> TableMetadata:
     """Read a metadata file; whether it is compressed is told by its name.
 
-    A proxy or a cache may answer with another file: an older version, on which a commit would bury
-    the newer ones, or another table's. What seems to be one is read once more, and counts then: a
-    table that was moved, or set back by hand, seems so, too.
+    A proxy or a cache may answer with a page of its own, or with another file: an older version, on
+    which a commit would bury the newer ones, or another table's. What is no metadata or seems to be
+    another's is read once more, and counts then: a table that was moved, or set back by hand, seems
+    so, too.
 
     Args:
         io: Where it is.
@@ -41,10 +43,11 @@ def read_metadata(io: FileIO, location: str, table_uuid: str | None = None) -> T
         CorruptFileError: It is not valid table metadata.
         UnsupportedError: It is of a format version that icecomb does not know.
     """
-    metadata = TableMetadata.from_json(read_metadata_json(io, location), location)
-    if _seems_another(metadata, location, table_uuid):
-        return TableMetadata.from_json(read_metadata_json(io, location), location)
-    return metadata
+    with suppress(CorruptFileError):
+        metadata = TableMetadata.from_json(read_metadata_json(io, location), location)
+        if not _seems_another(metadata, location, table_uuid):
+            return metadata
+    return TableMetadata.from_json(read_metadata_json(io, location), location)
 
 
 def _seems_another(metadata: TableMetadata, location: str, table_uuid: str | None) -> bool:

@@ -6,6 +6,7 @@ import gzip
 import json
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,6 +70,9 @@ def read_view_metadata(io: FileIO, location: str) -> ViewMetadata:
         CorruptFileError: It is not valid view metadata.
         UnsupportedError: It is of a format version that icecomb does not know.
     """
+    with suppress(CorruptFileError):
+        return view_from_json(read_metadata_json(io, location), location)
+    # a proxy may have answered by a page of its own
     return view_from_json(read_metadata_json(io, location), location)
 
 

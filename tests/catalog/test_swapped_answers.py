@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from datetime import datetime, timezone
 from urllib.parse import quote, unquote, urlsplit
 
@@ -10,6 +11,8 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.spec.metadata_file import read_metadata
+from icecomb.format.spec.view import ViewDefinition, new_view_metadata
+from icecomb.format.spec.view_json import read_view_metadata, write_view_metadata
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
 from tests.format.storage.object_store.memory_stores import google_in_memory
@@ -102,6 +105,22 @@ def test_the_metadata_of_another_table_in_place_of_a_tables_own_is_not_its(store
     assert store.catalog.load_table("db.t").metadata.table_uuid == table.metadata.table_uuid
 
 
+@pytest.mark.parametrize("ending", [".metadata.json", "-m0.avro", "snap"])
+@pytest.mark.parametrize("forged", [b"", b"<html>Who are you?</html>"], ids=["blank", "page"])
+def test_a_page_in_place_of_a_file_of_the_table_is_read_again(store, ending, forged):
+    table = store.table("t")
+    files = store.named(table, ".avro" if ending == "snap" else ending)
+    wanted = [name for name in files if ("/snap-" in name) == (ending == "snap")][-1]
+    place = copy(store.objects[wanted])
+    place.data = forged
+    store.objects["wh/db/forged"] = place
+    store.instead[wanted] = "wh/db/forged"
+    again = store.catalog.load_table("db.t")
+    again.delete("id = 2")
+    assert store.instead == {}
+    assert store.rows("t") == [0, 1, 3, 10, 11, 12, 13]
+
+
 def removed_orphans(table):
     table.maintenance.remove_orphan_files(older_than=LONG_AGO, dry_run=False)
 
@@ -163,6 +182,18 @@ class Swapped(FileIO):
     def read(self, location):
         self.reads.append(location)
         return super().read(self._instead if len(self.reads) == 1 else location)
+
+
+def test_a_page_in_place_of_a_view_is_read_again(tmp_path):
+    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    schema = catalog.create_table("db.t", ROWS.schema).schema()
+    definition = ViewDefinition(schema, {"spark": "SELECT 1"}, ("db",))
+    view = new_view_metadata(definition, str(tmp_path), {})
+    write_view_metadata(FileIO(), view, f"{tmp_path}/v.metadata.json")
+    (tmp_path / "page").write_text("<html>Who are you?</html>")
+    found = read_view_metadata(Swapped(f"{tmp_path}/page"), f"{tmp_path}/v.metadata.json")
+    assert found.view_uuid == view.view_uuid
 
 
 def test_the_identity_that_a_metastore_knows_tells_the_metadata_of_another_table(tmp_path):

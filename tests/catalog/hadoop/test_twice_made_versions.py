@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import cli, load_catalog, open_table
+from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.format.errors import CorruptFileError
+from icecomb.format.storage.file_io import FileIO
 
 ROWS = pa.table({"id": [1, 2]})
 OTHERS = ("v3.gz.metadata.json", "v3.metadata.json.gz")
@@ -93,3 +95,38 @@ def test_a_table_of_which_there_are_two_can_be_purged(lake, metadata):
     twin(metadata, OTHERS[0], by="somebody else")
     lake.purge_table("db.t")
     assert not metadata.exists()
+
+
+class Imagining(FileIO):
+    """Says once of a file that it is there, and reads another once."""
+
+    def __init__(self, imagined: str, instead: dict[str, str]) -> None:
+        super().__init__()
+        self.imagined = {imagined}
+        self.instead = instead
+
+    def exists(self, location: str) -> bool:
+        if location in self.imagined:
+            self.imagined.remove(location)
+            return True
+        return super().exists(location)
+
+    def read(self, location: str) -> bytes:
+        return super().read(self.instead.pop(location, location))
+
+
+@pytest.mark.parametrize("name", ["v3.gz.metadata.json", "v4.metadata.json", "v4.gz.metadata.json"])
+def test_a_version_that_is_there_once_and_then_not_is_looked_for_again(lake, metadata, name):
+    io = Imagining(f"{metadata}/{name}", {})
+    found = HadoopPointer(io, str(metadata.parent), "db.t", {}).load()
+    assert (found.location, io.imagined) == (f"{metadata}/v3.metadata.json", set())
+
+
+def test_a_twin_that_reads_otherwise_once_is_read_again(lake, metadata):
+    place = twin(metadata, OTHERS[0])
+    (metadata / "v2.gz.metadata.json").write_bytes(
+        gzip.compress((metadata / "v2.metadata.json").read_bytes())
+    )
+    io = Imagining("", {place: f"{metadata}/v2.gz.metadata.json"})
+    found = HadoopPointer(io, str(metadata.parent), "db.t", {}).load()
+    assert (found.location, io.instead) == (f"{metadata}/v3.metadata.json", {})

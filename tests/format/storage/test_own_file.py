@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 
 from icecomb.format.errors import FileExistsAlreadyError
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
+from icecomb.format.manifests.reader import read_manifest
+from icecomb.format.manifests.writer import ManifestWriter, assign_sequence_number
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.metadata_file import read_metadata, write_metadata
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.sort import SortOrder
 from icecomb.format.spec.types import IntegerType, NestedField
 from icecomb.format.spec.view import ViewDefinition, new_view_metadata
@@ -49,3 +54,25 @@ def test_metadata_of_tables_and_views_whose_request_was_repeated_is_written(tmp_
     )
     write_view_metadata(io, view, f"{tmp_path}/v.gz.metadata.json")
     assert read_view_metadata(io, f"{tmp_path}/v.gz.metadata.json").view_uuid == view.view_uuid
+
+
+def test_manifests_and_their_lists_whose_request_was_repeated_are_written(tmp_path: Path) -> None:
+    io = RepeatingStorage()
+    writer = ManifestWriter(1, PartitionSpec(), SCHEMA, 7)
+    writer.add(
+        DataFile(
+            content=DataFileContent.DATA,
+            file_path="s3://w/t/data/a.parquet",
+            file_format=FileFormat.PARQUET,
+            partition=(),
+            record_count=3,
+            file_size_in_bytes=100,
+        )
+    )
+    manifest = assign_sequence_number(writer.finish(io, f"{tmp_path}/m0.avro"), 7, 0)
+    location = f"{tmp_path}/snap.avro"
+    write_manifest_list(
+        io, location, [manifest], format_version=1, snapshot_id=7, parent_snapshot_id=None
+    )
+    (found,) = read_manifests(io, Snapshot(7, None, 0, 0, location))
+    assert [entry.data_file.record_count for entry in read_manifest(io, found)] == [3]
