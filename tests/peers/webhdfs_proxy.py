@@ -62,9 +62,8 @@ class WebHdfsProxy:
 
     def close(self) -> None:
         """Ends all connections."""
+        _shut(self._listener, *self._open)
         self._listener.close()
-        for each in list(self._open):
-            each.close()
 
     def _serve(self) -> None:
         while True:
@@ -117,11 +116,14 @@ class WebHdfsProxy:
         head = re.sub(rb"(?i)\r\n(connection|host): [^\r]*", b"", head)
         first, _, rest = head.partition(b"\r\n")
         head = first + b"\r\nHost: " + target.encode() + b"\r\nConnection: close\r\n" + rest
-        with self._kept(socket.create_connection((host, int(port)))) as server:
+        with contextlib.ExitStack() as stack:
+            server = stack.enter_context(self._kept(socket.create_connection((host, int(port)))))
             server.sendall(head)
             up = threading.Thread(
                 target=self._upload, args=(client, server, body, fault == "cut"), daemon=True
             )
+            stack.callback(up.join)
+            stack.callback(_shut, client, server)
             up.start()
             reply = b"".join(iter(lambda: server.recv(1 << 16), b""))
             if fault in {"lose", "cut"}:
@@ -159,6 +161,17 @@ class WebHdfsProxy:
                 body = client.recv(1 << 16)
                 if not body:
                     return
+
+
+def _shut(*connections: socket.socket) -> None:
+    """End them for a thread that waits in `recv`.
+
+    Whoever closes them first may have their numbers given to the next ones, of which the thread would then take
+    the first bytes.
+    """
+    for each in connections:
+        with contextlib.suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
 
 
 def _head(sock: socket.socket) -> tuple[bytes, bytes]:
