@@ -35,6 +35,8 @@ _JVM: Final = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-Djava.net.preferIPv4Stack=true",
+    # DataNucleus asks Derby more than the 100 statements that it keeps by default
+    "-Dderby.language.statementCacheSize=2000",
     *(
         f"--add-opens=java.base/java.{package}=ALL-UNNAMED"
         for package in ("lang", "net", "util", "util.concurrent", "util.regex", "nio")

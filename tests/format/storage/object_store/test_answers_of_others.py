@@ -89,7 +89,7 @@ def test_what_is_told_as_created_is_there(store, fault):
 
 
 @pytest.mark.parametrize(
-    ("store", "name", "fault"), sampled(each_fault(UPLOADS), keep=14), indirect=["store"]
+    ("store", "name", "fault"), sampled(each_fault(UPLOADS), keep=9), indirect=["store"]
 )
 def test_what_is_told_as_uploaded_is_there(store, name, fault):
     for location in (f"{store.place}/before", f"{store.place}/x"):
@@ -105,7 +105,7 @@ def test_what_is_told_as_uploaded_is_there(store, name, fault):
 
 
 @pytest.mark.parametrize(
-    ("store", "name", "fault"), sampled(each_fault(COPIES), keep=12), indirect=["store"]
+    ("store", "name", "fault"), sampled(each_fault(COPIES), keep=8), indirect=["store"]
 )
 def test_whatever_answers_a_rename_the_bytes_are_there(store, name, fault):
     for file in ("before", "x"):
