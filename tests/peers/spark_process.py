@@ -16,7 +16,7 @@ from tests.environments import made
 if TYPE_CHECKING:
     from icecomb.catalog.metastore import RunningMetastore
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 """What a JVM is told that is over soon."""
 SMALL = {
     "spark.master": "local[2]",
