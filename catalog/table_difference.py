@@ -121,6 +121,35 @@ def file_counts(files: pa.Table) -> dict[str, int]:
     return found
 
 
+def layout_changes(first: TableMetadata, second: TableMetadata) -> Iterator[tuple[str, Difference]]:
+    """What differs in columns, partition fields, sort order, properties, location and version.
+
+    Args:
+        first: A state of a table.
+        second: Another one.
+    """
+    yield from _column_changes(first.schema(), second.schema())
+    for found in _spec_differences(first, second):
+        yield "partition field", found
+    before_order, after_order = (
+        ", ".join(key_text(key, one.schema()) for key in one.sort_order().fields)
+        for one in (first, second)
+    )
+    if before_order != after_order:
+        yield "sort order", Difference("changed", "sorted by", before_order, after_order)
+    for key in sorted(first.properties.keys() | second.properties.keys()):
+        was, is_ = first.properties.get(key), second.properties.get(key)
+        if was != is_:
+            yield "property", Difference(_kind(was, is_), key, was, is_)
+    told: Mapping[str, Callable[[TableMetadata], Any]] = {
+        "location": lambda one: one.location,
+        "format version": lambda one: one.format_version,
+    }
+    for name, of in told.items():
+        if of(first) != of(second):
+            yield "table", Difference("changed", name, of(first), of(second))
+
+
 _EXPIRED: Final = "which commits lie between: snapshots that the two states came from have expired"
 
 
@@ -171,32 +200,17 @@ def _unknown_rows(added: pa.Table, removed: pa.Table) -> Iterator[str]:
 
 
 def _layout(table: Table, before: Endpoint, after: Endpoint) -> Iterator[tuple[str, Difference]]:
+    if before.metadata is not None and after.metadata is not None:
+        yield from layout_changes(before.metadata, after.metadata)
+        return
     old, new = before.schema(table), after.schema(table)
     if old is not None and new is not None:
-        for found in field_differences(_places(old), _places(new)):
-            yield "column", found
-    if before.metadata is None or after.metadata is None:
-        return
-    first, second = before.metadata, after.metadata
-    for found in _spec_differences(first, second):
-        yield "partition field", found
-    before_order, after_order = (
-        ", ".join(key_text(key, one.schema()) for key in one.sort_order().fields)
-        for one in (first, second)
-    )
-    if before_order != after_order:
-        yield "sort order", Difference("changed", "sorted by", before_order, after_order)
-    for key in sorted(first.properties.keys() | second.properties.keys()):
-        was, is_ = first.properties.get(key), second.properties.get(key)
-        if was != is_:
-            yield "property", Difference(_kind(was, is_), key, was, is_)
-    told: Mapping[str, Callable[[TableMetadata], Any]] = {
-        "location": lambda one: one.location,
-        "format version": lambda one: one.format_version,
-    }
-    for name, of in told.items():
-        if of(first) != of(second):
-            yield "table", Difference("changed", name, of(first), of(second))
+        yield from _column_changes(old, new)
+
+
+def _column_changes(old: Schema, new: Schema) -> Iterator[tuple[str, Difference]]:
+    for found in field_differences(_places(old), _places(new)):
+        yield "column", found
 
 
 def _spec_differences(first: TableMetadata, second: TableMetadata) -> Iterator[Difference]:

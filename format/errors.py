@@ -47,6 +47,10 @@ class AlreadyCommittedError(ValidationError):
     """The table turned out to have the snapshot of an operation that is to be committed."""
 
 
+class AlreadyPublishedError(ValidationError):
+    """What a snapshot changed, and is to be made part of `main`, is there already."""
+
+
 class ConflictError(ValidationError):
     """Other commits contradict a change that began before them: proven that nothing was committed.
 

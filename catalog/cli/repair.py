@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from icecomb.catalog.cli.application import OK, UNKNOWN_COMMIT, Application
+from icecomb.catalog.cli.application import BLOCKED, OK, UNKNOWN_COMMIT, Application
+from icecomb.catalog.cli.output import exact_moment
+
+if TYPE_CHECKING:
+    from icecomb.catalog.lost_commits import LostCommit
 
 
 @click.group()
@@ -66,15 +72,35 @@ def settle(
 @click.command()
 @click.argument("table")
 @click.option("--to", "target", metavar="METADATA_FILE", help="Where the table is to point.")
+@click.option(
+    "--reapply",
+    "lost",
+    metavar="METADATA_FILE",
+    help="Bring back the lost commits up to this file, which nobody went on from.",
+)
 @click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
 @click.pass_obj
-def repair(application: Application, table: str, target: str | None, *, yes: bool) -> None:
+def repair(
+    application: Application, table: str, target: str | None, lost: str | None, *, yes: bool
+) -> int:
     """Point a table at another metadata file of its own, or set right what its entry says.
 
     With --to, for a table whose metadata file is lost or whose pointer went backwards: icecomb
     doctor names the file. Without, the metastore's parameters and columns are written anew from the
     current metadata. No file is written or deleted.
+
+    With --reapply, for a table whose history forked: commits that were made, and that an old copy
+    of the entry took away, are picked into the table, each as a new commit. Appends come back, and
+    replaced partitions to which nobody has added since; what else they did is named. It can be
+    repeated: nothing comes twice. Bring back only what its writer was told is committed, and has
+    not written again since.
+
+    Exit code 3 if something of --reapply cannot be brought back.
     """
+    if lost is not None:
+        if target is not None:
+            raise click.UsageError("give either --to or --reapply")
+        return _reapply(application, table, lost, yes=yes)
     from icecomb.catalog.hive.metadata_files import describe_loss
     from icecomb.catalog.hive.repair import apply_repair, plan_repair
 
@@ -99,6 +125,44 @@ def repair(application: Application, table: str, target: str | None, *, yes: boo
     )
     if not yes:
         application.warn("dry run: add --yes to do it")
+    return OK
+
+
+def _reapply(application: Application, name: str, location: str, *, yes: bool) -> int:
+    from icecomb.catalog.lost_commits import Outcome, plan_reapplication, reapply
+
+    table = application.table(name)
+    line = plan_reapplication(table, location)
+    if yes:
+        line = reapply(table, line)
+    outcomes = {one.outcome for one in line.commits}
+    application.output.facts(
+        {
+            "table": name,
+            "lost": location,
+            "commits": [_commit_text(one) for one in line.commits],
+            "not brought back": list(line.left_out),
+            "repaired": yes,
+        }
+    )
+    if not yes and Outcome.LOST in outcomes:
+        application.warn("dry run: add --yes to bring back what is lost")
+    return BLOCKED if Outcome.REFUSED in outcomes else OK
+
+
+def _commit_text(one: LostCommit) -> str:
+    from icecomb.format.operation.clash import writer_of
+
+    snapshot = one.snapshot
+    counts = (
+        f"{snapshot.summary[f'{verb}-records']} rows {verb}"
+        for verb in ("added", "deleted")
+        if snapshot.summary.get(f"{verb}-records", "0") != "0"
+    )
+    facts = [", ".join(counts) or "no rows", *writer_of(snapshot)]
+    at = exact_moment(snapshot.timestamp_ms)
+    said = f"{snapshot.snapshot_id} {at} {snapshot.operation} ({', '.join(facts)}): {one.outcome}"
+    return f"{said}: {one.reason}" if one.reason else said
 
 
 @click.command()

@@ -20,6 +20,7 @@ from icecomb.catalog.hive.pointer import pointed_at
 from icecomb.catalog.hive.repair import stale_parameters
 from icecomb.catalog.hive.thrift.entity import HiveTable, LockState
 from icecomb.catalog.identifier import database_and_table
+from icecomb.catalog.lost_commits import is_settled
 from icecomb.format.errors import IcecombError, MetastoreError
 from icecomb.format.spec.table_property import HIVE_LOCK
 
@@ -97,7 +98,11 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
     known = {current, *(one.metadata_file for one in log)}
     oldest_ms = log[0].timestamp_ms if log else metadata.last_updated_ms
     read = read_trail(catalog.io, entry)
-    trail = [one for one in read.files if one.location not in known]
+    trail = [
+        one
+        for one in read.files
+        if one.location not in known and not _came_back(catalog, one, entry, metadata)
+    ]
     witnesses = [one for one in read.witnesses if one.location not in known]
     # A writer bases its file on what the table is, so the files that it names were all committed,
     # and so was the one that the pointer left last.
@@ -129,7 +134,8 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
             "pointer",
             f"it went backwards, and others went on from there: {newest.location} was committed, "
             "and is not in the table's history",
-            f"to look at what was lost: icecomb register {entry.full_name}_lost {newest.location}",
+            f"bring it back: icecomb repair {entry.full_name} --reapply {newest.location}; to look "
+            f"at it: icecomb register {entry.full_name}_lost {newest.location}",
         )
     else:
         yield Finding(Severity.OK, "pointer", "it never went backwards, as far as the folder tells")
@@ -141,22 +147,41 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
             f"{one.location} was written and, as far as is known, not committed",
             f"icecomb commit settle {entry.full_name} {one.location}",
         )
-    followed = known - {current}
+    followed = (known | {one.location for one in lost}) - {current}
     forks = [
         one
         for one in trail
-        if one.ancestors[-1:] and one.ancestors[-1] in followed and one.location not in proven
+        if one.ancestors[-1:]
+        and one.ancestors[-1] in followed
+        and one.location not in proven
+        and one not in later
     ]
     for one in forks[:_SHOWN]:
         yield Finding(
             Severity.WARNING,
             "fork",
-            f"{one.location} was written on {one.ancestors[-1]}, as was the version that is in "
-            "the table's history: its commit failed, or an old copy of the entry (Hive's "
-            "alter_table) took it away after its writer was told that it was made",
-            f"if that writer was told so, look at what is lost: icecomb register "
-            f"{entry.full_name}_lost {one.location}",
+            f"{one.location} was written on {one.ancestors[-1]}, and the table's history went on "
+            "without it: its commit failed, or an old copy of the entry (Hive's alter_table) took "
+            "it away after its writer was told that it was made",
+            f"if that writer was told so, bring it back: icecomb repair {entry.full_name} "
+            f"--reapply {one.location}; to look at it: icecomb register {entry.full_name}_lost "
+            f"{one.location}",
         )
+
+
+def _came_back(catalog: HiveCatalog, one: TrailFile, entry: HiveTable, now: TableMetadata) -> bool:
+    """Whether what a file outside of the table's history added was brought back to the table."""
+    from icecomb.format.spec.metadata_file import read_metadata
+
+    history = {logged.metadata_file for logged in now.metadata_log}
+    parted = next((name for name in reversed(one.ancestors) if name in history), None)
+    if parted is None or entry.metadata_location in one.ancestors:
+        return False
+    try:
+        before = read_metadata(catalog.io, parted)
+    except (IcecombError, OSError):
+        return False
+    return is_settled(now, one.metadata, before)
 
 
 def _newest(files: list[TrailFile]) -> TrailFile:

@@ -65,13 +65,23 @@ class CherryPick(MergingProducer):
             NoSuchSnapshotError: There is no such snapshot.
             ValidationError: It cannot be picked, or was picked before.
         """
-        picked = base.snapshot_by_id(self.picked_id)
-        if picked is None:
-            raise NoSuchSnapshotError(
-                f"Cannot cherry-pick snapshot {self.picked_id}: no such one",
-                hint="Look for its id in the snapshots of the table; it may have expired.",
-                snapshot_id=self.picked_id,
-            )
+        picked = self._prepared(base)
+        if _is_next(base, picked):
+            return _noted(base, picked, _fast_forward(base, picked))
+        return _noted(base, picked, super().apply(base))
+
+    def check(self, base: TableMetadata) -> None:
+        """Refuse what `apply` refuses before it writes anything.
+
+        Raises:
+            IcecombError: As `apply` does.
+        """
+        if not _is_next(base, self._prepared(base)):
+            self.validate(base, self._parent(base))
+
+    def _prepared(self, base: TableMetadata) -> Snapshot:
+        """Return the snapshot to pick, with what it changed collected, or refuse it."""
+        picked = self._find(base)
         check_not_picked(base, picked)
         check_moved(
             base,
@@ -79,12 +89,21 @@ class CherryPick(MergingProducer):
             f"Cannot cherry-pick snapshot {self.picked_id}, which is of an older table",
             "Read it by its id, and write its rows to the table anew.",
         )
-        if picked.parent_snapshot_id == base.current_snapshot_id:
-            return _noted(base, picked, _fast_forward(base, picked))
-        if self._picked is None:
-            self._take(base, picked)
-        self._check_not_there(base, picked)
-        return _noted(base, picked, super().apply(base))
+        if not _is_next(base, picked):
+            if self._picked is None:
+                self._take(base, picked)
+            self._check_not_there(base, picked)
+        return picked
+
+    def _find(self, base: TableMetadata) -> Snapshot:
+        picked = base.snapshot_by_id(self.picked_id)
+        if picked is None:
+            raise NoSuchSnapshotError(
+                f"Cannot cherry-pick snapshot {self.picked_id}: no such one",
+                hint="Look for its id in the snapshots of the table; it may have expired.",
+                snapshot_id=self.picked_id,
+            )
+        return picked
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """See `SnapshotProducer.validate`."""
@@ -180,6 +199,13 @@ class CherryPick(MergingProducer):
                     "where others are missing, add them anew.",
                     snapshot_id=self.picked_id,
                 )
+
+
+def _is_next(base: TableMetadata, picked: Snapshot) -> bool:
+    """Whether `main` may simply move to a snapshot of the table: it was built on its head."""
+    return picked.parent_snapshot_id == base.current_snapshot_id and base.has_snapshot(
+        picked.snapshot_id
+    )
 
 
 def _noted(base: TableMetadata, picked: Snapshot, changes: Changes) -> Changes:

@@ -59,12 +59,12 @@ def clash_error(
 
 def _told(snapshot: Snapshot, files: list[str]) -> str:
     facts = [snapshot.operation or "unknown operation", utc_moment(snapshot.timestamp_ms)]
-    facts += _writer(snapshot)
+    facts += writer_of(snapshot)
     name = f"snapshot {snapshot.snapshot_id} ({', '.join(facts)})"
     return f"{name}, {_counted(len(files))}: {_some(sorted(files))}"
 
 
-def _writer(snapshot: Snapshot) -> list[str]:
+def writer_of(snapshot: Snapshot) -> list[str]:
     """Who made a snapshot, as far as its summary says that."""
     summary = snapshot.summary
     engine = " ".join(summary[key] for key in ("engine-name", "engine-version") if summary.get(key))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import AlreadyPublishedError
 from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
 from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
@@ -44,34 +44,35 @@ def check_not_picked(base: TableMetadata, picked: Snapshot) -> None:
     """Refuse a change that `main` has already.
 
     Raises:
-        ValidationError: The snapshot is an ancestor, it or what it came of was picked, its `wap.id`
-            was published, or the streaming query whose batch it holds has written that to `main`.
+        AlreadyPublishedError: The snapshot is an ancestor, it or what it came of was picked, its
+            `wap.id` was published, or the streaming query whose batch it holds has written that to
+            `main`.
     """
     number, wap_id, origins = picked.snapshot_id, wap_id_of(picked), _origins(base, picked)
     batch = batch_of(picked.summary)
     for found in ancestors_of(base, base.current_snapshot_id):
         if found.snapshot_id == number:
-            raise ValidationError(
+            raise AlreadyPublishedError(
                 f"Cannot cherry-pick snapshot {number}: it is an ancestor already",
                 hint="Its changes are in the table already: nothing to do.",
                 snapshot_id=number,
             )
         if not origins.isdisjoint(_origins(base, found)):
-            raise ValidationError(
+            raise AlreadyPublishedError(
                 f"Cannot cherry-pick snapshot {number}: it was picked already, "
                 f"as snapshot {found.snapshot_id}",
                 hint="Its changes are in the table already: nothing to do.",
                 snapshot_id=number,
             )
         if wap_id and wap_id in (found.summary.get(WAP_ID), found.summary.get(PUBLISHED_WAP_ID)):
-            raise ValidationError(
+            raise AlreadyPublishedError(
                 f"Cannot cherry-pick snapshot {number}: its wap.id {wap_id!r} was published "
                 f"already, by snapshot {found.snapshot_id}",
                 hint="Write the change again under another wap.id, if it is meant twice.",
                 snapshot_id=number,
             )
         if batch is not None and batch == batch_of(found.summary):
-            raise ValidationError(
+            raise AlreadyPublishedError(
                 f"Cannot cherry-pick snapshot {number}: batch {batch[1]} of the streaming query "
                 f"{batch[0]} is in the table already, by snapshot {found.snapshot_id}",
                 hint="Its rows are in the table already: nothing to do.",
@@ -129,7 +130,7 @@ def _check_not_noted(base: TableMetadata, picked: Snapshot) -> None:
         found = base.snapshot_by_id(number)
         same_id = wap_id and found is not None and wap_id_of(found) == wap_id
         if number in origins or same_id:
-            raise ValidationError(
+            raise AlreadyPublishedError(
                 f"Cannot cherry-pick snapshot {picked.snapshot_id}: "
                 + (f"its wap.id {wap_id!r}" if wap_id else "it")
                 + " was published already, by a snapshot that has expired since",

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import cli, load_catalog
+from icecomb.catalog import cli, commit_status, load_catalog
 from icecomb.catalog.commit_status import Fate, commit_fate, remove_leftovers
 from icecomb.catalog.hive import lock as lock_module
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
@@ -360,7 +360,7 @@ def test_a_pointer_that_went_backwards_is_found_out_and_repaired(icecomb, catalo
     code, said, _ = icecomb("doctor", name(table))
     (problem,) = [one for one in said["findings"] if one["level"] == "problem"]
     assert "others went on from there" in problem["message"]
-    register = shlex.split(problem["remedy"].partition(": icecomb ")[2])
+    register = shlex.split(problem["remedy"].rpartition(": icecomb ")[2])
     assert icecomb(*register)[0] == 0
     assert count(catalog, catalog.load_table(name(table) + "_lost")) >= 6
 
@@ -382,7 +382,7 @@ def test_a_pointer_set_back_by_hand_is_known_by_what_the_entry_still_says(
 
 
 def test_a_commit_that_an_old_copy_of_the_entry_took_away_is_told_as_a_fork(
-    icecomb, catalog, table, rows
+    icecomb, catalog, table, rows, monkeypatch
 ):
     table.append(rows)
     before = catalog.client.table(*table.name())
@@ -397,9 +397,46 @@ def test_a_commit_that_an_old_copy_of_the_entry_took_away_is_told_as_a_fork(
     (fork,) = [one for one in said["findings"] if one["subject"] == "fork"]
     assert (code, fork["level"]) == (0, "warning")
     assert f"{lost} was written on {base}" in fork["message"]
-    register = shlex.split(fork["remedy"].partition(": icecomb ")[2])
+    register = shlex.split(fork["remedy"].rpartition(": icecomb ")[2])
     assert icecomb(*register)[0] == 0
     assert count(catalog, catalog.load_table(name(table) + "_lost")) == 6
+
+    monkeypatch.setattr(commit_status, "OLD_MS", -1)
+    reapply = shlex.split(fork["remedy"].partition(": icecomb ")[2].partition(";")[0])
+    assert icecomb(*reapply)[0] == 0
+    assert count(catalog, table) == 6
+    for _ in range(2):
+        assert icecomb(*reapply, "--yes")[0] == 0
+        assert count(catalog, table) == 9
+    assert not [
+        one for one in icecomb("doctor", name(table))[1]["findings"] if one["subject"] == "fork"
+    ]
+
+
+def test_all_commits_are_told_that_an_old_copy_of_the_entry_took_away(
+    icecomb, catalog, table, rows, monkeypatch
+):
+    table.append(rows)
+    before = catalog.client.table(*table.name())
+    table.append(rows)
+    proven = table.metadata_location
+    table.append(rows)
+    last = table.metadata_location
+    catalog.client.alter_table(*table.name(), before)
+    catalog.load_table(table.name()).append(rows)
+    found = {
+        one["subject"]: one["remedy"]
+        for one in icecomb("doctor", name(table))[1]["findings"]
+        if one["subject"] in {"pointer", "fork"}
+    }
+    assert f"--reapply {proven}" in found["pointer"]
+    assert f"--reapply {last}" in found["fork"]
+    monkeypatch.setattr(commit_status, "OLD_MS", -1)
+    assert icecomb("repair", name(table), "--reapply", last, "--yes")[0] == 0
+    assert count(catalog, table) == 12
+    code, said, _ = icecomb("doctor", name(table))
+    subjects = [one["subject"] for one in said["findings"] if one["level"] != "ok"]
+    assert (code, "fork" in subjects, "pointer" in subjects) == (0, False, False)
 
 
 def test_only_files_of_the_table_that_are_of_use_are_pointed_at(

@@ -1,0 +1,260 @@
+"""Commits that a table has lost though they were made, and bringing them back.
+
+A writer that puts back an old copy of an entry, as Hive's `alter_table` does, takes away the
+commits since then; whoever commits next goes on from the older metadata file, and the table's
+history forks. What the lost commits changed is picked into the table, by the rules of a
+cherry-pick.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.commit_status import is_old
+from icecomb.catalog.table_difference import layout_changes
+from icecomb.format.errors import (
+    AlreadyPublishedError,
+    CorruptFileError,
+    FileMissingError,
+    ValidationError,
+    reason_of,
+)
+from icecomb.format.operation.publication import check_not_picked
+from icecomb.format.operation.reapplication import Reapplication
+from icecomb.format.spec.ancestry import ancestors_of
+from icecomb.format.spec.metadata_file import read_metadata
+from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
+from icecomb.format.spec.table_property import PUBLISHED_SNAPSHOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from icecomb.catalog.table import Table
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+
+
+class Outcome(str, Enum):
+    """What becomes of a lost commit."""
+
+    LOST = "lost"
+    BROUGHT_BACK = "brought back"
+    NOTHING_TO_DO = "nothing to do"
+    REFUSED = "refused"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class LostCommit:
+    """A snapshot that the table has lost.
+
+    Attributes:
+        snapshot: As the lost metadata has it.
+        outcome: ``LOST``: it can be brought back. ``BROUGHT_BACK``: it was, just now.
+            ``NOTHING_TO_DO``: its rows are in the table, or it changed none. ``REFUSED``: it cannot
+            be brought back.
+        reason: Why, for people; empty for what can be brought back.
+    """
+
+    snapshot: Snapshot
+    outcome: Outcome
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LostLine:
+    """The commits from where a table's history forked up to a metadata file.
+
+    Attributes:
+        location: The file.
+        metadata: What is in it.
+        before: The last metadata that it and the table have in common.
+        commits: What was lost, the oldest first.
+        left_out: What else these commits changed, which is not brought back: columns, properties,
+            branches.
+    """
+
+    location: str
+    metadata: TableMetadata
+    before: TableMetadata
+    commits: tuple[LostCommit, ...]
+    left_out: tuple[str, ...]
+
+
+def plan_reapplication(table: Table, location: str) -> LostLine:
+    """Say what `reapply` would do; nothing is changed.
+
+    Args:
+        table: The table; it is refreshed.
+        location: The metadata file of the last commit that was lost.
+
+    Raises:
+        ValidationError: The file is another table's, is in the table's history, or nobody went on
+            from what it was based on; or it is younger than an hour: its writer may try again.
+        FileMissingError, CorruptFileError: It cannot be read, or what it was based on.
+    """
+    now, name = table.refresh().metadata, ".".join(table.name())
+    log = [entry.metadata_file for entry in now.metadata_log]
+    if location in {table.metadata_location, *log}:
+        raise ValidationError(
+            f"{location} is in the history of {name}: it is not lost",
+            hint="nothing to do; `icecomb rollback` undoes a rollback, too",
+            table=name,
+            path=location,
+        )
+    lost = read_metadata(table.io, location)
+    if lost.table_uuid != now.table_uuid:
+        raise ValidationError(
+            f"{location} is a file of another table: its uuid is {lost.table_uuid}, that of {name} "
+            f"is {now.table_uuid}",
+            hint="icecomb doctor names the files that fit",
+            table=name,
+            path=location,
+        )
+    ancestors = [entry.metadata_file for entry in lost.metadata_log]
+    if table.metadata_location in ancestors:
+        raise ValidationError(
+            f"{location} was written on what {name} is now: nobody has gone on from there",
+            hint=f"icecomb repair {name} --to {location} points at it, if its writer was told that "
+            "it was committed",
+            table=name,
+            path=location,
+        )
+    base = next((one for one in reversed(ancestors) if one in log), None)
+    if base is None:
+        raise ValidationError(
+            f"It cannot be told where {location} and {name} parted: the table's metadata log does "
+            "not reach back to there",
+            hint=f"icecomb register {name}_lost {location} shows its rows; write those that are "
+            "missing to the table anew",
+            table=name,
+            path=location,
+        )
+    if not is_old(lost.last_updated_ms):
+        raise ValidationError(
+            f"{location} is younger than an hour: its writer may be about to try again",
+            hint="bring it back when it is an hour old",
+            table=name,
+            path=location,
+        )
+    before = read_metadata(table.io, base)
+    commits = [_judge(table, one, lost, before) for one in _lost(lost, before)]
+    judged = tuple(_after_what_follows(commits))
+    return LostLine(location, lost, before, judged, tuple(_left_out(lost, before)))
+
+
+def reapply(table: Table, line: LostLine) -> LostLine:
+    """Bring back what was planned, a commit for each; what is in the table by now is left alone.
+
+    It can be repeated, also where it was interrupted.
+
+    Returns:
+        The line with what became of each commit.
+
+    Raises:
+        CommitFailedError: Other writers were first each time.
+        CommitStateUnknownError: It cannot be told whether one was brought back.
+    """
+    done = (
+        _bring_back(table, one, line) if one.outcome is Outcome.LOST else one
+        for one in line.commits
+    )
+    return replace(line, commits=tuple(done))
+
+
+def is_settled(now: TableMetadata, lost: TableMetadata, before: TableMetadata) -> bool:
+    """Whether all snapshots that lost metadata added are known to have come back to the table."""
+    snapshots = _lost(lost, before)
+    return bool(snapshots) and all(_reason_there(now, one) for one in snapshots)
+
+
+def _lost(lost: TableMetadata, before: TableMetadata) -> list[Snapshot]:
+    """The snapshots that only lost metadata has, or only its `main`; the oldest first."""
+    there = {one.snapshot_id for one in ancestors_of(before, before.current_snapshot_id)}
+    main = [
+        one for one in ancestors_of(lost, lost.current_snapshot_id) if one.snapshot_id not in there
+    ][::-1]
+    ids = {one.snapshot_id for one in main}
+    others = (
+        one
+        for one in lost.snapshots
+        if one.snapshot_id not in ids and not before.has_snapshot(one.snapshot_id)
+    )
+    return [*main, *others]
+
+
+def _judge(table: Table, one: Snapshot, lost: TableMetadata, before: TableMetadata) -> LostCommit:
+    now, number = table.metadata, one.snapshot_id
+    if reason := _reason_there(now, one):
+        return LostCommit(one, Outcome.NOTHING_TO_DO, reason)
+    if all(number != own.snapshot_id for own in ancestors_of(lost, lost.current_snapshot_id)):
+        reason = f"it is not part of {MAIN_BRANCH}, but staged or of another branch"
+        return LostCommit(one, Outcome.REFUSED, reason)
+    return _tried(one, lambda: Reapplication(table.io, number, lost, before).check(now))
+
+
+def _after_what_follows(commits: list[LostCommit]) -> Iterator[LostCommit]:
+    """Refuse commits, too, whose rows a later one may have removed that cannot be brought back."""
+    for at, one in enumerate(commits):
+        later = (
+            each.snapshot.snapshot_id
+            for each in commits[at + 1 :]
+            if each.outcome is Outcome.REFUSED and each.snapshot.operation != Operation.APPEND
+        )
+        follower = next(later, None) if one.outcome is Outcome.LOST else None
+        if follower is None:
+            yield one
+        else:
+            reason = (
+                f"snapshot {follower} may have removed rows of it, and cannot be brought back; to "
+                "have it all the same name the metadata file of its own commit"
+            )
+            yield replace(one, outcome=Outcome.REFUSED, reason=reason)
+
+
+def _bring_back(table: Table, one: LostCommit, line: LostLine) -> LostCommit:
+    snapshot = one.snapshot
+    operation = Reapplication(table.io, snapshot.snapshot_id, line.metadata, line.before)
+    found = _tried(snapshot, lambda: table.commit(operation))
+    if found.outcome is not Outcome.LOST:
+        return found
+    made = table.metadata.current_snapshot_id
+    return replace(found, outcome=Outcome.BROUGHT_BACK, reason=f"as snapshot {made}")
+
+
+def _tried(snapshot: Snapshot, work: Callable[[], object]) -> LostCommit:
+    try:
+        work()
+    except AlreadyPublishedError as error:
+        return LostCommit(snapshot, Outcome.NOTHING_TO_DO, reason_of(error))
+    except (ValidationError, FileMissingError, CorruptFileError) as error:
+        return LostCommit(snapshot, Outcome.REFUSED, reason_of(error))
+    return LostCommit(snapshot, Outcome.LOST)
+
+
+def _reason_there(now: TableMetadata, snapshot: Snapshot) -> str:
+    """Why there is nothing to bring back, as far as metadata tell; empty if they do not."""
+    if snapshot.operation == Operation.REPLACE:
+        return "it changed no rows"
+    try:
+        check_not_picked(now, snapshot)
+    except AlreadyPublishedError as error:
+        return reason_of(error)
+    return ""
+
+
+def _left_out(lost: TableMetadata, before: TableMetadata) -> Iterator[str]:
+    for what, found in layout_changes(before, lost):
+        if found.path != PUBLISHED_SNAPSHOTS.key:
+            yield f"{what} {found.kind}: {found.path}: {found.before} -> {found.after}"
+    brought = {one.snapshot_id for one in _lost(lost, before)}
+    for name in sorted(before.refs.keys() | lost.refs.keys()):
+        old, new = before.refs.get(name), lost.refs.get(name)
+        moved = name == MAIN_BRANCH and new is not None and new.snapshot_id in brought
+        if old != new and not moved:
+            heads = (None if ref is None else ref.snapshot_id for ref in (old, new))
+            yield f"branch or tag {name}: {' -> '.join(map(str, heads))}"

@@ -1,0 +1,117 @@
+"""Making again what a snapshot changed that is in no metadata of the table any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import (
+    AlreadyPublishedError,
+    FileMissingError,
+    NoSuchSnapshotError,
+    ValidationError,
+)
+from icecomb.format.manifests.manifest import ManifestContent
+from icecomb.format.operation.cherry_pick import CherryPick
+from icecomb.format.operation.conflict import History
+from icecomb.format.operation.written_schema import WrittenWith
+from icecomb.format.spec.column_history import schema_of
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
+
+
+class Reapplication(CherryPick):
+    """Picks a snapshot of metadata that others did not go on from, by the rules of a cherry-pick.
+
+    All that `main` became since is looked through, so that nothing comes twice: it is refused
+    where that has expired.
+
+    Args:
+        io: Reads and writes manifests.
+        snapshot_id: The snapshot.
+        lost: The metadata that has it.
+        before: What that metadata and the table's of now both came from.
+    """
+
+    def __init__(
+        self, io: FileIO, snapshot_id: int, lost: TableMetadata, before: TableMetadata
+    ) -> None:
+        super().__init__(io, snapshot_id)
+        self._lost = lost
+        self._before = before
+        self._are_there = False
+
+    def _find(self, base: TableMetadata) -> Snapshot:  # noqa: ARG002 - the table does not have it
+        found = self._lost.snapshot_by_id(self.picked_id)
+        if found is None:
+            raise NoSuchSnapshotError(
+                f"The lost metadata has no snapshot {self.picked_id}",
+                hint="Look for its id in that metadata.",
+                snapshot_id=self.picked_id,
+            )
+        return found
+
+    def _prepared(self, base: TableMetadata) -> Snapshot:
+        picked = super()._prepared(base)
+        written = self._written_schema(picked)
+        used = {file.spec_id for file in self.added[ManifestContent.DATA].values()}
+        WrittenWith(written, {number: self._lost.spec_by_id(number) for number in used}).check(base)
+        self._check_files()
+        return picked
+
+    def _take(self, base: TableMetadata, picked: Snapshot) -> None:
+        # a column that others have added since may have the id of one that is lost
+        if self._written_schema(picked) not in (*self._before.schemas, *base.schemas):
+            raise ValidationError(
+                f"Cannot bring back snapshot {self.picked_id}: the commit that changed the columns "
+                "of its files is lost, too",
+                hint="Change the columns again, and write its rows to the table anew.",
+                snapshot_id=self.picked_id,
+            )
+        super()._take(base, picked)
+
+    def _check_not_there(self, base: TableMetadata, picked: Snapshot) -> None:
+        history = History(self.io, base, base.current_snapshot(), self._before.current_snapshot_id)
+        paths = self._paths()
+        # also those that were removed since: their rows were there
+        there = history.added(paths)
+        if paths and len(there) == len(paths):
+            raise AlreadyPublishedError(
+                f"The {len(paths)} files that snapshot {self.picked_id} added were added by other "
+                "commits since, as where its writer tried again",
+                hint="Its changes were made: nothing to do.",
+                snapshot_id=self.picked_id,
+            )
+        if there:
+            raise ValidationError(
+                f"Cannot bring back snapshot {self.picked_id}: {len(there)} of the {len(paths)} "
+                f"files that it added were added by other commits since, such as {min(there)}",
+                hint="Add those by hand (Table.add_files) whose rows are missing.",
+                snapshot_id=self.picked_id,
+            )
+        super()._check_not_there(base, picked)
+
+    def _written_schema(self, picked: Snapshot) -> Schema:
+        return schema_of(self._lost, picked) or self._lost.schema()
+
+    def _check_files(self) -> None:
+        paths = self._paths()
+        if self._are_there or not paths:
+            return
+        found = self.io.each(paths[0], self.io.exists, paths)
+        gone = [path for path, exists in zip(paths, found, strict=True) if not exists]
+        if gone:
+            raise FileMissingError(
+                f"Cannot bring back snapshot {self.picked_id}: {len(gone)} of the {len(paths)} "
+                f"files that it added do not exist any more, such as {gone[0]}",
+                hint="Their rows are lost with them; write them to the table anew.",
+                path=gone[0],
+                snapshot_id=self.picked_id,
+            )
+        self._are_there = True
+
+    def _paths(self) -> list[str]:
+        return [file.file_path for file in self.added[ManifestContent.DATA].values()]

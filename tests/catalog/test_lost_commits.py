@@ -1,0 +1,287 @@
+"""Commits that others did not go on from are brought back: what they added, once, or not at all."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import cli, commit_status, load_catalog
+from icecomb.catalog.lost_commits import Outcome, is_settled, plan_reapplication, reapply
+from icecomb.format.errors import ValidationError
+from icecomb.format.spec.metadata_file import read_metadata, write_metadata
+from icecomb.format.spec.update import update_table_metadata
+
+FAR = datetime(2100, 1, 1, tzinfo=timezone.utc)
+
+
+def rows(*ids, day="mon"):
+    return pa.table(
+        {"id": pa.array(ids, pa.int64()), "day": pa.array([day] * len(ids), pa.string())}
+    )
+
+
+def ids(table):
+    return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
+
+
+@pytest.fixture(autouse=True)
+def an_hour_later(monkeypatch):
+    """What was written a moment ago counts as old."""
+    monkeypatch.setattr(commit_status, "OLD_MS", -1)
+
+
+@pytest.fixture(params=["1", "2"])
+def table(request, tmp_path):
+    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    properties = {"format-version": request.param}
+    table = catalog.create_table("db.t", rows().schema, properties=properties)
+    table.append(rows(1, 2))
+    return table
+
+
+def lose(table, *changes):
+    """Leave the metadata file of a commit that others did not go on from."""
+    transaction = table.transaction()
+    for change in changes:
+        change(transaction)
+    return leave(table, transaction)
+
+
+def leave(table, transaction):
+    updates = transaction.apply(table.metadata).updates
+    made = update_table_metadata(table.metadata, updates, base_location=table.metadata_location)
+    location = f"{table.location()}/metadata/{uuid.uuid4()}.metadata.json"
+    write_metadata(table.io, made, location)
+    return location
+
+
+def append(*numbers, **more):
+    return lambda transaction: transaction.append(rows(*numbers, **more))
+
+
+def outcomes(line):
+    return [one.outcome for one in line.commits]
+
+
+def test_lost_appends_come_back_once(table):
+    location = lose(table, append(3), append(4, 5))
+    table.append(rows(6))
+    line = plan_reapplication(table, location)
+    assert outcomes(line) == [Outcome.LOST, Outcome.LOST]
+    assert (ids(table), line.left_out) == ([1, 2, 6], ()), "asking changes nothing"
+    before = read_metadata(table.io, table.metadata.metadata_log[-1].metadata_file)
+    assert not is_settled(table.metadata, line.metadata, before)
+
+    done = reapply(table, line)
+    assert outcomes(done) == [Outcome.BROUGHT_BACK] * 2
+    assert ids(table) == [1, 2, 3, 4, 5, 6]
+    assert [s.operation for s in table.snapshots()] == ["append"] * 4
+    assert is_settled(table.metadata, line.metadata, before)
+
+    assert outcomes(reapply(table, line)) == [Outcome.NOTHING_TO_DO] * 2, "planned before"
+    again = plan_reapplication(table, location)
+    assert outcomes(again) == [Outcome.NOTHING_TO_DO] * 2
+    assert outcomes(reapply(table, again)) == [Outcome.NOTHING_TO_DO] * 2
+    assert ids(table) == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_first_rows_of_a_table_come_back(tmp_path):
+    lake = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", rows().schema)
+    location = lose(table, append(1))
+    table.append(rows(2))
+    assert outcomes(reapply(table, plan_reapplication(table, location))) == [Outcome.BROUGHT_BACK]
+    assert ids(table) == [1, 2]
+
+
+def test_a_run_that_was_interrupted_goes_on(table):
+    location = lose(table, append(3), append(4))
+    table.append(rows(6))
+    line = plan_reapplication(table, location)
+    reapply(table, replace(line, commits=line.commits[:1]))
+    table.append(rows(7))
+    line = plan_reapplication(table, location)
+    assert outcomes(line) == [Outcome.NOTHING_TO_DO, Outcome.LOST]
+    reapply(table, line)
+    assert ids(table) == [1, 2, 3, 4, 6, 7]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_what_its_writer_committed_in_another_attempt_is_in_the_table(table, compacted):
+    transaction = table.transaction()
+    transaction.append(rows(3))
+    location = leave(table, transaction)
+    table.catalog.load_table("db.t").append(rows(6))
+    transaction.commit_transaction()
+    if compacted:
+        table.refresh().maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    table.refresh().delete("id = 3")
+    line = plan_reapplication(table, location)
+    assert outcomes(line) == [Outcome.NOTHING_TO_DO]
+    reapply(table, replace(line, commits=(replace(line.commits[0], outcome=Outcome.LOST),)))
+    assert ids(table) == [1, 2, 6]
+
+
+def test_nothing_comes_back_where_history_does_not_tell_whether_it_did(table):
+    location = lose(table, append(3))
+    table.append(rows(6))
+    reapply(table, plan_reapplication(table, location))
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    table.delete("id = 3")
+    for number in (7, 8):
+        table.append(rows(number))
+    table.maintenance.expire_snapshots().older_than(FAR).retain_last(1).commit()
+    with table.update_properties() as change:
+        change.remove("icecomb.published-snapshots")
+    line = plan_reapplication(table, location)
+    assert outcomes(reapply(table, line)) == [Outcome.REFUSED]
+    assert "Cannot determine the history" in line.commits[0].reason
+    assert ids(table) == [1, 2, 6, 7, 8]
+
+
+def test_what_depends_on_other_rows_is_named_and_what_came_later_comes_back(table):
+    location = lose(table, lambda change: change.delete("id = 1"), append(3))
+    table.append(rows(6))
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.REFUSED, Outcome.BROUGHT_BACK]
+    assert "it is no append" in line.commits[0].reason
+    assert ids(table) == [1, 2, 3, 6]
+
+
+def test_rows_do_not_come_back_that_a_lost_commit_may_have_deleted(table):
+    location = lose(table, append(3), lambda change: change.delete("id = 3"), append(4))
+    table.append(rows(6))
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.REFUSED, Outcome.REFUSED, Outcome.BROUGHT_BACK]
+    assert str(line.commits[1].snapshot.snapshot_id) in line.commits[0].reason
+    assert ids(table) == [1, 2, 4, 6]
+
+
+def test_a_lost_compaction_is_nothing_to_bring_back(table):
+    table.append(rows(3))
+    location = lose(table, append(4), lambda change: change.rewrite_manifests())
+    table.append(rows(6))
+    line = plan_reapplication(table, location)
+    assert outcomes(line) == [Outcome.LOST, Outcome.NOTHING_TO_DO]
+    reapply(table, line)
+    assert ids(table) == [1, 2, 3, 4, 6]
+
+
+@pytest.mark.parametrize("day", ["mon", "tue"])
+def test_a_replaced_partition_comes_back_unless_others_added_to_it(table, day):
+    with table.update_spec() as spec:
+        spec.add_field("day", "identity")
+    table.overwrite(rows(1, 2))
+    location = lose(table, lambda change: change.dynamic_partition_overwrite(rows(3)))
+    table.append(rows(6, day=day))
+    line = reapply(table, plan_reapplication(table, location))
+    if day == "mon":
+        assert outcomes(line) == [Outcome.REFUSED]
+        assert "conflicting files" in line.commits[0].reason
+        assert ids(table) == [1, 2, 6]
+    else:
+        assert outcomes(line) == [Outcome.BROUGHT_BACK]
+        assert ids(table) == [3, 6]
+
+
+def test_files_of_columns_that_are_lost_stay_away_from_columns_with_their_ids(table):
+    def widen(change):
+        with change.update_schema() as update:
+            update.add_column("note", "long")
+
+    location = lose(
+        table, widen, lambda change: change.append(rows(3).append_column("note", [[7]]))
+    )
+    with table.update_schema() as update:
+        update.add_column("price", "long")
+    table.append(rows(6).append_column("price", [[8]]))
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.REFUSED]
+    assert "columns" in line.commits[0].reason
+    assert any("note" in change for change in line.left_out)
+    assert ids(table) == [1, 2, 6]
+
+
+def test_properties_and_branches_are_named(table):
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "audit").commit()
+
+    location = lose(
+        table,
+        lambda change: change.set_properties({"mine": "x"}),
+        lambda change: change.append(rows(3), branch="audit"),
+        append(4),
+    )
+    table.append(rows(6))
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.BROUGHT_BACK, Outcome.REFUSED]
+    assert "of another branch" in line.commits[1].reason
+    told = " ".join(line.left_out)
+    assert "property added: mine" in told
+    assert "audit" in told
+    assert "main" not in told
+    assert ids(table) == [1, 2, 4, 6]
+
+
+def test_files_that_are_gone_are_told(table):
+    there = set(Path(table.location()).rglob("*.parquet"))
+    location = lose(table, append(3))
+    (gone,) = set(Path(table.location()).rglob("*.parquet")) - there
+    gone.unlink()
+    table.append(rows(6))
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.REFUSED]
+    assert str(gone) in line.commits[0].reason
+    assert ids(table) == [1, 2, 6]
+
+
+def test_what_its_writer_may_try_again_waits(table, monkeypatch):
+    monkeypatch.setattr(commit_status, "OLD_MS", 3_600_000)
+    location = lose(table, append(3))
+    table.append(rows(6))
+    with pytest.raises(ValidationError, match="younger than an hour"):
+        plan_reapplication(table, location)
+
+
+def test_only_lost_files_of_the_table_are_brought_back(table):
+    location = lose(table, append(3))
+    with pytest.raises(ValidationError, match="nobody has gone on") as refused:
+        plan_reapplication(table, location)
+    assert f"icecomb repair db.t --to {location}" in refused.value.hint
+    older = table.metadata_location
+    table.append(rows(6))
+    for known in (older, table.metadata_location):
+        with pytest.raises(ValidationError, match="is not lost"):
+            plan_reapplication(table, known)
+    other = table.catalog.create_table("db.other", rows().schema)
+    with pytest.raises(ValidationError, match="a file of another table"):
+        plan_reapplication(other, location)
+    with table.update_properties() as change:
+        change.set("write.metadata.previous-versions-max", "1")
+    table.append(rows(7))
+    with pytest.raises(ValidationError, match="does not reach back"):
+        plan_reapplication(table, location)
+    assert ids(table) == [1, 2, 6, 7]
+
+
+def test_the_command_says_what_was_lost_and_brings_it_back(table, capsys):
+    location = lose(table, lambda change: change.delete("id = 1"), append(3))
+    table.append(rows(6))
+    command = ["repair", table.location(), "--reapply", location]
+    assert cli.main(command) == 3
+    out, err = capsys.readouterr()
+    assert "append (1 rows added" in out
+    assert ": lost" in out
+    assert ": refused: " in out
+    assert "dry run" in err
+    assert ids(table) == [1, 2, 6]
+    assert cli.main([*command, "--yes"]) == 3
+    assert ": brought back: as snapshot" in capsys.readouterr().out
+    assert ids(table) == [1, 2, 3, 6]
+    assert cli.main([*command, "--to", location]) == 2
