@@ -40,6 +40,7 @@ _OF_EVERY_SPARK = ("sql_files", "sql_of_iceberg_tables", "session_catalog")
 _WITHOUT_ARGUMENTS = {"gate", "fast", "lint", "types"}
 _WITHOUT_JAVA = {"fast", "lint", "types"}
 _SLOWEST = 10
+_HANGING_S = 50
 _MEMORY_BYTES = 4 << 30
 
 
@@ -121,6 +122,8 @@ def _ring(pytest: Sequence[str], ring: str, chosen: Sequence[str]) -> list[Step]
             place.append(f"--basetemp={Path(folder, lane)}")
             # a lane does not know how many tests will be its own: no percentages
             place += ["-o", "console_output_style=classic"]
+            if ring != "full":  # where each thread is when a test seems to hang
+                place += ["-o", f"faulthandler_timeout={_HANGING_S}"]
             command = [*pytest, "-q", "--ring", ring, *place, *chosen]
             lanes.append(Step(f"tests, {lane} lane", command, environment))
         steps += _shown([*types, *lanes])

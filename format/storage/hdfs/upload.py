@@ -45,6 +45,8 @@ class HdfsUpload(Upload):
             self._connection.putheader("Content-Type", "application/octet-stream")
             self._connection.putheader("Transfer-Encoding", "chunked")
             self._connection.endheaders()
+            # what comes after the data node has hung up is no new request
+            self._connection.auto_open = 0
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             raise self._broken(error) from error

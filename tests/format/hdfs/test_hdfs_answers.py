@@ -6,6 +6,7 @@ A page to log in has a status of 200, too, and a call that was given up by a gat
 from __future__ import annotations
 
 import itertools
+import socket
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from icecomb.format.errors import (
     IcecombError,
 )
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.hdfs.upload import HdfsUpload
 from tests.format.hdfs.memory_hdfs import RefusedError
 from tests.rings import sampled
 
@@ -224,6 +226,22 @@ def test_a_file_that_is_refused_before_it_was_sent_is_sent_under_another_name(
         out.write(DATA * 20_000)
     assert not isinstance(caught.value, FileExistsAlreadyError)
     assert visible(memory) == ["/t/x"]
+
+
+def test_what_is_abandoned_after_the_data_node_hung_up_opens_no_other_connection():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        upload = HdfsUpload(("http", host, "/x"), f"{PLACE}/x", 60.0, None)
+        node, _ = listener.accept()
+        node.sendall(b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        node.close()
+        with pytest.raises(FileIOError, match=r"HTTP 403|Cannot write"):
+            upload.finish()
+        upload.abandon()
+        upload.close()
+        listener.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            listener.accept()
 
 
 def test_a_failure_that_mentions_a_missing_file_is_not_one(memory, memory_io):
