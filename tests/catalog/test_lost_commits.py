@@ -13,6 +13,9 @@ import pytest
 from icecomb.catalog import cli, commit_status, load_catalog
 from icecomb.catalog.lost_commits import Outcome, is_settled, plan_reapplication, reapply
 from icecomb.format.errors import ValidationError
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
+from icecomb.format.operation.append import FastAppend
 from icecomb.format.spec.metadata_file import read_metadata, write_metadata
 from icecomb.format.spec.update import update_table_metadata
 
@@ -85,9 +88,9 @@ def test_lost_appends_come_back_once(table):
     assert is_settled(table.metadata, line.metadata, before)
 
     assert outcomes(reapply(table, line)) == [Outcome.NOTHING_TO_DO] * 2, "planned before"
-    again = plan_reapplication(table, location)
-    assert outcomes(again) == [Outcome.NOTHING_TO_DO] * 2
-    assert outcomes(reapply(table, again)) == [Outcome.NOTHING_TO_DO] * 2
+    line = plan_reapplication(table, location)
+    assert outcomes(line) == [Outcome.NOTHING_TO_DO] * 2
+    assert again(table, line) == [Outcome.NOTHING_TO_DO] * 2
     assert ids(table) == [1, 2, 3, 4, 5, 6]
 
 
@@ -113,19 +116,47 @@ def test_a_run_that_was_interrupted_goes_on(table):
     assert ids(table) == [1, 2, 3, 4, 6, 7]
 
 
-@pytest.mark.parametrize("compacted", [False, True])
-def test_what_its_writer_committed_in_another_attempt_is_in_the_table(table, compacted):
+def test_what_its_writer_committed_in_another_attempt_is_in_the_table(table):
     transaction = table.transaction()
     transaction.append(rows(3))
     location = leave(table, transaction)
     table.catalog.load_table("db.t").append(rows(6))
     transaction.commit_transaction()
-    if compacted:
-        table.refresh().maintenance.rewrite_data_files(options={"rewrite-all": "true"})
-    table.refresh().delete("id = 3")
     line = plan_reapplication(table, location)
     assert outcomes(line) == [Outcome.NOTHING_TO_DO]
-    reapply(table, replace(line, commits=(replace(line.commits[0], outcome=Outcome.LOST),)))
+    assert again(table, line) == [Outcome.NOTHING_TO_DO]
+    assert ids(table) == [1, 2, 3, 6]
+
+
+def added_by(table, location):
+    """The files that lost metadata added, as their manifests have them."""
+    lost = read_metadata(table.io, location)
+    manifests = read_manifests(table.io, lost.current_snapshot())
+    return [
+        entry.data_file
+        for manifest in manifests
+        if manifest.added_snapshot_id == lost.current_snapshot_id
+        for entry in read_manifest(table.io, manifest, spec=lost.spec())
+    ]
+
+
+def again(table, line):
+    """What becomes of a line of which all was lost when it was planned."""
+    commits = tuple(replace(one, outcome=Outcome.LOST) for one in line.commits)
+    return outcomes(reapply(table, replace(line, commits=commits)))
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_files_that_another_commit_added_do_not_come_twice(table, compacted):
+    location = lose(table, append(3))
+    table.append(rows(6))
+    table.commit(FastAppend(table.io).append_data_file(*added_by(table, location)))
+    if compacted:
+        table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    table.delete("id = 3")
+    line = plan_reapplication(table, location)
+    assert outcomes(line) == [Outcome.NOTHING_TO_DO]
+    assert again(table, line) == [Outcome.NOTHING_TO_DO]
     assert ids(table) == [1, 2, 6]
 
 
