@@ -76,7 +76,7 @@ def overwrite(
     """Replace the rows that match the write's filters; their files must match whole."""
     schema = table.metadata.schema_by_id(write.schema_id)
     rows = exact_filter(write.filters, schema, case_sensitive=True)
-    change = _overwrite_since(table, write, write.snapshot_id, summary, schema)
+    change = _overwrite_since(table, write, summary, schema)
     change.overwrite_by_row_filter(rows)
     return _guarded(change, table, write, "delete", files)
 
@@ -125,7 +125,7 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
         return None
     if write.command == "update":
         _check_row_count(state, replaced.files, files)
-    change = _overwrite_since(table, write, state.snapshot_id, summary, state.schema)
+    change = _overwrite_since(table, write, summary, state.schema)
     change.conflict_detection_filter(
         row_filter(replaced.filters, state.schema, case_sensitive=True)
     )
@@ -170,13 +170,14 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         for deletes in delta.deletes
     ]
     change = _row_delta(table, state, write, summary)
-    change.validate_from_snapshot(state.snapshot_id)
+    change.validate_from_snapshot(write.snapshot_id)
     PositionDelta(
         _read_rows(state, delta),
         files,
         written,
         entries.keys(),
-        replaces_rows=write.command != "delete",
+        # rows that go by what was there before others deleted some are no less than replaced
+        replaces_rows=write.command != "delete" or write.older,
         serializable=_is_serializable(table, write, str(write.command)),
     ).add_to(change)
     for path in {path for deletes in delta.deletes if deletes.replaces for path in deletes.files}:
@@ -208,7 +209,7 @@ def insert_missing(  # noqa: PLR0917 - a write and what it found
     """
     change = _row_delta(table, state, write, summary)
     if _is_serializable(table, write, str(write.command)):
-        change.validate_from_snapshot(state.snapshot_id)
+        change.validate_from_snapshot(write.snapshot_id)
         change.conflict_detection_filter(_read_rows(state, delta))
         change.validate_no_conflicting_data_files().validate_no_conflicting_delete_files()
         change.validate_no_removed_data_files()
@@ -269,11 +270,7 @@ def _own_deletes(state: TableState, entry: FileEntry, own: DeleteEntry) -> DataF
 
 
 def _overwrite_since(
-    table: Table,
-    write: WriteState,
-    snapshot_id: int | None,
-    summary: Mapping[str, str],
-    schema: Schema,
+    table: Table, write: WriteState, summary: Mapping[str, str], schema: Schema
 ) -> OverwriteFiles:
     from icecomb.format.operation.overwrite import OverwriteFiles
 
@@ -281,7 +278,7 @@ def _overwrite_since(
     change = OverwriteFiles(
         table.io, summary, place.branch, stage_only=place.is_staged, schema=schema
     )
-    return change.validate_from_snapshot(snapshot_id)
+    return change.validate_from_snapshot(write.snapshot_id)
 
 
 def _guarded(
@@ -303,6 +300,9 @@ def _guarded(
 def _is_serializable(table: Table, write: WriteState, command: str) -> bool:
     from icecomb.format.row_changes.write_target import WriteTarget
 
+    if write.command is not None and write.older:
+        # it has read two states of the table: no isolation lets it miss what lies between them
+        return True
     if write.serializable is not None and write.command is None:
         return write.serializable
     return WriteTarget(table.io, table.metadata).is_serializable(command)

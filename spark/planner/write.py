@@ -12,6 +12,7 @@ from icecomb.format.errors import (
     CommitStateUnknownError,
     IcecombError,
     UnsupportedError,
+    ValidationError,
 )
 from icecomb.format.operation.written_schema import check_branch
 from icecomb.format.spec.partition import PartitionSpec
@@ -148,13 +149,8 @@ class Writes:
             rewrite.check(state)
             spec, layout = rewrite.job.spec, rewrite.layout(options)
             order = rewrite.job.sort_order_id
-        since = oldest_read(
-            self._states,
-            request.queried,
-            found.metadata,
-            place.branch,
-            head(found.metadata, place.branch),
-        )
+        read = head(found.metadata, place.branch)
+        since = oldest_read(self._states, request.queried, found.metadata, place.branch, read)
         deletes = None
         if request.operation == CHANGE_ROWS:
             deletes = delete_instructions(metadata, options)
@@ -182,7 +178,10 @@ class Writes:
                 command=request.command,
                 filters=request.filters,
                 rewrite=None if rewrite is None else rewrite.id,
-                snapshot_id=options.validated_from(metadata, since),
+                snapshot_id=(
+                    options.validated_from(metadata, since) if request.command is None else since
+                ),
+                older=since != read,
                 branch=place.branch,
                 wap_id=place.wap_id,
                 serializable=options.is_serializable(),
@@ -238,7 +237,7 @@ class Writes:
         change = self._change(table, request)
         if change is None:
             return Committed({})
-        with _only_proven_failures(table.identifier):
+        with _only_proven_failures(table.identifier), _older_rows_told(write):
             table.commit(WrittenChange(change, written_with(table.metadata, write)))
             return _committed(table, change)
 
@@ -388,6 +387,21 @@ def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
             hint="look whether the rows are there before you write them again; no file was deleted",
             table=name,
         ) from error
+
+
+@contextmanager
+def _older_rows_told(write: WriteState) -> Iterator[None]:
+    """Say where older rows come from: a statement that is repeated finds the same ones again."""
+    try:
+        yield
+    except ValidationError as error:
+        if write.older:
+            name = ".".join(write.identifier)
+            error.hint = (
+                f"the statement reads an older state of {name}, which the session has cached or a "
+                "DataFrame was made of: REFRESH TABLE, or make the DataFrame anew, and repeat it"
+            )
+        raise
 
 
 def _check_writable(state: TableState, request: BeginWrite) -> None:

@@ -17,6 +17,7 @@ from icecomb.spark.jar import bridge_jar, spark_home
 from tests.environments import made, pyspark_of, spark_venv
 from tests.peers import spark_users
 from tests.peers.spark_process import SMALL
+from tests.rings import sampled
 
 
 @pytest.mark.full("Spark's cache as it is, on two Sparks; what tables equal is tested plainly")
@@ -86,6 +87,55 @@ def test_rows_are_not_replaced_by_cached_ones_that_lack_what_others_appended(
     sql(f"DROP NAMESPACE lake.{namespace}")
 
 
+# each would change, or add, rows by what the cache says of others; a function of its own keeps the source's rows
+BY_CACHED = {
+    "DELETE": "DELETE FROM {t} WHERE id NOT IN (SELECT id FROM {s})",
+    "UPDATE": "UPDATE {t} SET k = 'z' WHERE id >= (SELECT max(id) FROM {s})",
+    "MERGE": (
+        "MERGE INTO {t} t USING (SELECT id, k FROM {s}) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET k = 'm' WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    ),
+    "a kept source": (
+        "MERGE INTO {t} t USING (SELECT id, uuid() AS k FROM {s}) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET k = s.k WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    ),
+    "an inserting MERGE": (
+        "MERGE INTO {t} t USING (SELECT max(id) + 18 AS id FROM {s}) s ON t.id = s.id "
+        "WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, 'n')"
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", sampled(["copy-on-write", "merge-on-read"], keep=1))
+@pytest.mark.parametrize("minor", ["4.3", "4.1"])
+def test_rows_are_not_changed_by_cached_ones_that_lack_what_others_appended(
+    sql_on, catalog, minor, mode
+):
+    sql = sql_on(minor)
+    namespace = f"changed_{minor.replace('.', '_')}_{mode.replace('-', '_')}"
+    name, view = f"lake.{namespace}.t", f"{namespace}_source"
+    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    sql(f"CREATE NAMESPACE lake.{namespace}")
+    sql(f"CREATE TABLE {name} (id BIGINT, k STRING) USING iceberg TBLPROPERTIES ({modes})")
+    sql(f"INSERT INTO {name} VALUES (1, 'a')")
+    sql(f"CACHE TABLE {name}")
+    sql(f"CREATE TEMPORARY VIEW {view} AS SELECT * FROM {name}")
+    others = catalog.load_table((namespace, "t"))
+    others.append(pa.table({"id": [10], "k": ["a"]}))
+    for kind, text in BY_CACHED.items():
+        with pytest.raises((PySparkException, AssertionError), match="Found conflicting files"):
+            sql(text.format(t=name, s=view))
+        assert sorted(others.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 10], kind
+    sql(f"REFRESH TABLE {name}")
+    for kind in ("DELETE", "an inserting MERGE"):
+        sql(BY_CACHED[kind].format(t=name, s=view))
+    assert sorted(others.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 10, 28]
+    sql(f"UNCACHE TABLE {name}")
+    sql(f"DROP VIEW {view}")
+    sql(f"DROP TABLE {name}")
+    sql(f"DROP NAMESPACE lake.{namespace}")
+
+
 def test_the_past_of_a_cached_table_is_not_what_is_cached(other_spark, catalog):
     sql = other_spark("3.5").sql
     sql("CREATE NAMESPACE lake.cached_past")
@@ -126,16 +176,10 @@ def test_a_table_that_was_dropped_and_made_anew_is_not_the_one_that_is_cached(
 @pytest.mark.parametrize("minor", ["3.5", "4.3"])
 def test_a_view_of_a_dataframe_is_the_same_whether_it_is_cached_or_not(tmp_path, minor):
     """Before Spark 4.1 a DataFrame is of the state that it was made of; since then it is looked up again."""
-    package = pyspark_of(made(spark_venv(minor)))
-    home = spark_home(package)
-    conf = spark_conf("lake", warehouse=str(tmp_path), python=sys.executable, jar=bridge_jar(home))
     table = "lake.db.t"
     both = (
         "SELECT (SELECT sum(id) FROM global_temp.plain), (SELECT sum(id) FROM global_temp.cached)"
     )
-
-    def step(*statements):
-        return {"user": None, "real": None, "tokens": [], "sql": list(statements)}
 
     steps = {
         "made": step(
@@ -158,11 +202,51 @@ def test_a_view_of_a_dataframe_is_the_same_whether_it_is_cached_or_not(tmp_path,
         "altered": step(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(2, id)", both),
         "by name": step(f"SELECT sum(id) FROM {table}"),
     }
-    answers = spark_users.answers(
+    expected = [11, 11, 11, 11] if minor == "3.5" else [11, 111, 1, 1]
+    answers = in_one_session(minor, tmp_path, steps.values())
+    assert answers == [*([[each, each]] for each in expected), [[1]]]
+
+
+def step(*statements):
+    """What a session does, see `spark_users`."""
+    return {"user": None, "real": None, "tokens": [], "sql": list(statements)}
+
+
+def in_one_session(minor, warehouse, steps):
+    """What a session of a Spark of its own answers, whose tables are in folders."""
+    home = spark_home(pyspark_of(made(spark_venv(minor))))
+    conf = spark_conf("lake", warehouse=str(warehouse), python=sys.executable, jar=bridge_jar(home))
+    return spark_users.answers(
         {**SMALL, **conf, "spark.sql.catalog.lake.type": "hadoop"},
-        steps.values(),
+        steps,
         {"SPARK_HOME": str(home.path)},
         str(spark_venv(minor) / "bin" / "python"),
     )
-    expected = [11, 11, 11, 11] if minor == "3.5" else [11, 111, 1, 1]
-    assert answers == [*([[each, each]] for each in expected), [[1]]]
+
+
+@pytest.mark.jvm
+@pytest.mark.full("starts a Spark of its own")
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("minor", ["3.5", "4.0"])
+def test_rows_are_not_changed_by_an_old_dataframe_that_lacks_what_was_appended(
+    tmp_path, minor, mode
+):
+    table = "lake.db.t"
+    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    first = step(
+        "CREATE NAMESPACE lake.db",
+        f"CREATE TABLE {table} (id BIGINT, k STRING) USING iceberg TBLPROPERTIES ({modes})",
+        f"INSERT INTO {table} VALUES (1, 'a')",
+        {"sql": f"SELECT id, k FROM {table} WHERE id > 0", "keep": "old"},
+        {"view": "old"},
+        "CACHE TABLE global_temp.old",
+        f"INSERT INTO {table} VALUES (10, 'a')",
+        "SELECT count(*) FROM global_temp.old",
+    )
+    changes = [text.format(t=table, s="global_temp.old") for text in BY_CACHED.values()]
+    ids = f"SELECT sorted FROM (SELECT sort_array(collect_list(id)) AS sorted FROM {table})"
+    seen, *answers, left = in_one_session(minor, tmp_path, [first, *map(step, changes), step(ids)])
+    assert (seen, left) == ([[1]], [[[1, 10]]])
+    for kind, answer in zip(BY_CACHED, answers, strict=True):
+        assert "Found conflicting files" in answer["error"], kind
+        assert "REFRESH TABLE" in answer["error"], kind

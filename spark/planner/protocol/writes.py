@@ -86,7 +86,8 @@ class BeginWrite(Repeatable):
         query: The streaming query, if it is one: it writes to the table as it is now.
         rows: The columns of the rows, as Spark's struct; None where they are the table's.
         case_sensitive: Whether names of columns differ by case.
-        queried: What the rows come from, of this table, where the operation overwrites.
+        queried: What the rows come from, of this table, where they stand for others or go by what
+            is read of it.
     """
 
     reference: Reference
@@ -138,6 +139,7 @@ class WriteState(Message):
         filters: As in `BeginWrite`.
         rewrite: The group of files that its files stand for, which a procedure commits; else None.
         snapshot_id: What others do after it is looked at.
+        older: Whether that is an older snapshot than the one whose rows it changes.
         branch: Where the change goes.
         wap_id: What it is staged under.
         serializable: Whether rows that others add meanwhile conflict with an overwrite; None where
@@ -163,6 +165,7 @@ class WriteState(Message):
     filters: tuple[Any, ...]
     rewrite: str | None
     snapshot_id: int | None
+    older: bool
     branch: str
     wap_id: str | None
     serializable: bool | None

@@ -45,18 +45,31 @@ def ids(table, branch="main"):
 
 
 class Merge:
-    """One that has read a table, and inserts a row of the key 5 that it has found missing."""
+    """One that has read a table, and inserts a row of the key 5 that it has found missing.
 
-    def __init__(self, planner, table, filters=(), name="t", written=(5, "a"), **asked):
+    Its source has read the `queried` states of the table.
+    """
+
+    def __init__(
+        self,
+        planner,
+        table,
+        filters=(),
+        name="t",
+        written=(5, "a"),
+        queried=(),
+        read_by=None,
+        **asked,
+    ):
         self.planner = planner
         loaded = planner.load(name)
         begun = planner.ask(
             "begin_write",
             reference=loaded["reference"],
-            operation="append",
-            command="merge",
-            rows=loaded["schema"],
-            **asked,
+            **{"operation": "append", "command": "merge", "rows": loaded["schema"], **asked},
+            queried=[
+                {"reference": each["reference"], "options": read_by or {}} for each in queried
+            ],
         )
         counts = {"partition": [], "split_offsets": [], "columns": "[]"}
         self.asked = {
@@ -70,13 +83,16 @@ class Merge:
                 }
                 for file in write_data(table.io, table.metadata, rows(written))
             ],
-            "delta": {
-                "reference": loaded["reference"],
-                "filters": None if filters is None else list(filters),
-                "files": [],
-                "deletes": [],
-            },
         }
+        read = {
+            "reference": loaded["reference"],
+            "filters": None if filters is None else list(filters),
+            "files": [],
+        }
+        if begun["write"]["operation"] == "replace_files":
+            self.asked["replaced"] = read
+        else:
+            self.asked["delta"] = {**read, "deletes": []}
 
     def commit(self):
         self.planner.ask("commit_write", **self.asked)
@@ -157,6 +173,89 @@ def test_nor_can_settings_that_change_while_it_runs(folders, planner):
         manage.create_branch(table.current_snapshot().snapshot_id, "audit")
     with pytest.raises(CommitFailedError, match="was changed while a statement read table"):
         Merge(planner, table, audit={"wap_id": None, "wap_branch": "audit"})
+
+
+# a MERGE that only inserts; one that changes rows, by deletes and by files that are written anew
+OPERATIONS = pytest.mark.parametrize("operation", ["append", "change_rows", "replace_files"])
+
+
+@OPERATIONS
+@pytest.mark.parametrize("level", ["serializable", "snapshot"])
+@pytest.mark.parametrize("before", [BEFORE, None], ids=["rows", "empty"])
+def test_a_change_is_refused_whose_source_lacks_what_others_added(
+    folders, planner, operation, level, before
+):
+    table = folders.create_table(NAME, SCHEMA, properties={"write.merge.isolation-level": level})
+    if before is not None:
+        table.append(before)
+    old = planner.load("t")
+    table.append(rows((7, "a")))
+    for queried in ([old], [planner.load("t"), old], [old, planner.load("t")]):
+        with pytest.raises(ConflictError, match="Found conflicting files") as refused:
+            Merge(planner, table, queried=queried, operation=operation).commit()
+        assert "REFRESH TABLE" in refused.value.hint
+    assert 5 not in ids(table)
+    Merge(planner, table, queried=[planner.load("t")], operation=operation).commit()
+    assert ids(table)[-2:] == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("operation", "command"),
+    [
+        ("append", "merge"),
+        ("change_rows", "merge"),
+        ("change_rows", "delete"),
+        ("replace_files", "merge"),
+        ("replace_files", "delete"),
+    ],
+)
+def test_a_change_is_refused_whose_source_has_what_others_deleted(
+    folders, planner, operation, command
+):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    old = planner.load("t")
+    table.delete("id = 1")
+    with pytest.raises(ConflictError):
+        Merge(planner, table, queried=[old], operation=operation, command=command).commit()
+    assert ids(table) == [2, 3]
+
+
+@OPERATIONS
+def test_what_others_did_where_a_change_does_not_look_is_no_conflict(folders, planner, operation):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    old = planner.load("t")
+    table.append(rows((7, "b")))
+    Merge(planner, table, [IN_A], queried=[old], operation=operation).commit()
+    assert ids(table) == [1, 2, 3, 5, 7]
+
+
+@OPERATIONS
+def test_a_source_that_asks_for_the_past_is_no_older_state(folders, planner, operation):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    first = str(table.current_snapshot().snapshot_id)
+    table.append(rows((7, "a")))
+    past, old = planner.load("t", version=first), planner.load("t")
+    table.append(rows((8, "a")))
+    Merge(planner, table, queried=[past], operation=operation).commit()
+    by_option = {"queried": [old], "read_by": {"snapshot-id": first}}
+    Merge(planner, table, operation=operation, **by_option).commit()
+    assert ids(table) == [1, 2, 3, 5, 5, 7, 8]
+
+
+@OPERATIONS
+def test_a_source_that_was_rolled_back_is_refused(folders, planner, operation):
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    first = table.current_snapshot().snapshot_id
+    table.append(rows((7, "a")))
+    old = planner.load("t")
+    table.manage_snapshots().rollback_to_snapshot(first).commit()
+    with pytest.raises(ValidationError, match="Cannot determine the history"):
+        Merge(planner, table, queried=[old], operation=operation).commit()
+    assert ids(table) == [1, 2, 3]
 
 
 def test_what_it_staged_is_published_only_onto_what_it_has_read(folders, planner):

@@ -86,9 +86,13 @@ public final class IcecombTable
     return new IcecombTable(handle, description, withFunctions, missing, null, List.of());
   }
 
-  /** The same table, to which a statement adds the rows that it found missing. */
-  public IcecombTable writtenFor(MissingRows missing) {
-    return new IcecombTable(handle, description, withFunctions, null, missing, List.of());
+  /**
+   * The same table, to which a statement adds the rows that it found missing.
+   *
+   * @param states what else it has read of the table
+   */
+  public IcecombTable writtenFor(MissingRows missing, List<QueriedTable> states) {
+    return new IcecombTable(handle, description, withFunctions, null, missing, states);
   }
 
   /** The same table, whose rows a statement replaces by what it reads of the table itself. */

@@ -44,6 +44,11 @@ final class KeptRows extends RDD<InternalRow> {
     this.schema = source.analyzed().schema();
   }
 
+  /** What finds them, in the states that it reads; only where the statement is planned. */
+  LogicalPlan read() {
+    return source.normalized();
+  }
+
   /** What finds them, optimised; only where the statement is planned. */
   LogicalPlan query() {
     return source.optimizedPlan();

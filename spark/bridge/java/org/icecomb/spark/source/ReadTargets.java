@@ -8,11 +8,14 @@ import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.icecomb.spark.IcecombStagedTable;
 import org.icecomb.spark.IcecombTable;
 import org.icecomb.spark.planner.Protocol.QueriedTable;
 import org.icecomb.spark.write.MissingRows;
+import org.icecomb.spark.write.RowLevelChange;
 import scala.Function1;
 import scala.runtime.AbstractPartialFunction;
 
@@ -27,6 +30,7 @@ import scala.runtime.AbstractPartialFunction;
  *   <li>REPLACE TABLE … AS SELECT may select from the table that it replaces.
  *   <li>INSERT OVERWRITE and INSERT … REPLACE may select from the table whose rows they replace, also an
  *       older state of it: of a DataFrame that was made long ago, or what the session has cached.
+ *   <li>So may the source of a MERGE, and the subqueries of an UPDATE or a DELETE.
  * </ul>
  *
  * <p>It runs when Spark has settled which states the query reads, and before it looks whether it has rows
@@ -77,22 +81,34 @@ public final class ReadTargets extends Rule<LogicalPlan> {
         }
       }
       if (write instanceof OverwriteByExpression || write instanceof OverwritePartitionsDynamic) {
-        return (LogicalPlan) write.withNewTable(over(target, table.writtenFrom(own(read, table))));
+        return (LogicalPlan)
+            write.withNewTable(over(target, table.writtenFrom(own(write.query(), table))));
       }
+    }
+    if (target.table() instanceof RowLevelOperationTable changed
+        && changed.table() instanceof IcecombTable table
+        && changed.operation() instanceof RowLevelChange change) {
+      change.read(own(write.query(), table));
     }
     return (LogicalPlan) write;
   }
 
-  /** What a query reads of a table that it writes. */
-  private static List<QueriedTable> own(List<DataSourceV2Relation> read, IcecombTable table) {
+  /** What a query reads of a table that it writes, also where its rows are kept. */
+  private static List<QueriedTable> own(LogicalPlan query, IcecombTable table) {
     List<QueriedTable> found = new ArrayList<>();
-    for (DataSourceV2Relation each : read) {
-      if (each.table() instanceof IcecombTable source && source.uuid().equals(table.uuid())) {
-        found.add(
-            new QueriedTable(
-                source.readFor(table.handle()), each.options().asCaseSensitiveMap()));
-      }
-    }
+    RepeatableRows.visit(
+        query,
+        node -> {
+          if (node instanceof DataSourceV2Relation each
+              && each.table() instanceof IcecombTable source
+              && source.uuid().equals(table.uuid())) {
+            found.add(
+                new QueriedTable(
+                    source.readFor(table.handle()), each.options().asCaseSensitiveMap()));
+          } else if (node instanceof LogicalRDD rows && rows.rdd() instanceof KeptRows kept) {
+            found.addAll(own(kept.read(), table));
+          }
+        });
     return found;
   }
 
@@ -121,7 +137,8 @@ public final class ReadTargets extends Rule<LogicalPlan> {
                 });
     return (LogicalPlan)
         ((V2WriteCommand) write.withNewQuery(query))
-            .withNewTable(over(target, table.writtenFor(missing)));
+            .withNewTable(
+                over(target, table.writtenFor(missing, own(write.query(), table))));
   }
 
   /** Whether both are one relation: Spark gives the columns of every other one numbers of their own. */

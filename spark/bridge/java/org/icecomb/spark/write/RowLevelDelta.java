@@ -2,7 +2,6 @@ package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -10,7 +9,6 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.DeltaWrite;
 import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.SupportsDelta;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
@@ -30,10 +28,8 @@ import org.icecomb.spark.read.MetadataColumns;
  * position, and which come, and one commit adds the deletes and the rows. An updated row goes and
  * comes.
  */
-public final class RowLevelDelta implements RowLevelOperation, SupportsDelta {
+public final class RowLevelDelta extends RowLevelChange implements SupportsDelta {
 
-  private final TableHandle table;
-  private final Command command;
   private final List<String> metadataColumns;
   private DeltaScan scan;
 
@@ -41,19 +37,8 @@ public final class RowLevelDelta implements RowLevelOperation, SupportsDelta {
    * @param metadataColumns what Spark is to keep of rows that go
    */
   public RowLevelDelta(TableHandle table, Command command, List<String> metadataColumns) {
-    this.table = table;
-    this.command = command;
+    super(table, command);
     this.metadataColumns = metadataColumns;
-  }
-
-  @Override
-  public Command command() {
-    return command;
-  }
-
-  @Override
-  public String description() {
-    return "icecomb " + command + " of " + table.name();
   }
 
   @Override
@@ -80,18 +65,18 @@ public final class RowLevelDelta implements RowLevelOperation, SupportsDelta {
 
   @Override
   public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new Builder(info, scan);
+    return new Delete(info, scan);
   }
 
-  private final class Builder extends IcecombWriteBuilder implements DeltaWriteBuilder {
+  private final class Delete extends Builder implements DeltaWriteBuilder {
 
     private final LogicalWriteInfo info;
 
     /** Null where Spark found out that no row of the table can change. */
     private final DeltaScan read;
 
-    Builder(LogicalWriteInfo info, DeltaScan read) {
-      super(table, info);
+    Delete(LogicalWriteInfo info, DeltaScan read) {
+      super(info);
       this.info = info;
       this.read = read;
     }
@@ -109,8 +94,7 @@ public final class RowLevelDelta implements RowLevelOperation, SupportsDelta {
 
     @Override
     protected BeginWrite begin(Map<String, String> options) {
-      String statement = command.name().toLowerCase(Locale.ROOT);
-      return begin("change_rows", statement, Json.array(), options);
+      return begin("change_rows", statement(), Json.array(), options);
     }
 
     @Override

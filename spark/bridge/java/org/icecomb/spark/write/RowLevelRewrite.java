@@ -2,14 +2,12 @@ package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
@@ -26,10 +24,8 @@ import org.icecomb.spark.read.RewriteScanBuilder;
  * UPDATE, DELETE or MERGE: Spark reads the files that hold rows to be changed, writes all their rows
  * anew, changed or not, and one commit replaces the files.
  */
-public final class RowLevelRewrite implements RowLevelOperation {
+public final class RowLevelRewrite extends RowLevelChange {
 
-  private final TableHandle table;
-  private final Command command;
   private final List<String> metadataColumns;
   private RewriteScan scan;
 
@@ -37,19 +33,8 @@ public final class RowLevelRewrite implements RowLevelOperation {
    * @param metadataColumns what Spark is to keep of rows besides their file
    */
   public RowLevelRewrite(TableHandle table, Command command, List<String> metadataColumns) {
-    this.table = table;
-    this.command = command;
+    super(table, command);
     this.metadataColumns = metadataColumns;
-  }
-
-  @Override
-  public Command command() {
-    return command;
-  }
-
-  @Override
-  public String description() {
-    return "icecomb " + command + " of " + table.name();
   }
 
   @Override
@@ -73,19 +58,18 @@ public final class RowLevelRewrite implements RowLevelOperation {
   }
 
   /** Replaces the files that were read by those that are written. */
-  private final class Replacement extends IcecombWriteBuilder {
+  private final class Replacement extends Builder {
 
     private final RewriteScan read;
 
     Replacement(LogicalWriteInfo info, RewriteScan read) {
-      super(table, info);
+      super(info);
       this.read = read;
     }
 
     @Override
     protected BeginWrite begin(Map<String, String> options) {
-      String statement = command.name().toLowerCase(Locale.ROOT);
-      return begin("replace_files", statement, Json.array(), options);
+      return begin("replace_files", statement(), Json.array(), options);
     }
 
     /** Which files were read is known only when they were. */
