@@ -13,9 +13,9 @@ def copy_name(table: HiveTable) -> str:
 
 def copy_statement(table: HiveTable) -> str:
     """A statement for Spark, ready to run in a session on this metastore."""
-    source = f"{_quoted(table.database)}.{_quoted(table.name)}"
-    target = f"{_quoted(table.database)}.{_quoted(copy_name(table))}"
-    keys = ", ".join(_quoted(key.name) for key in table.partition_keys)
+    source = f"{quoted(table.database)}.{quoted(table.name)}"
+    target = f"{quoted(table.database)}.{quoted(copy_name(table))}"
+    keys = ", ".join(quoted(key.name) for key in table.partition_keys)
     parted = f" PARTITIONED BY ({keys})" if keys else ""
     return f"CREATE TABLE {target} USING parquet{parted} AS SELECT * FROM {source}"  # noqa: S608 - printed
 
@@ -25,11 +25,11 @@ def acid_copy_statements(table: HiveTable) -> list[str]:
 
     The copy is external: some distributions of Hive 3 make every other table transactional.
     """
-    target = f"{_quoted(table.database)}.{_quoted(f'{table.name}_external')}"
-    columns = ", ".join(f"{_quoted(one.name)} {one.type}" for one in table.storage.columns)
-    keys = ", ".join(f"{_quoted(one.name)} {one.type}" for one in table.partition_keys)
-    names = ", ".join(_quoted(one.name) for one in table.partition_keys)
-    source = f"{_quoted(table.database)}.{_quoted(table.name)}"
+    target = f"{quoted(table.database)}.{quoted(f'{table.name}_external')}"
+    columns = ", ".join(f"{quoted(one.name)} {one.type}" for one in table.storage.columns)
+    keys = ", ".join(f"{quoted(one.name)} {one.type}" for one in table.partition_keys)
+    names = ", ".join(quoted(one.name) for one in table.partition_keys)
+    source = f"{quoted(table.database)}.{quoted(table.name)}"
     insert = f"INSERT INTO TABLE {target}" + (f" PARTITION ({names})" if names else "")
     return [
         f"CREATE EXTERNAL TABLE {target} ({columns})"
@@ -65,5 +65,6 @@ def copy_remedy(table: HiveTable) -> str:
     )
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a name as Hive and Spark take it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

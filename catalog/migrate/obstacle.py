@@ -10,6 +10,7 @@ from icecomb.catalog.hive.thrift.constraints import Constraints
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.avro_schema import AvroSchema
 from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.constraint_statement import add_statement, drop_statement
 from icecomb.catalog.migrate.copy_statement import acid_copy_remedy, copy_remedy
 from icecomb.catalog.migrate.hive_type import CHAR_NOTE
 from icecomb.catalog.migrate.source import (
@@ -198,13 +199,14 @@ def constraint_findings(table: HiveTable, constraints: Constraints) -> Iterable[
     if not table.partition_keys:
         return
     if found := constraints.of(table.database, table.name):
+        drops = "; ".join(drop_statement(table, one) for one in found)
+        adds = "; ".join(add_statement(table, one) for one in found)
         yield blocker(
             "constraints",
             f"it is partitioned and has {len(found)} constraints, which would end up on other "
             "columns",
-            f"ALTER TABLE {table.full_name} DROP CONSTRAINT ... in Hive for each, and add them "
-            "again if you revert",
-            found,
+            f"take them off in Hive: {drops}; after a revert put them on again: {adds}",
+            list(map(str, found)),
         )
 
 

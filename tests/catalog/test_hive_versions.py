@@ -329,9 +329,14 @@ def test_a_partitioned_table_with_constraints_is_not_turned(hive, place, version
     known = ["PRIMARY KEY pk_parted"]
     if version != "2.3.10":
         known.insert(0, "NOT NULL nn_parted")
-    assert hive.client.constraints.of(place, "parted") == known
+    there = hive.client.constraints.of(place, "parted")
+    assert [str(one) for one in there] == known
+    assert [one.columns for one in there] == [("s",), ("id",)][-len(known) :]
+    assert not any(one.enabled or one.relied for one in there)
     [found] = migrate.plan(hive, f"{place}.parted").blockers
     assert (found.code, [*found.places]) == ("constraints", known)
+    assert f"ALTER TABLE `{place}`.`parted` DROP CONSTRAINT `pk_parted`;" in found.remedy
+    assert "ADD CONSTRAINT `pk_parted` PRIMARY KEY (`id`) DISABLE NOVALIDATE NORELY" in found.remedy
     with pytest.raises(IcecombError, match="constraints"):
         migrate.apply(hive, f"{place}.parted")
     assert migrate.plan(hive, f"{place}.whole").verdict == "ready"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from icecomb.catalog.hive.thrift import wire
@@ -13,11 +14,40 @@ from icecomb.catalog.hive.thrift.catalog_name import DEFAULT_CATALOG, CatalogNam
 from icecomb.catalog.hive.thrift.failure import MissingCallError
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Constraint:
+    """What constrains a table.
+
+    Attributes:
+        kind: As in SQL, ``PRIMARY KEY``.
+        name: Its name.
+        columns: The columns in order; none where it is of the table.
+        expression: What a default or a check says, as Hive wrote it.
+        parent: Database and table that a foreign key refers to.
+        parent_columns: The columns there.
+        enabled: Whether Hive enforces it.
+        relied: Whether Hive's optimizer relies on it.
+    """
+
+    kind: str
+    name: str
+    columns: tuple[str, ...]
+    expression: str = ""
+    parent: tuple[str, str] = ("", "")
+    parent_columns: tuple[str, ...] = ()
+    enabled: bool = False
+    relied: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}".rstrip()
+
+
 class _Kind(NamedTuple):
     """A kind of constraint: its call, and the numbers of fields.
 
     Those of the request name the database, with the table behind it, and the catalog: the kinds of
-    Hive 3 require it, Hive 2 passes over it. That of the answer names the constraint.
+    Hive 3 require it, Hive 2 passes over it. The others are those of the answer. ``enabled`` has
+    `validated` and `relied` behind it.
     """
 
     text: str
@@ -25,15 +55,22 @@ class _Kind(NamedTuple):
     database: int
     catalog: int
     name: int
+    column: int
+    enabled: int
+    position: int = 0
+    expression: int = 0
+    parent: int = 0
 
 
 _KINDS: Final = (
-    _Kind("PRIMARY KEY", "get_primary_keys", database=1, catalog=3, name=5),
-    _Kind("FOREIGN KEY", "get_foreign_keys", database=3, catalog=5, name=10),
-    _Kind("UNIQUE", "get_unique_constraints", database=2, catalog=1, name=6),
-    _Kind("NOT NULL", "get_not_null_constraints", database=2, catalog=1, name=5),
-    _Kind("DEFAULT", "get_default_constraints", database=2, catalog=1, name=6),
-    _Kind("CHECK", "get_check_constraints", database=2, catalog=1, name=6),
+    _Kind("PRIMARY KEY", "get_primary_keys", 1, 3, name=5, column=3, enabled=6, position=4),
+    _Kind(
+        "FOREIGN KEY", "get_foreign_keys", 3, 5, name=10, column=6, enabled=12, position=7, parent=1
+    ),
+    _Kind("UNIQUE", "get_unique_constraints", 2, 1, name=6, column=4, enabled=7, position=5),
+    _Kind("NOT NULL", "get_not_null_constraints", 2, 1, name=5, column=4, enabled=6),
+    _Kind("DEFAULT", "get_default_constraints", 2, 1, name=6, column=4, enabled=7, expression=5),
+    _Kind("CHECK", "get_check_constraints", 2, 1, name=6, column=4, enabled=7, expression=5),
 )
 
 
@@ -49,14 +86,14 @@ class Constraints:
         self._calls = calls
         self._catalog = CatalogName(catalog.name or DEFAULT_CATALOG)
 
-    def of(self, database: str, table: str) -> list[str]:
-        """What constrains a table, as ``PRIMARY KEY pk_1``, sorted: a call for each kind.
+    def of(self, database: str, table: str) -> list[Constraint]:
+        """What constrains a table, sorted: a call for each kind.
 
         Metastores before Hive 3 know primary and foreign keys only.
         """
-        return sorted({text for kind in _KINDS for text in self._of_kind(kind, database, table)})
+        return sorted(each for kind in _KINDS for each in self._of_kind(kind, database, table))
 
-    def _of_kind(self, kind: _Kind, database: str, table: str) -> Iterator[str]:
+    def _of_kind(self, kind: _Kind, database: str, table: str) -> Iterator[Constraint]:
         named = wire.string_field(kind.database, database)
         named += wire.string_field(kind.database + 1, table) + b"\0"
         form = Form(
@@ -64,8 +101,39 @@ class Constraints:
             wire.struct_field(1, self._catalog.mark(named, kind.catalog)) + b"\0",
             lambda raw: result_list(raw, bytes, nested=True),
         )
+        found: dict[object, list[bytes]] = {}
         with suppress(MissingCallError):
-            for found in self._calls.newest(form):
-                name = wire.find(found, 0, kind.name)
-                text = b"" if name is None else found[name.value + 4 : name.end]
-                yield f"{kind.text} {text.decode('utf-8', 'replace')}".rstrip()
+            for at, element in enumerate(self._calls.newest(form)):
+                # a key has an element for each of its columns
+                of = _text(element, kind.name) if kind.position else at
+                found.setdefault(of, []).append(element)
+        for elements in found.values():
+            if kind.position:
+                elements.sort(key=lambda element: _number(element, kind.position))
+            first = elements[0]
+            yield Constraint(
+                kind.text,
+                _text(first, kind.name),
+                _texts(elements, kind.column),
+                _text(first, kind.expression),
+                (_text(first, kind.parent), _text(first, kind.parent and kind.parent + 1)),
+                _texts(elements, kind.parent and kind.parent + 2),
+                enabled=bool(_number(first, kind.enabled)),
+                relied=bool(_number(first, kind.enabled + 2)),
+            )
+
+
+def _texts(elements: list[bytes], field_id: int) -> tuple[str, ...]:
+    return tuple(text for element in elements if (text := _text(element, field_id)))
+
+
+def _text(element: bytes, field_id: int) -> str:
+    """The text of a field; empty where it is not set, or has the number 0."""
+    found = wire.find(element, 0, field_id) if field_id else None
+    text = b"" if found is None else element[found.value + 4 : found.end]
+    return text.decode("utf-8", "replace")
+
+
+def _number(element: bytes, field_id: int) -> int:
+    found = wire.find(element, 0, field_id)
+    return 0 if found is None else int.from_bytes(element[found.value : found.end], "big")

@@ -132,3 +132,39 @@ def test_what_hive_does_to_a_table_without_partitions_is_told_and_there_is_a_way
     wanted = [["1"], ["7"]] if into == "INTO" else [["7"]]
     found = sorted(live.hive.run(f"SELECT id FROM {table}"))
     assert found == (wanted if begun[0].said == "ok" else found)
+
+
+def test_the_statements_of_a_plan_take_constraints_off_and_put_them_on_again(live: Live) -> None:
+    table, whole = "default.constrained", "default.referred"
+    live.hive.run(f"CREATE TABLE {whole} (id BIGINT) STORED AS PARQUET")
+    live.hive.run(
+        f"ALTER TABLE {whole} ADD CONSTRAINT pk_whole PRIMARY KEY (id) DISABLE NOVALIDATE"
+    )
+    live.hive.run(
+        f"CREATE TABLE {table} (id BIGINT CONSTRAINT ck CHECK (id > 0) ENABLE, price STRING CONSTRAINT df DEFAULT 'a b', "
+        "s STRING CONSTRAINT nn NOT NULL ENABLE NOVALIDATE RELY, `order` INT, "
+        "CONSTRAINT pk PRIMARY KEY (s, id) DISABLE NOVALIDATE RELY, "
+        "CONSTRAINT u UNIQUE (`order`, price) DISABLE NOVALIDATE, "
+        f"CONSTRAINT fk FOREIGN KEY (id) REFERENCES {whole} (id) DISABLE NOVALIDATE) "
+        "PARTITIONED BY (k INT) STORED AS PARQUET"
+    )
+    before = live.catalog.client.constraints.of(*table.split("."))
+    assert [one.kind for one in before] == sorted(
+        ("PRIMARY KEY", "FOREIGN KEY", "UNIQUE", "NOT NULL", "DEFAULT", "CHECK")
+    )
+    [found] = migrate.plan(live.catalog, table).blockers
+    off, on = (found.remedy or "").split("; after a revert put them on again: ")
+    statements = [
+        [f"ALTER TABLE {one.removesuffix('; ')}" for one in text.split("ALTER TABLE ")[1:]]
+        for text in (off, on)
+    ]
+    for statement in statements[0]:
+        live.hive.run(statement)
+    assert live.catalog.client.constraints.of(*table.split(".")) == []
+    live.hive.run(f"INSERT INTO {table} PARTITION (k=1) VALUES (1, '2', 'a', 3)")
+    migrate.apply(live.catalog, table)
+    assert live.rows(table) == [1]
+    migrate.revert(live.catalog, table, dry_run=False)
+    for statement in statements[1]:
+        live.hive.run(statement)
+    assert live.catalog.client.constraints.of(*table.split(".")) == before
