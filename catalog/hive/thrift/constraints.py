@@ -103,7 +103,8 @@ class Constraints:
         )
         found: dict[object, list[bytes]] = {}
         with suppress(MissingCallError):
-            for at, element in enumerate(self._calls.newest(form)):
+            answered = self._calls.newest(form)
+            for at, element in enumerate(answered):
                 # a key has an element for each of its columns
                 of = _text(element, kind.name) if kind.position else at
                 found.setdefault(of, []).append(element)
