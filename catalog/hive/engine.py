@@ -8,24 +8,28 @@ and all of them read format versions 1 and 2.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog_property import ENGINE_ENABLED
 from icecomb.catalog.finding import Finding, Severity
 from icecomb.catalog.hive.parameters import is_read_by_handler
-from icecomb.format.errors import ConfigurationError, ValidationError
+from icecomb.format.errors import ConfigurationError, IcecombError, ValidationError, reason_of
 from icecomb.format.spec.table_property import HIVE_ENGINE, INTEROP
+from icecomb.format.spec.types import TimestampType, TimestamptzType
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
 
 _BY_HANDLER: Final = ("hive", "impala")
 _OTHER_NAMES: Final = ("iceberg.table_identifier", "name", "iceberg.mr.table.identifier")
 """Parameters by which Impala takes an entry for another table's (IcebergTable.verifyTable)."""
 _ALL: Final = INTEROP.read("hive,spark,trino,impala")
 _CODE: Final = "engines"
+_LOOKED_INTO: Final = 16
 
 
 def engine_names(wanted: str | Iterable[str] | None) -> tuple[str, ...] | None:
@@ -74,12 +78,13 @@ def engine_properties(
     return needed
 
 
-def examine_engines(entry: HiveTable, metadata: TableMetadata) -> Iterator[Finding]:
+def examine_engines(entry: HiveTable, metadata: TableMetadata, io: FileIO) -> Iterator[Finding]:
     """Whether a table and its entry have what the engines of its property ``icecomb.interop`` need.
 
     Args:
         entry: The table's entry.
         metadata: What it points at.
+        io: Reads its manifests, and the heads of some Avro files.
     """
     if INTEROP.key not in metadata.properties:
         return
@@ -95,6 +100,8 @@ def examine_engines(entry: HiveTable, metadata: TableMetadata) -> Iterator[Findi
         )
         return
     found = list(_missing(entry, metadata, engines))
+    if "hive" in engines:
+        found += _unread_times(name, metadata, io)
     yield from found
     if not found:
         said = ", ".join(engines)
@@ -131,6 +138,62 @@ def _missing(
                     f"impala takes it for another table: its property {key} is {said!r}",
                     f"ALTER TABLE {name} UNSET TBLPROPERTIES ('{key}')",
                 )
+
+
+def _unread_times(name: str, metadata: TableMetadata, io: FileIO) -> Iterator[Finding]:
+    try:
+        path = _file_with_millis(metadata, io)
+    except (IcecombError, OSError) as error:
+        yield Finding(
+            Severity.PROBLEM,
+            _CODE,
+            f"it cannot be told whether hive reads all of its times: {reason_of(error)}",
+            getattr(error, "hint", None),
+        )
+        return
+    if path is not None:
+        yield Finding(
+            Severity.WARNING,
+            _CODE,
+            "hive cannot read it with Iceberg's runtime for Hive 3 (1.4.3: «Unknown logical "
+            f"type»): Avro files such as {path} hold times as timestamp-millis",
+            "use a runtime that knows them (1.11 does), or write the files anew: icecomb "
+            f"maintain rewrite-data-files {name} --option rewrite-all=true",
+        )
+
+
+def _file_with_millis(metadata: TableMetadata, io: FileIO) -> str | None:
+    """An Avro file of Hive with times; Iceberg's own ones hold microseconds (spec: Avro).
+
+    Files of one commit are made alike: one of each is looked at, of some of the commits.
+    """
+    from icecomb.format.avro.container_stream import ContainerStream
+    from icecomb.format.manifests.manifest import ManifestContent
+    from icecomb.format.manifests.manifest_list import read_manifests
+    from icecomb.format.manifests.reader import read_each_columns
+    from icecomb.format.spec.schema import walk
+
+    fields = walk(metadata.schema().as_struct())
+    has_times = any(isinstance(one.field_type, TimestampType | TimestamptzType) for one in fields)
+    snapshot = metadata.current_snapshot()
+    if snapshot is None or not has_times or metadata.name_mapping() is None:
+        return None
+    manifests = [m for m in read_manifests(io, snapshot) if m.content is ManifestContent.DATA]
+    looked_at: set[int | None] = set()
+    for columns in read_each_columns(io, manifests, metadata.spec_by_id):
+        names = ("file_format", "snapshot_id", "file_path")
+        rows = (columns.column(name).filter(columns.live).to_pylist() for name in names)
+        for kind, commit, path in zip(*rows, strict=True):
+            if kind.lower() != "avro" or commit in looked_at:
+                continue
+            looked_at.add(commit)
+            with io.open_input(path) as source:
+                schema = json.dumps(ContainerStream(source, path).schema)
+            if "timestamp-millis" in schema:
+                return str(path)
+            if len(looked_at) == _LOOKED_INTO:
+                return None
+    return None
 
 
 def _set(name: str, key: str, value: str) -> str:

@@ -55,7 +55,7 @@ def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
         yield from _kind(entry)
         yield from _lock_mode(catalog, entry, metadata)
         yield from _stale(catalog, entry, metadata)
-        yield from examine_engines(entry, metadata)
+        yield from examine_engines(entry, metadata, catalog.io)
 
 
 def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Finding:

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 
@@ -15,6 +16,7 @@ from icecomb.catalog.finding import Severity
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.engine import examine_engines
 from icecomb.format.errors import ConfigurationError, ValidationError
+from tests.catalog.migrate.conftest import AVRO
 from tests.rings import sampled
 
 HANDLER = "org.apache.iceberg.mr.hive.HiveIcebergStorageHandler"
@@ -240,11 +242,37 @@ def test_a_property_that_names_no_engine_cannot_be_set(hive_table: Any) -> None:
         table.update_properties().set("icecomb.interop", "flink").commit()
 
 
+@pytest.mark.parametrize(("unit", "level"), [("millis", "warning"), ("micros", "ok")])
+def test_times_of_avro_that_the_runtime_of_hive_3_cannot_read_are_told(
+    make_hive_table: Any, run: Any, doctor: Any, unit: str, level: str
+) -> None:
+    """DataReader of iceberg-hive-runtime 1.4.3 knows `timestamp-micros` only."""
+    table = make_hive_table({"ts": "timestamp"}, storage=AVRO)
+    kind = {"type": "long", "logicalType": f"timestamp-{unit}"}
+    with (table.folder / "f").open("wb") as out:
+        fields = [{"name": "ts", "type": kind}]
+        fastavro.writer(out, {"type": "record", "name": "r", "fields": fields}, [{"ts": 1}])
+    migrate.apply(table.catalog, table.name)
+    code, [(said, message, remedy)] = doctor(table.name)
+    assert (code, said) == (0, level)
+    if level == "ok":
+        return
+    assert "f hold times as timestamp-millis" in message
+    command = (remedy or "").partition("write the files anew: icecomb ")[2]
+    (table.folder / "f").rename(table.folder / "away")
+    code, [(said, message, remedy)] = doctor(table.name)
+    assert (code, said) == (3, "problem")
+    assert str(table.folder / "f") in message
+    (table.folder / "away").rename(table.folder / "f")
+    assert run(*command.split())[0] == 0
+    assert doctor(table.name)[1][0][0] == "ok"
+
+
 def test_a_list_of_another_writer_that_names_no_engine_is_a_problem(hive_table: Any) -> None:
     migrate.apply(hive_table.catalog, hive_table.name)
     metadata = hive_table.catalog.load_table(hive_table.name).metadata
     said = replace(metadata, properties={**metadata.properties, "icecomb.interop": "hive,flink"})
-    [found] = examine_engines(hive_table.entry, said)
+    [found] = examine_engines(hive_table.entry, said, hive_table.catalog.io)
     assert found.severity is Severity.PROBLEM
     assert "cannot be 'hive,flink'" in found.message
     assert f"ALTER TABLE {hive_table.name} SET TBLPROPERTIES ('icecomb.interop'=" in str(
