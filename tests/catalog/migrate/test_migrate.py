@@ -207,21 +207,25 @@ def test_int96_timestamps_of_any_time_are_no_difference(make_hive_table: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("zone", "found"),
+    ("zone", "legacy", "found"),
     [
-        ("Asia/Shanghai", {"writer-zone"}),
-        ("UTC", set()),
-        ("Etc/GMT", set()),
-        (None, set()),
+        ("Asia/Shanghai", None, {"writer-zone"}),
+        ("Asia/Shanghai", "true", {"writer-zone"}),
+        ("UTC", None, set()),
+        ("UTC", "true", set()),
+        ("Etc/GMT", None, set()),
+        (None, None, set()),
     ],
 )
 def test_local_times_that_hive_shows_in_another_zone_are_not_taken_for_local_ones(
-    make_hive_table: Any, zone: str | None, found: set[str]
+    make_hive_table: Any, zone: str | None, legacy: str | None, found: set[str]
 ) -> None:
+    """In UTC both of Hive's conversions (HIVE-24074, HIVE-25104) leave a time as it is."""
     moment = dt.datetime(2024, 1, 2, 12, 34)  # noqa: DTZ001 - of the writer
     table = make_hive_table({"ts": "timestamp"})
     data = pa.table({"ts": pa.array([moment], pa.timestamp("us"))})
-    data = data.replace_schema_metadata({"writer.time.zone": zone} if zone else None)
+    said = {"writer.time.zone": zone, "writer.zone.conversion.legacy": legacy}
+    data = data.replace_schema_metadata({key: text for key, text in said.items() if text})
     pq.write_table(data, table.folder / "f.parquet", use_deprecated_int96_timestamps=True)
     local = migrate.plan(table.catalog, table.name, migrate.Choices(timestamp="timestamp"))
     assert codes(local) == found
