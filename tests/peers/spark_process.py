@@ -75,6 +75,10 @@ class SparkProcess:
         columns, *rows = self._ask({"sql": text, "columns": "yes"})
         return [(name, kind) for name, kind in columns], rows
 
+    def read(self, table: str, *, cache: bool = False, **options: str) -> list[list[Any]]:
+        """The rows of a table by read options, which may be cached."""
+        return self._ask({"read": table, "options": options, "cache": cache})
+
     def prepare(self, text: str) -> int:
         """Plans a statement on the tables as they are now; the answer is for `run`."""
         [[number]] = self._ask({"prepare": text})

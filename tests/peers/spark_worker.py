@@ -5,7 +5,7 @@ as JSON. Requests: {"sql": text}, with "columns" for their names and types as th
 and {"delete": table, "columns": [...], "where": text, "format": name} with Iceberg's jar; {"stream": table, "checkpoint": folder,
 "into": folder, "options": {...}} for a streaming query that ends with what there is; {"sink": table, "schema": text, "source": folder,
 "checkpoint": folder, "options": {...}} for one that writes the rows of JSON files into a table (null: nowhere), a file a batch; {"prepare": text} for a
-statement that {"run": number} runs later; {"function": name, "code": text, "kind": type} makes a function of SQL of the code's function of
+statement that {"run": number} runs later; {"read": table, "options": {...}, "cache": true or false}; {"function": name, "code": text, "kind": type} makes a function of SQL of the code's function of
 that name. Answers: {"rows": [...]} or {"error": text}.
 """
 
@@ -142,6 +142,9 @@ def answer(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
             return []
         PREPARED.append(prepare(spark, request["prepare"]))
         return [[len(PREPARED) - 1]]
+    if "read" in request:
+        rows = spark.read.options(**request["options"]).table(request["read"])
+        return [list(row) for row in (rows.cache() if request["cache"] else rows).collect()]
     if "function" in request:
         return function(spark, request)
     if "plan" in request:

@@ -34,8 +34,8 @@ def _other_process(item):
     if "iceberg_java" in item.fixturenames:
         return _JAVA
     fixtures = [each[-1] for each in info.name2fixturedefs.values()]
-    # what takes `sql_on` starts only the Sparks that it names
-    users = [each.argnames for each in fixtures if each.argname != "sql_on"]
+    # what takes these starts only the Sparks that it names
+    users = [each.argnames for each in fixtures if each.argname not in {"sql_on", "read_on"}]
     if any("other_spark" in names for names in [info.argnames, *users]):
         return "starts another Spark"
     callspec = getattr(item, "callspec", None)
@@ -90,6 +90,17 @@ def sql_on(spark, other_spark):
         return [list(row) for row in spark.sql(text).collect()]
 
     return lambda minor: shared if minor == "4.3" else other_spark(minor).sql
+
+
+@pytest.fixture(scope="session")
+def read_on(spark, other_spark):
+    """Gives what reads a table by options, as `SparkProcess.read`, on the Spark of a minor version."""
+
+    def shared(table, *, cache=False, **options):
+        rows = spark.read.options(**options).table(table)
+        return [list(row) for row in (rows.cache() if cache else rows).collect()]
+
+    return lambda minor: shared if minor == "4.3" else other_spark(minor).read
 
 
 @pytest.fixture(params=sampled(["4.3", "3.5"], keep=1))

@@ -136,6 +136,110 @@ def test_rows_are_not_changed_by_cached_ones_that_lack_what_others_appended(
     sql(f"DROP NAMESPACE lake.{namespace}")
 
 
+@pytest.mark.parametrize("minor", ["4.3", "4.1", "3.5"])
+def test_options_choose_among_the_states_that_a_cached_table_has_now(
+    sql_on, read_on, catalog, minor
+):
+    sql, read = sql_on(minor), read_on(minor)
+    namespace = f"chosen_{minor.replace('.', '_')}"
+    name = f"lake.{namespace}.t"
+    sql(f"CREATE NAMESPACE lake.{namespace}")
+    sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg")
+    sql(f"INSERT INTO {name} VALUES (1)")
+    others = catalog.load_table((namespace, "t"))
+    first = others.current_snapshot().snapshot_id
+    with others.manage_snapshots() as manage:
+        manage.create_branch(first, "side").create_tag(first, "kept")
+    sql(f"CACHE TABLE {name}")
+    others.append(pa.table({"id": [2]}))
+    others.append(pa.table({"id": [3]}), branch="side")
+    now = others.refresh().current_snapshot()
+    with others.manage_snapshots() as manage:
+        manage.create_branch(now.snapshot_id, "later").replace_tag(now.snapshot_id, "kept")
+    later = f"{now.timestamp_ms + 1}"
+    for option, value, ids in (
+        ("branch", "side", [1, 3]),
+        ("branch", "later", [1, 2]),
+        ("branch", "main", [1, 2]),
+        ("tag", "kept", [1, 2]),
+        ("snapshot-id", f"{now.snapshot_id}", [1, 2]),
+        ("snapshot-id", f"{first}", [1]),
+        ("as-of-timestamp", later, [1, 2]),
+        ("start-snapshot-id", f"{first}", [2]),
+    ):
+        assert sorted(read(name, **{option: value})) == [[each] for each in ids], option
+    # what options choose, and what they are cached of, are not the table
+    cached = [[1]] if minor != "3.5" else [[1], [2]]
+    assert sorted(sql(f"SELECT * FROM {name}")) == cached
+    sql(f"UNCACHE TABLE {name}")
+    assert sorted(read(name, cache=True, branch="side")) == [[1], [3]]
+    others.append(pa.table({"id": [4]}))
+    assert sorted(sql(f"SELECT * FROM {name}")) == [[1], [2], [4]]
+    others.append(pa.table({"id": [5]}), branch="side")
+    assert sorted(read(name, branch="side")) == [[1], [3], [5]]
+    sql(f"INSERT INTO {name} VALUES (6)")
+    assert sorted(sql(f"SELECT * FROM {name}")) == [[1], [2], [4], [6]]
+    assert sorted(read(name, branch="side")) == [[1], [3], [5]]
+    sql("CLEAR CACHE")
+    sql(f"DROP TABLE {name}")
+    sql(f"DROP NAMESPACE lake.{namespace}")
+
+
+@pytest.mark.parametrize("minor", ["4.3", "4.1", "3.5"])
+def test_a_cached_table_shows_what_was_written_by_another_name_of_it(
+    sql_on, read_on, catalog, minor
+):
+    sql, read = sql_on(minor), read_on(minor)
+    namespace = f"named_{minor.replace('.', '_')}"
+    name = f"lake.{namespace}.t"
+    sql(f"CREATE NAMESPACE lake.{namespace}")
+    sql(f"CREATE TABLE {name} (id BIGINT, k STRING) USING iceberg PARTITIONED BY (k)")
+    sql(f"INSERT INTO {name} VALUES (1, 'a')")
+    sql(f"ALTER TABLE {name} CREATE BRANCH side")
+    sql(f"ALTER TABLE {name} CREATE TAG kept")
+    below = (f"{name}.branch_side", f"{name}.branch_main", f"{name}.tag_kept", f"{name}.snapshots")
+    for each in (name, *below):
+        sql(f"CACHE TABLE {each}")
+
+    def ids(what):
+        return sorted(row[0] for row in sql(f"SELECT id FROM {what}"))
+
+    for statement, expected in (
+        ("INSERT INTO {t} VALUES (2, 'b'), (3, 'b'), (4, 'c')", [1, 2, 3, 4]),
+        ("DELETE FROM {t} WHERE k = 'c'", [1, 2, 3]),
+        ("DELETE FROM {t} WHERE id % 100 = 3", [1, 2]),
+        ("UPDATE {t} SET id = 20 WHERE id = 2", [1, 20]),
+        (
+            (
+                "MERGE INTO {t} t USING (SELECT 1L AS n) s ON t.id = s.n "
+                "WHEN MATCHED THEN UPDATE SET id = 10"
+            ),
+            [10, 20],
+        ),
+        ("INSERT OVERWRITE {t} SELECT 7, 'z'", [7]),
+    ):
+        sql(statement.format(t=f"{name}.branch_main"))
+        assert ids(name) == ids(f"{name}.branch_main") == expected, statement
+    # of the table by name, and of what others did
+    sql(f"INSERT INTO {name} VALUES (8, 'z')")
+    assert ids(name) == ids(f"{name}.branch_main") == [7, 8]
+    others = catalog.load_table((namespace, "t"))
+    others.append(pa.table({"id": [9], "k": ["z"]}), branch="side")
+    assert ids(f"{name}.branch_side") == ids(f"{name} VERSION AS OF 'side'") == [1, 9]
+    sql(f"INSERT INTO {name}.branch_side VALUES (11, 'z')")
+    assert ids(f"{name}.branch_side") == ids(f"{name} VERSION AS OF 'side'") == [1, 9, 11]
+    assert sorted(row[0] for row in read(name, branch="side")) == [1, 9, 11]
+    sql(f"ALTER TABLE {name} CREATE OR REPLACE TAG kept")
+    assert ids(f"{name}.tag_kept") == [7, 8]
+    [[count]] = sql(f"SELECT count(*) FROM {name}.snapshots")
+    assert count == len(others.refresh().snapshots())
+    for each in below:
+        sql(f"UNCACHE TABLE {each}")
+    sql(f"UNCACHE TABLE {name}")
+    sql(f"DROP TABLE {name}")
+    sql(f"DROP NAMESPACE lake.{namespace}")
+
+
 def test_the_past_of_a_cached_table_is_not_what_is_cached(other_spark, catalog):
     sql = other_spark("3.5").sql
     sql("CREATE NAMESPACE lake.cached_past")

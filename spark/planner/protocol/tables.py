@@ -113,6 +113,8 @@ class TableDescription(Message):
         takes_any_rows: Whether the planner looks at the columns of rows that are written, and Spark
             does not.
         evolves: Whether statements that say so may change its columns.
+        below: The name of the table where it was named as something below it, see `selectors`;
+            else None.
     """
 
     reference: Reference
@@ -126,6 +128,7 @@ class TableDescription(Message):
     has_files: bool
     takes_any_rows: bool
     evolves: bool
+    below: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,3 +60,12 @@ def test_a_delete_takes_no_rows_of_another_table_of_its_name(folders, planner, s
         planner.ask("delete_where", reference=stale["reference"], filters=[one])
     rows = folders.load_table((*NAMESPACE, "t")).scan().to_arrow().to_pylist()
     assert rows == [{"b": 1, "a": 2}]
+
+
+def test_what_is_named_below_a_table_says_of_which(folders, planner):
+    made(folders, "a", "b")
+    parts = {"namespace": [*NAMESPACE, "t"]}
+    for part in ("branch_main", "files", "changes"):
+        assert planner.load("t", table={**parts, "name": part})["below"] == [*NAMESPACE, "t"]
+    for more in ({}, {"version": "main"}, {"timestamp_us": 1 << 60}):
+        assert planner.load("t", **more)["below"] is None

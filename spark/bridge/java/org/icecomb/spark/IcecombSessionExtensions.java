@@ -8,6 +8,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.icecomb.spark.functions.FilterFunctions;
+import org.icecomb.spark.source.ChosenStates;
 import org.icecomb.spark.source.KeyFilters;
 import org.icecomb.spark.source.ReadTargets;
 import org.icecomb.spark.statement.ExtensionOrder;
@@ -52,6 +53,7 @@ public final class IcecombSessionExtensions
     extensions.injectResolutionRule(RefusedStatements::new);
     extensions.injectResolutionRule(TablesLike::new);
     SparkVersion.keepSources(extensions);
+    extensions.injectPlanNormalizationRule(ChosenStates::new);
     extensions.injectPlanNormalizationRule(ReadTargets::new);
     extensions.injectPlannerStrategy(KeyFilters::new);
     if (!SparkVersion.pushesFunctions()) {

@@ -44,7 +44,8 @@ import org.icecomb.spark.write.TableWriteBuilder;
 
 /** One table in one state: everything it answers belongs to the metadata it was loaded with. */
 public final class IcecombTable
-    implements SupportsRead,
+    implements PinnedTable,
+        SupportsRead,
         SupportsWrite,
         SupportsMetadataColumns,
         SupportsDeleteV2,
@@ -56,9 +57,10 @@ public final class IcecombTable
   private final MissingRows read;
   private final MissingRows written;
   private final List<QueriedTable> queried;
+  private final String chosen;
 
   IcecombTable(TableHandle handle, TableDescription description) {
-    this(handle, description, true, null, null, List.of());
+    this(handle, description, true, null, null, List.of(), "");
   }
 
   private IcecombTable(
@@ -67,23 +69,26 @@ public final class IcecombTable
       boolean withFunctions,
       MissingRows read,
       MissingRows written,
-      List<QueriedTable> queried) {
+      List<QueriedTable> queried,
+      String chosen) {
     this.handle = handle;
     this.description = description;
     this.withFunctions = withFunctions;
     this.read = read;
     this.written = written;
     this.queried = queried;
+    this.chosen = chosen;
   }
 
   /** The same table, where Spark does not know the catalog that has partition functions. */
   IcecombTable withoutFunctions() {
-    return new IcecombTable(handle, description, false, null, null, List.of());
+    return new IcecombTable(handle, description, false, null, null, List.of(), chosen);
   }
 
   /** The same table, of which a statement reads which rows are missing: it is equal to itself only. */
   public IcecombTable readFor(MissingRows missing) {
-    return new IcecombTable(handle, description, withFunctions, missing, null, List.of());
+    return new IcecombTable(
+        handle, description, withFunctions, missing, null, List.of(), chosen);
   }
 
   /**
@@ -92,12 +97,17 @@ public final class IcecombTable
    * @param states what else it has read of the table
    */
   public IcecombTable writtenFor(MissingRows missing, List<QueriedTable> states) {
-    return new IcecombTable(handle, description, withFunctions, null, missing, states);
+    return new IcecombTable(handle, description, withFunctions, null, missing, states, chosen);
   }
 
   /** The same table, whose rows a statement replaces by what it reads of the table itself. */
   public IcecombTable writtenFrom(List<QueriedTable> states) {
-    return new IcecombTable(handle, description, withFunctions, null, null, states);
+    return new IcecombTable(handle, description, withFunctions, null, null, states, chosen);
+  }
+
+  @Override
+  public IcecombTable chosenBy(String how) {
+    return new IcecombTable(handle, description, withFunctions, read, written, queried, how);
   }
 
   /**
@@ -130,7 +140,7 @@ public final class IcecombTable
    * whichever writes reads it anew, by its own settings.
    */
   public String id() {
-    return description.identity();
+    return description.identity() + chosen;
   }
 
   /** The table's, whichever of its branches this is. */
@@ -217,6 +227,7 @@ public final class IcecombTable
     DeleteWhere request =
         new DeleteWhere(handle.reference(), filters, IcebergSettings.now(), AuditSettings.now());
     handle.ofCurrentUser().ask(request, Done.class);
+    handle.refreshCached();
   }
 
   @Override
@@ -247,7 +258,7 @@ public final class IcecombTable
     }
   }
 
-  /** The state that this object is pinned to. */
+  @Override
   public TableHandle handle() {
     return handle;
   }
@@ -257,6 +268,7 @@ public final class IcecombTable
   public boolean equals(Object other) {
     return other instanceof IcecombTable table
         && read == table.read
+        && chosen.equals(table.chosen)
         && handle.session() == table.handle.session()
         && handle.name().equals(table.handle.name())
         && handle.reference().equals(table.handle.reference())

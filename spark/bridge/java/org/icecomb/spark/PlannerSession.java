@@ -119,6 +119,11 @@ public final class PlannerSession {
     return planner == other.planner;
   }
 
+  /** The catalog's name in the session. */
+  String catalogName() {
+    return catalogName;
+  }
+
   String[] defaultNamespace() {
     return opened().defaultNamespace().toArray(new String[0]);
   }

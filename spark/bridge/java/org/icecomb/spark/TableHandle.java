@@ -2,6 +2,7 @@ package org.icecomb.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.spark.sql.SparkSession;
@@ -22,6 +23,7 @@ import org.icecomb.spark.planner.Protocol.TableDescription;
  * @param schema the columns with their field ids
  * @param user in whose name its files are read and written, or null
  * @param opener whose statement opened it
+ * @param below the name of the table where this is something below it, else null
  */
 public record TableHandle(
     PlannerSession session,
@@ -29,7 +31,8 @@ public record TableHandle(
     JsonNode reference,
     StructType schema,
     TaskUser user,
-    String opener) {
+    String opener,
+    List<String> below) {
 
   static TableHandle of(PlannerSession session, String name, TableDescription description) {
     return new TableHandle(
@@ -38,7 +41,15 @@ public record TableHandle(
         description.reference(),
         Schemas.parse(description.schema()),
         TaskUser.current(),
-        HadoopUser.current().key());
+        HadoopUser.current().key(),
+        description.below());
+  }
+
+  /** Lets sessions that have cached the table see what was committed under another name of it. */
+  public void refreshCached() {
+    if (below != null) {
+      CachedTables.refresh(session.catalogName(), below);
+    }
   }
 
   /**

@@ -122,7 +122,8 @@ public final class Protocol {
       String version,
       boolean hasFiles,
       boolean takesAnyRows,
-      boolean evolves) {}
+      boolean evolves,
+      List<String> below) {}
 
   public record TableDefinition(
       TableName table, JsonNode schema, JsonNode partitioning, Map<String, String> properties) {}

@@ -8,19 +8,36 @@ import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.PinnedTable;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.TableDescription;
 
 /** A table whose rows the planner makes: it has no files that tasks could read. */
-public final class RowsTable implements SupportsRead {
+public final class RowsTable implements PinnedTable, SupportsRead {
 
   private final TableHandle handle;
   private final TableDescription description;
+  private final String chosen;
 
   public RowsTable(TableHandle handle, TableDescription description) {
+    this(handle, description, "");
+  }
+
+  private RowsTable(TableHandle handle, TableDescription description, String chosen) {
     this.handle = handle;
     this.description = description;
+    this.chosen = chosen;
+  }
+
+  @Override
+  public TableHandle handle() {
+    return handle;
+  }
+
+  @Override
+  public RowsTable chosenBy(String how) {
+    return new RowsTable(handle, description, how);
   }
 
   @Override
@@ -30,7 +47,7 @@ public final class RowsTable implements SupportsRead {
 
   /** Of Spark 4.1 and later, as {@link #version()}. */
   public String id() {
-    return description.uuid();
+    return description.uuid() + chosen;
   }
 
   public String version() {
@@ -55,6 +72,22 @@ public final class RowsTable implements SupportsRead {
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new RowsScanBuilder(handle.ofCurrentUser(), options);
+  }
+
+  /** As of {@link org.icecomb.spark.IcecombTable}. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof RowsTable table
+        && chosen.equals(table.chosen)
+        && handle.session() == table.handle.session()
+        && handle.name().equals(table.handle.name())
+        && handle.reference().equals(table.handle.reference())
+        && description.uuid().equals(table.description.uuid());
+  }
+
+  @Override
+  public int hashCode() {
+    return handle.reference().hashCode();
   }
 
   @Override

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -147,7 +148,7 @@ public final class ReadTargets extends Rule<LogicalPlan> {
         && !one.outputSet().intersect(other.outputSet()).isEmpty();
   }
 
-  private static DataSourceV2Relation over(DataSourceV2Relation relation, IcecombTable table) {
+  static DataSourceV2Relation over(DataSourceV2Relation relation, Table table) {
     Object[] members = new Object[relation.productArity()];
     members[0] = table;
     for (int i = 1; i < members.length; i++) {

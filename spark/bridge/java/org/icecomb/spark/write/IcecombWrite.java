@@ -184,6 +184,7 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
       commitUnknown = e.leavesCommitUnknown();
       throw SparkErrors.other(e);
     }
+    table.refreshCached();
   }
 
   @Override
