@@ -39,9 +39,10 @@ class Hive:
     Args:
         metastore: Where its tables are.
         folder: For what it keeps while it runs, and its log.
+        runtime: Whether Iceberg's runtime is on its class path.
     """
 
-    def __init__(self, metastore: HiveMetastore, folder: Path) -> None:
+    def __init__(self, metastore: HiveMetastore, folder: Path, *, runtime: bool = True) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         settings = {
             "hive.metastore.uris": metastore.uri,
@@ -63,9 +64,12 @@ class Hive:
             "hive.vectorized.execution.enabled": "false",
         }
         opened = [f"--add-opens=java.base/java.{each}=ALL-UNNAMED" for each in _OPENED]
+        jars = _class_path(folder)
+        if runtime:
+            jars.append(fetch("org.apache.iceberg:iceberg-hive-runtime:1.4.3"))
         command = [
             *(str(find_java()), *_JVM, *opened, f"-Djava.io.tmpdir={folder}"),
-            *("-cp", os.pathsep.join(map(str, _class_path(folder))), str(_LAUNCHER)),
+            *("-cp", os.pathsep.join(map(str, jars)), str(_LAUNCHER)),
             *(f"{key}={value}" for key, value in settings.items()),
         ]
         self._log = (folder / "log").open("ab")
@@ -136,5 +140,4 @@ def _class_path(folder: Path) -> list[Path]:
         *(next(pyspark_jars().glob(f"{name}-[0-9]*.jar")) for name in _FROM_PYSPARK),
         *(jar for jar in sorted(stored) if not jar.name.startswith(_NOT_OF_METASTORE)),
         fetch("commons-collections:commons-collections:3.2.2"),
-        fetch("org.apache.iceberg:iceberg-hive-runtime:1.4.3"),
     ]
