@@ -1,4 +1,4 @@
-"""What statements of Hive 3.1 do to Iceberg tables: the table in docs/migration.md says what is seen here."""
+"""What statements of Hive 3.1 do to Iceberg tables: the table in docs/hive.md says what is seen here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.peers.hive import FailedStatementError, Hive
 from tests.peers.hive_metastore import HiveMetastore
 
 pytestmark = [pytest.mark.jvm, pytest.mark.full("needs Hive 3.1")]
-PAGE = Path(__file__).parents[3] / "docs" / "migration.md"
+PAGE = Path(__file__).parents[3] / "docs" / "hive.md"
 HEAD = "| Hive 3.1 |"
 STATEMENTS = {
     "`DROP TABLE`": "DROP TABLE {table}",
