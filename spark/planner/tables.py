@@ -74,10 +74,9 @@ class Tables:
             state = at_time(state, request.timestamp_us)
         elif not state.is_selected and (branch := branch_to_read(request.audit, state.metadata)):
             state = replace(state, ref=branch)
-        is_below = named(request.table).selector is not None
         return replace(
             described(state, identity_of(request.audit, state)),
-            below=state.identifier if is_below else None,
+            below=named(request.table).selector is not None,
         )
 
     def create_table(self, request: CreateTable) -> TableDescription:
@@ -156,7 +155,8 @@ def described(state: TableState, identity: str | None = None) -> TableDescriptio
         has_files=state.has_files,
         takes_any_rows=state.metadata_table is None and takes_any_rows(state.metadata),
         evolves=not state.is_read_only and SCHEMA_EVOLUTION.of(state.metadata.properties),
-        below=None,
+        table=state.identifier,
+        below=False,
     )
 
 

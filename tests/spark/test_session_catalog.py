@@ -118,6 +118,29 @@ def test_what_a_statement_reads_by_one_name_of_a_table_others_may_not_change_by_
         table.delete("id = 2")
 
 
+def test_a_cached_table_shows_what_was_written_by_its_name_in_another_catalog(
+    session_of, catalog, namespace
+):
+    session = session_of()
+    catalog.create_table(f"{namespace}.t", pa.schema([("id", pa.int64())]))
+    names = [f"{each}.{namespace}.t" for each in ("lake", "spark_catalog")]
+    for each in names:
+        session.sql(f"CACHE TABLE {each}")
+
+    def counts():
+        return [session.table(each).count() for each in names]
+
+    try:
+        for number, each in enumerate(names, 1):
+            session.sql(f"INSERT INTO {each} VALUES ({number})")
+            assert counts() == [number, number]
+        session.sql(f"DELETE FROM {names[0]} WHERE id = 1")
+        assert counts() == [1, 1]
+    finally:
+        for each in names:
+            session.sql(f"UNCACHE TABLE {each}")
+
+
 @pytest.mark.parametrize(
     ("db", "columns"),
     sampled(

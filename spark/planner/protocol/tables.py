@@ -113,8 +113,8 @@ class TableDescription(Message):
         takes_any_rows: Whether the planner looks at the columns of rows that are written, and Spark
             does not.
         evolves: Whether statements that say so may change its columns.
-        below: The name of the table where it was named as something below it, see `selectors`;
-            else None.
+        table: The name of the table itself.
+        below: Whether it was named as something below the table, see `selectors`.
     """
 
     reference: Reference
@@ -128,7 +128,8 @@ class TableDescription(Message):
     has_files: bool
     takes_any_rows: bool
     evolves: bool
-    below: tuple[str, ...] | None
+    table: tuple[str, ...]
+    below: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,8 @@ def test_what_is_named_below_a_table_says_of_which(folders, planner):
     made(folders, "a", "b")
     parts = {"namespace": [*NAMESPACE, "t"]}
     for part in ("branch_main", "files", "changes"):
-        assert planner.load("t", table={**parts, "name": part})["below"] == [*NAMESPACE, "t"]
+        loaded = planner.load("t", table={**parts, "name": part})
+        assert (loaded["table"], loaded["below"]) == ([*NAMESPACE, "t"], True)
     for more in ({}, {"version": "main"}, {"timestamp_us": 1 << 60}):
-        assert planner.load("t", **more)["below"] is None
+        loaded = planner.load("t", **more)
+        assert (loaded["table"], loaded["below"]) == ([*NAMESPACE, "t"], False)

@@ -23,7 +23,8 @@ import org.icecomb.spark.planner.Protocol.TableDescription;
  * @param schema the columns with their field ids
  * @param user in whose name its files are read and written, or null
  * @param opener whose statement opened it
- * @param below the name of the table where this is something below it, else null
+ * @param table the name of the table itself in the catalog
+ * @param below whether this is named as something below the table
  */
 public record TableHandle(
     PlannerSession session,
@@ -32,7 +33,8 @@ public record TableHandle(
     StructType schema,
     TaskUser user,
     String opener,
-    List<String> below) {
+    List<String> table,
+    boolean below) {
 
   static TableHandle of(PlannerSession session, String name, TableDescription description) {
     return new TableHandle(
@@ -42,14 +44,13 @@ public record TableHandle(
         Schemas.parse(description.schema()),
         TaskUser.current(),
         HadoopUser.current().key(),
+        description.table(),
         description.below());
   }
 
-  /** Lets sessions that have cached the table see what was committed under another name of it. */
+  /** Lets sessions that have cached the table by another name see what was committed. */
   public void refreshCached() {
-    if (below != null) {
-      CachedTables.refresh(session.catalogName(), below);
-    }
+    CachedTables.refresh(session.catalogName(), table, below);
   }
 
   /**

@@ -18,6 +18,6 @@ public final class CachedTables {
     return true;
   }
 
-  /** Reads anew what is cached under the name of a table. */
-  static void refresh(String catalog, List<String> table) {}
+  /** Reads anew what is cached of a table by other names than the one it was written by. */
+  static void refresh(String catalog, List<String> table, boolean below) {}
 }

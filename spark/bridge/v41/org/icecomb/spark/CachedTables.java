@@ -6,6 +6,8 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.icecomb.spark.statement.CommandPlan;
+import scala.Option;
+import scala.collection.JavaConverters;
 
 /** What sessions have cached: it stays as it is until they read it anew, or write by the same name. */
 public final class CachedTables {
@@ -22,12 +24,27 @@ public final class CachedTables {
     return cache().isEmpty();
   }
 
-  /** Reads anew what is cached under the name of a table. */
-  static void refresh(String catalog, List<String> table) {
-    if (!areNone()) {
-      List<String> name = new ArrayList<>(List.of(catalog));
-      name.addAll(table);
-      cache().recacheTableOrView(session(), CommandPlan.list(name), false);
+  /**
+   * Reads anew what is cached of a table by other names than the one it was written by, which Spark does.
+   * Catalogs of one metastore may all have the table.
+   *
+   * @param catalog by which it was written
+   * @param table its name in there
+   * @param below whether it was written by a name below that
+   */
+  static void refresh(String catalog, List<String> table, boolean below) {
+    if (areNone()) {
+      return;
+    }
+    SparkSession spark = session();
+    for (String other :
+        JavaConverters.seqAsJavaList(
+            spark.sessionState().catalogManager().listCatalogs(Option.empty()))) {
+      if (below || !other.equals(catalog)) {
+        List<String> name = new ArrayList<>(List.of(other));
+        name.addAll(table);
+        cache().recacheTableOrView(spark, CommandPlan.list(name), false);
+      }
     }
   }
 

@@ -123,7 +123,8 @@ public final class Protocol {
       boolean hasFiles,
       boolean takesAnyRows,
       boolean evolves,
-      List<String> below) {}
+      List<String> table,
+      boolean below) {}
 
   public record TableDefinition(
       TableName table, JsonNode schema, JsonNode partitioning, Map<String, String> properties) {}

@@ -88,7 +88,7 @@ public final class ChosenStates extends Rule<LogicalPlan> {
         found.put(option.toLowerCase(Locale.ROOT), options.get(option));
       }
     }
-    if (pinned.handle().below() != null) {
+    if (pinned.handle().below()) {
       found.put("name", pinned.name());
     }
     return found.isEmpty() ? "" : ", " + found;
