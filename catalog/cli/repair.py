@@ -62,7 +62,10 @@ def settle(
         }
     )
     if found.leftovers and not removed:
-        application.warn("dry run: add --yes to remove the leftovers")
+        application.warn(
+            "dry run: add --yes to remove the leftovers; if the writer of a table was told that it "
+            f"is committed, bring it back before: icecomb repair {table} --reapply {metadata_file}"
+        )
     if found.fate is Fate.PENDING and not yes:
         first = "add --yes to make it impossible, or " if checked else ""
         application.warn(f"{first}ask again when the file is an hour old")
