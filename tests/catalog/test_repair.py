@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from icecomb.catalog import cli, commit_status, load_catalog
 from icecomb.catalog.commit_status import Fate, commit_fate, remove_leftovers
 from icecomb.catalog.hive import lock as lock_module
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
+from icecomb.catalog.lost_commits import Outcome, plan_reapplication, reapply
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -437,6 +439,33 @@ def test_all_commits_are_told_that_an_old_copy_of_the_entry_took_away(
     code, said, _ = icecomb("doctor", name(table))
     subjects = [one["subject"] for one in said["findings"] if one["level"] != "ok"]
     assert (code, "fork" in subjects, "pointer" in subjects) == (0, False, False)
+
+
+@pytest.mark.parametrize("fault", ["request", "late", "reply"])
+def test_a_lost_commit_comes_back_once_whatever_becomes_of_the_request(
+    catalog, proxied, proxy, table, rows, monkeypatch, fault
+):
+    table.append(rows)
+    before = catalog.client.table(*table.name())
+    table.append(rows)
+    location = table.metadata_location
+    catalog.client.alter_table(*table.name(), before)
+    found = catalog.load_table(table.name())
+    with found.update_properties() as change:
+        change.set("commit.status-check.num-retries", "0")
+    monkeypatch.setattr(commit_status, "OLD_MS", -1)
+    behind = proxied.load_table(table.name())
+    line = plan_reapplication(behind, location)
+    proxy.fail(ALTER, fault)
+    with suppress(CommitStateUnknownError):
+        reapply(behind, line)
+    assert proxy.injected[ALTER, fault] == 1
+    reapply(found, plan_reapplication(found, location))
+    assert count(catalog, table) == 6
+    proxy.deliver()
+    assert count(catalog, table) == 6
+    done = plan_reapplication(found, location)
+    assert [one.outcome for one in done.commits] == [Outcome.NOTHING_TO_DO]
 
 
 def test_only_files_of_the_table_that_are_of_use_are_pointed_at(
