@@ -153,6 +153,7 @@ class FooterSurvey:
         self._rows: int | None = 0
         self._spellings: dict[str, None] = {}
         self._unread: dict[str, None] = {}
+        self._zones: dict[str, Mentions] = {}
         self._problems = FileProblems()
         self._notes: list[Finding] = []
 
@@ -209,6 +210,14 @@ class FooterSurvey:
         """What was noticed."""
         yield from self._problems.findings(self._reading.table)
         yield from self._notes
+        for zone, files in sorted(self._zones.items()):
+            yield note(
+                "writer-zones",
+                f"{len(files)} files hold timestamps that Hive wrote and shows in {zone}: the "
+                "table has the instants",
+                "readers show them in a zone of their own; set that one to see what Hive shows",
+                files,
+            )
 
     def spellings(self) -> Iterator[Mapping[int, str]]:
         """The spellings of columns, each once, in the order of files."""
@@ -271,6 +280,8 @@ class FooterSurvey:
         self._spellings[footer.spellings] = None
         if footer.unread:
             self._unread[footer.unread] = None
+        if footer.zone:
+            self._zones.setdefault(footer.zone, Mentions()).add(row[0])
         if footer.problems:
             self._problems.add(row[0], footer.problems)
         if self._rows is not None:

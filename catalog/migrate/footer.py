@@ -77,12 +77,14 @@ class Footer:
         spellings: field id to the file's own spelling of that field.
         problems: why the file cannot be taken over; empty when it can.
         unread: what the file has and the table does not.
+        zone: where Hive notes that it wrote the instants of its timestamps, if they have any.
     """
 
     data_file: DataFile | None
     spellings: Mapping[int, str]
     problems: tuple[FileProblem, ...] = ()
     unread: tuple[UnreadField, ...] = ()
+    zone: str = ""
 
 
 class FooterReader:
@@ -185,7 +187,7 @@ class FooterReader:
             partition,
             file_format=tail.file_format,
         )
-        return Footer(made, spellings, unread=file.unread)
+        return Footer(made, spellings, unread=file.unread, zone=comparison.zone)
 
 
 class _Comparison:
@@ -194,6 +196,7 @@ class _Comparison:
         self.physical = _physical_types(tail)
         self.spellings: dict[int, str] = {}
         self.problems: list[FileProblem] = []
+        self.zone = ""
 
     def rules(self, positions: Sequence[str] | None, avro: AvroSchema | None) -> None:
         """What Hive does not read by names, ignoring case, as Iceberg's readers will."""
@@ -268,10 +271,15 @@ class _Comparison:
         )
         zoned = isinstance(expected, TimestamptzType)
         if physical == "INT96":
-            zone = self.tail.writer_zone if isinstance(self.tail, ParquetFooter) else None
-            if not zoned and zone is not None and zone not in _UTC:
-                text = f"Hive shows its times in {zone}, the table would show them in UTC"
-                self._problem("writer-zone", text, path)
+            tail = self.tail if isinstance(self.tail, ParquetFooter) else None
+            if tail is None or tail.writer_zone is None or tail.writer_zone in _UTC:
+                return
+            if zoned:
+                counted = ", as old Java counts" if tail.legacy_zone_conversion else ""
+                self.zone = f"{tail.writer_zone}{counted}"
+                return
+            text = f"Hive shows its times in {tail.writer_zone}, the table would show them in UTC"
+            self._problem("writer-zone", text, path)
             return
         if zoned != (arrow.tz is not None):
             held = "an instant (UTC)" if arrow.tz else "a local time without zone"

@@ -32,6 +32,7 @@ KEPT: Final = pa.schema(
         *_FOOTER,
         ("spellings", pa.string()),
         ("unread", pa.string()),
+        ("zone", pa.string()),
     ]
 )
 """A file whatever plan it is of, with what says of its place how it is read."""
@@ -45,6 +46,7 @@ class FooterRow(NamedTuple):
         rows: how many rows it has; None when that is so.
         spellings: the file's own spelling of fields, as text.
         unread: what the file has and the table does not, as text; empty if that is nothing.
+        zone: where its timestamps were written, see `Footer`.
         problems: why the file cannot be taken over.
     """
 
@@ -52,6 +54,7 @@ class FooterRow(NamedTuple):
     rows: int | None
     spellings: str
     unread: str
+    zone: str = ""
     problems: tuple[FileProblem, ...] = ()
 
     @classmethod
@@ -68,6 +71,7 @@ class FooterRow(NamedTuple):
             _text([[one.parent_id, _of_field(one.field)] for one in footer.unread])
             if footer.unread
             else "",
+            footer.zone,
             footer.problems,
         )
 

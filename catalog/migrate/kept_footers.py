@@ -143,7 +143,7 @@ class KeptFooters:
         settled = 0 < status.mtime_ms <= read_ms - SETTLED_MS and status.file_id != 0
         if self._target is None or not settled or footer.record is None or footer.problems:
             return
-        self._new.append((*_stated(file), *footer[:4]))
+        self._new.append((*_stated(file), *footer[:-1]))
         self._bytes += len(footer.record)
         if len(self._new) >= ROWS or self._bytes >= _BYTES:
             self.flush()

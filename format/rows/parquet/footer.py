@@ -35,6 +35,12 @@ class ParquetFooter(FileTail):
         said = (self.metadata.metadata or {}).get(b"writer.time.zone")
         return None if said is None else said.decode("utf-8", "replace")
 
+    @property
+    def legacy_zone_conversion(self) -> bool:
+        """Whether Hive notes that it counted local times as old Java does (HIVE-25104)."""
+        said = (self.metadata.metadata or {}).get(b"writer.zone.conversion.legacy", b"")
+        return bool(said.lower() == b"true")
+
     def columns(
         self,
         fields: Sequence[FileField],

@@ -224,8 +224,8 @@ def test_local_times_that_hive_shows_in_another_zone_are_not_taken_for_local_one
     moment = dt.datetime(2024, 1, 2, 12, 34)  # noqa: DTZ001 - of the writer
     table = make_hive_table({"ts": "timestamp"})
     data = pa.table({"ts": pa.array([moment], pa.timestamp("us"))})
-    said = {"writer.time.zone": zone, "writer.zone.conversion.legacy": legacy}
-    data = data.replace_schema_metadata({key: text for key, text in said.items() if text})
+    noted = {"writer.time.zone": zone, "writer.zone.conversion.legacy": legacy}
+    data = data.replace_schema_metadata({key: text for key, text in noted.items() if text})
     pq.write_table(data, table.folder / "f.parquet", use_deprecated_int96_timestamps=True)
     local = migrate.plan(table.catalog, table.name, migrate.Choices(timestamp="timestamp"))
     assert codes(local) == found
@@ -233,6 +233,11 @@ def test_local_times_that_hive_shows_in_another_zone_are_not_taken_for_local_one
     assert codes(plan) == set()
     [said] = [each.message for each in plan.findings if each.code == "timestamps"]
     assert "Hive shows a timestamp as local time" in said
+    shown = [each.message for each in plan.findings if each.code == "writer-zones"]
+    assert len(shown) == len(found)
+    if found:
+        assert f"1 files hold timestamps that Hive wrote and shows in {zone}" in shown[0]
+        assert ("as old Java counts" in shown[0]) == (legacy == "true")
 
 
 @pytest.mark.parametrize("unit", sampled(["ns", "ms"], keep=1))
