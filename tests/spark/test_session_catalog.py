@@ -136,6 +136,8 @@ def test_a_cached_table_shows_what_was_written_by_its_name_in_another_catalog(
             assert counts() == [number, number]
         session.sql(f"DELETE FROM {names[0]} WHERE id = 1")
         assert counts() == [1, 1]
+        session.sql(f"REPLACE TABLE {names[0]} USING iceberg AS SELECT id FROM range(7)")
+        assert counts() == [7, 7]
     finally:
         for each in names:
             session.sql(f"UNCACHE TABLE {each}")

@@ -418,6 +418,44 @@ def test_read_options_choose_a_state_and_splits(spark, catalog, table):
             read(**options).collect()
 
 
+@pytest.mark.full("four Sparks; what 4.3 does is its own")
+@pytest.mark.parametrize("minor", ["4.3", "4.2", "4.1", "4.0"])
+def test_a_table_is_read_by_the_options_of_each_of_its_names_or_refused(sql_on, table, minor):
+    """Before 4.3 Spark takes the options of one name for all of them in a statement."""
+    sql, t = sql_on(minor), f"lake.{table}"
+    side = f"{t} WITH (`branch` = 'side')"
+    sql(f"INSERT INTO {t}.branch_side VALUES (4, 'd')")
+    main = sorted(sql(f"SELECT id FROM {t}"))
+    statements = {
+        f"SELECT (SELECT count(*) FROM {t}), (SELECT count(*) FROM {side})": [[3, 3]],
+        f"SELECT (SELECT max(id) FROM {side}), (SELECT max(id) FROM {t})": [[4, 3]],
+        f"WITH s AS (SELECT id FROM {side}) SELECT max(s.id) FROM s LEFT JOIN {t} USING (id)": [
+            [4]
+        ],
+        f"DELETE FROM {t} WHERE id IN (SELECT id FROM {side} WHERE id > 3)": [],
+        (
+            f"MERGE INTO {t} t USING (SELECT * FROM {side} WHERE id > 3) s ON t.id = s.id "
+            "WHEN MATCHED THEN DELETE"
+        ): [],
+    }
+    for text, answer in statements.items():
+        if minor == "4.3":
+            assert sql(text) == answer, text
+            continue
+        with pytest.raises(
+            (PySparkException, AssertionError), match="by different options"
+        ) as told:
+            sql(text)
+        assert f"{t}.branch_" in str(told.value)
+    assert sorted(sql(f"SELECT id FROM {t}")) == main
+    by_name = f"SELECT (SELECT max(id) FROM {t}), (SELECT max(id) FROM {t}.branch_side)"
+    assert sql(by_name) == [[3, 4]]
+    assert sql(f"SELECT max(a.id + b.id) FROM {side} a JOIN {side} b USING (id)") == [[8]]
+    assert sql(f"SELECT (SELECT max(id) FROM {t} VERSION AS OF 'side'), max(id) FROM {t}") == [
+        [4, 3]
+    ]
+
+
 def test_rows_come_one_by_one_where_batches_are_turned_off(spark, table):
     def columnar():
         plan = spark.sql(f"SELECT * FROM lake.{table}")._jdf.queryExecution().executedPlan()

@@ -81,6 +81,7 @@ public final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
       commitUnknown = e.leavesCommitUnknown();
       throw SparkErrors.ofTable(e, identifier);
     }
+    table.handle().refreshCached();
   }
 
   @Override

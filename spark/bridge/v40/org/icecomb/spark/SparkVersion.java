@@ -7,6 +7,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.internal.SQLConf;
 import org.icecomb.spark.source.KeptSources;
 import org.icecomb.spark.source.MarkedSources;
+import org.icecomb.spark.source.RepeatedTables;
 
 /** What some versions of Spark have and others have not, for the classes that all share. */
 public final class SparkVersion {
@@ -53,6 +54,7 @@ public final class SparkVersion {
   }
 
   static void keepSources(SparkSessionExtensions extensions) {
+    RepeatedTables.refuse(extensions);
     extensions.injectHintResolutionRule(MarkedSources::new);
     extensions.injectResolutionRule(KeptSources::new);
   }
