@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import selectors
+import socket
+import time
 from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     import ssl
 
 _ABANDON_S: Final = 5.0
+_LOOK_S: Final = 1.0
+"""How long nothing can be sent before it is looked whether there is an answer."""
 
 
 class HdfsUpload(Upload):
@@ -40,6 +45,8 @@ class HdfsUpload(Upload):
             else http.client.HTTPConnection(self._host, timeout=timeout_s)
         )
         self._connection.response_class = TimedResponse
+        self._timeout_s = timeout_s
+        self._events = selectors.DefaultSelector()
         try:
             self._connection.putrequest("PUT", target, skip_accept_encoding=True)
             self._connection.putheader("Content-Type", "application/octet-stream")
@@ -49,7 +56,10 @@ class HdfsUpload(Upload):
             self._connection.auto_open = 0
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
+            self._events.close()
             raise self._broken(error) from error
+        if scheme != "https":
+            self._events.register(self._connection.sock, selectors.EVENT_WRITE)
 
     def write(self, data: Any, /) -> int:
         """Send a piece.
@@ -61,13 +71,32 @@ class HdfsUpload(Upload):
         piece = memoryview(data).cast("B")
         if len(piece):
             try:
-                self._connection.send(b"%x\r\n" % len(piece))
-                self._connection.send(piece)
-                self._connection.send(b"\r\n")
+                for part in (b"%x\r\n" % len(piece), piece, b"\r\n"):
+                    self._send(part)
             except (OSError, http.client.HTTPException) as error:
                 self._explain(error)
             self.written += len(piece)
         return len(piece)
+
+    def _send(self, part: bytes | memoryview) -> None:
+        """Send a part of the body, unless the data node answers before all of it is sent.
+
+        One that refuses a file hangs up and takes nothing any more, which the system may say to the
+        sender only after a minute. What comes over TLS is not seen before it is read.
+        """
+        sock = self._connection.sock
+        if sock is None or not self._events.get_map():
+            self._connection.send(part)
+            return
+        rest, deadline = memoryview(part), time.monotonic() + self._timeout_s
+        while rest:
+            if self._events.select(_LOOK_S):
+                rest = rest[sock.send(rest) :]
+                deadline = time.monotonic() + self._timeout_s
+            elif _has_answered(sock):
+                raise ConnectionAbortedError("it answered before all was sent")
+            elif time.monotonic() > deadline:
+                raise TimeoutError("timed out")
 
     def finish(self) -> None:
         """Say that this was all, and wait until the data node has stored it.
@@ -118,6 +147,7 @@ class HdfsUpload(Upload):
 
     def close(self) -> None:
         """End the connection."""
+        self._events.close()
         self._connection.close()
         super().close()
 
@@ -129,3 +159,17 @@ class HdfsUpload(Upload):
             "(dfs.datanode.hostname, dfs.client.use.datanode.hostname)",
             path=self._location,
         )
+
+
+def _has_answered(sock: socket.socket) -> bool:
+    """Whether there is more to read than leave to go on, which data nodes give to everybody."""
+    timeout_s = sock.gettimeout()
+    sock.settimeout(0)
+    try:
+        found = sock.recv(1 << 12, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    finally:
+        sock.settimeout(timeout_s)
+    _, end, rest = found.partition(b"\r\n\r\n")
+    return not (found.startswith(b"HTTP/1.1 100 ") and (not end or not rest))

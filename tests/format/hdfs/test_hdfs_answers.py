@@ -244,6 +244,19 @@ def test_what_is_abandoned_after_the_data_node_hung_up_opens_no_other_connection
             listener.accept()
 
 
+@pytest.mark.parametrize("first", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"], ids=["", "go on"])
+def test_a_data_node_that_refuses_and_takes_nothing_is_heard_before_all_is_sent(first):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        upload = HdfsUpload(("http", host, "/x"), f"{PLACE}/x", 60.0, None)
+        node, _ = listener.accept()
+        node.sendall(first + b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        with pytest.raises(FileIOError, match="HTTP 403"):
+            upload.write(bytes(64 << 20))
+        upload.close()
+        node.close()
+
+
 def test_a_failure_that_mentions_a_missing_file_is_not_one(memory, memory_io):
     memory.put("/t/x", DATA)
     for name in ("IOException", "RemoteException"):
