@@ -143,7 +143,7 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
         )
     before = read_metadata(table.io, base)
     commits = [_judge(table, one, lost, before) for one in _lost(lost, before)]
-    judged = tuple(_after_what_follows(commits))
+    judged = tuple(_after_what_follows(commits, lost))
     return LostLine(location, lost, before, judged, tuple(_left_out(lost, before)))
 
 
@@ -197,13 +197,16 @@ def _judge(table: Table, one: Snapshot, lost: TableMetadata, before: TableMetada
     return _tried(one, lambda: Reapplication(table.io, number, lost, before).check(now))
 
 
-def _after_what_follows(commits: list[LostCommit]) -> Iterator[LostCommit]:
+def _after_what_follows(commits: list[LostCommit], lost: TableMetadata) -> Iterator[LostCommit]:
     """Refuse commits, too, whose rows a later one may have removed that cannot be brought back."""
+    main = {one.snapshot_id for one in ancestors_of(lost, lost.current_snapshot_id)}
     for at, one in enumerate(commits):
         later = (
             each.snapshot.snapshot_id
             for each in commits[at + 1 :]
-            if each.outcome is Outcome.REFUSED and each.snapshot.operation != Operation.APPEND
+            if each.outcome is Outcome.REFUSED
+            and each.snapshot.operation != Operation.APPEND
+            and each.snapshot.snapshot_id in main
         )
         follower = next(later, None) if one.outcome is Outcome.LOST else None
         if follower is None:
