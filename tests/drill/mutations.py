@@ -449,6 +449,13 @@ MUTATIONS = [
         ("tests/spark/planner/test_read_targets.py",),
     ),
     Mutation(
+        "a change looks only at what others did since the rows that it changes",
+        "spark/planner/write.py",
+        "options.validated_from(metadata, since) if request.command is None else since",
+        "options.validated_from(metadata, since) if request.command is None else begin",
+        ("tests/spark/planner/test_read_targets.py",),
+    ),
+    Mutation(
         "a table is replaced by rows of it that lack what others added",
         "catalog/table_creation.py",
         "if now == read:",

@@ -180,6 +180,15 @@ def test_options_choose_among_the_states_that_a_cached_table_has_now(
     sql(f"INSERT INTO {name} VALUES (6)")
     assert sorted(sql(f"SELECT * FROM {name}")) == [[1], [2], [4], [6]]
     assert sorted(read(name, branch="side")) == [[1], [3], [5]]
+    # a query is understood with the columns that are cached
+    sql(f"CACHE TABLE {name}")
+    with others.refresh().update_schema() as update:
+        update.rename_column("id", "number")
+    if minor != "3.5":
+        with pytest.raises((PySparkException, AssertionError), match=r"Column id .* was changed"):
+            read(name, branch="side")
+        sql(f"REFRESH TABLE {name}")
+    assert sorted(read(name, branch="side")) == [[1], [3], [5]]
     sql("CLEAR CACHE")
     sql(f"DROP TABLE {name}")
     sql(f"DROP NAMESPACE lake.{namespace}")
