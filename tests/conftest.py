@@ -102,6 +102,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="whose rewrite_data_files runs beside them",
     )
     parser.addoption(
+        "--hive-rounds", default="30", help="how many statements of Hive are run beside migrations"
+    )
+    parser.addoption(
         "--recipe-copies", type=int, default=3, help="how often each six tables are moved"
     )
 
