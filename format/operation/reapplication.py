@@ -14,6 +14,7 @@ from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.operation.cherry_pick import CherryPick
 from icecomb.format.operation.conflict import History
 from icecomb.format.operation.written_schema import WrittenWith
+from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
 from icecomb.format.spec.column_history import schema_of
 
 if TYPE_CHECKING:
@@ -71,7 +72,23 @@ class Reapplication(CherryPick):
                 hint="Change the columns again, and write its rows to the table anew.",
                 snapshot_id=self.picked_id,
             )
+        self._check_descent(picked)
         super()._take(base, picked)
+
+    def _check_descent(self, picked: Snapshot) -> None:
+        """Refuse what took the place of rows, as after a rollback, or came after unknown changes."""
+        start = self._before.current_snapshot_id
+        parents = {one.parent_snapshot_id for one in ancestors_of(self._lost, picked.snapshot_id)}
+        if start in parents or (start is None and NO_PARENT in parents):
+            return
+        raise ValidationError(
+            f"Cannot bring back snapshot {self.picked_id}: it was not made on snapshot {start}, "
+            "the last that the table and the lost metadata have in common, and those that came of "
+            "it: the table was replaced or rolled back before it, or snapshots have expired since",
+            hint="Look at its rows (icecomb register), and make the change again; where snapshots "
+            "have expired, name the metadata files of the lost commits, the oldest first.",
+            snapshot_id=self.picked_id,
+        )
 
     def _check_not_there(self, base: TableMetadata, picked: Snapshot) -> None:
         history = History(self.io, base, base.current_snapshot(), self._before.current_snapshot_id)

@@ -18,7 +18,7 @@ from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.publication import EPOCH_ID, QUERY_ID
 from icecomb.format.spec.metadata_file import read_metadata, write_metadata
-from icecomb.format.spec.update import update_table_metadata
+from icecomb.format.spec.update import RemoveSnapshotsUpdate, update_table_metadata
 from tests.rings import sampled
 
 FAR = datetime(2100, 1, 1, tzinfo=timezone.utc)
@@ -209,6 +209,44 @@ def test_rows_do_not_come_back_that_a_lost_commit_may_have_deleted(table):
     assert outcomes(line) == [Outcome.REFUSED, Outcome.REFUSED, Outcome.BROUGHT_BACK]
     assert str(line.commits[1].snapshot.snapshot_id) in line.commits[0].reason
     assert ids(table) == [1, 2, 4, 6]
+
+
+@pytest.mark.parametrize("how", ["rollback", "replacement"])
+def test_rows_of_a_lost_rollback_or_replacement_do_not_join_those_they_replaced(table, how):
+    first = table.current_snapshot().snapshot_id
+    if how == "rollback":
+        table.append(rows(8))
+        location = lose(
+            table,
+            lambda change: change.manage_snapshots().rollback_to_snapshot(first).commit(),
+            append(9),
+        )
+    else:
+        change = table.catalog.replace_table_transaction("db.t", rows().schema)
+        change.append(rows(1, 2))
+        location = leave(table, change)
+    table.append(rows(6))
+    before = ids(table)
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.REFUSED]
+    assert "replaced or rolled back" in line.commits[0].reason
+    assert ids(table) == before
+
+
+def test_a_commit_does_not_come_back_without_one_before_it_that_expired(table):
+    whole = lose(table, append(3), append(4))
+    lost = read_metadata(table.io, whole)
+    gone = RemoveSnapshotsUpdate((lost.current_snapshot().parent_snapshot_id,))
+    expired = update_table_metadata(lost, [gone], base_location=whole)
+    location = f"{table.location()}/metadata/{uuid.uuid4()}.metadata.json"
+    write_metadata(table.io, expired, location)
+    table.append(rows(6))
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.REFUSED]
+    assert "have expired" in line.commits[0].reason
+    assert ids(table) == [1, 2, 6]
+    reapply(table, plan_reapplication(table, whole))
+    assert ids(table) == [1, 2, 3, 4, 6]
 
 
 def test_a_lost_compaction_is_nothing_to_bring_back(table):
