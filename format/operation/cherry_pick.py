@@ -27,6 +27,7 @@ from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, SnapshotRef
 from icecomb.format.spec.update import Changes, SetSnapshotRefUpdate
+from icecomb.format.storage.location import plain_locations, plain_texts
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestEntry, ManifestFile
@@ -176,9 +177,11 @@ class CherryPick(MergingProducer):
     def _check_not_there(self, base: TableMetadata, picked: Snapshot) -> None:
         """Refuse to add files that `main` has: published by others long ago, or added once more."""
         head = base.current_snapshot()
-        added = {file.file_path for file in self.added[ManifestContent.DATA].values()}
-        if head is None or not added:
+        names = [file.file_path for file in self.added[ManifestContent.DATA].values()]
+        if head is None or not names:
             return
+        properties = self.io.properties
+        added = set(plain_texts(names, properties))
         manifests = [m for m in read_manifests(self.io, head) if m.content is ManifestContent.DATA]
         if not may_be_hidden(base, picked):
             # what was there before it was looked at when it was made
@@ -189,8 +192,8 @@ class CherryPick(MergingProducer):
             since = {None, *(found.snapshot_id for found in line)}
             manifests = [m for m in manifests if m.added_snapshot_id in since]
         for columns in read_each_columns(self.io, manifests, base.spec_by_id):
-            paths = columns.column("file_path").filter(columns.live).to_pylist()
-            if there := added.intersection(paths):
+            locations = columns.column("file_path").filter(columns.live)
+            if there := added.intersection(plain_locations(locations, properties).to_pylist()):
                 raise ValidationError(
                     f"Cannot cherry-pick snapshot {self.picked_id}: {len(there)} of the "
                     f"{len(added)} files that it added are in the table already, such as "

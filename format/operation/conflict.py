@@ -34,6 +34,7 @@ from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.partition import partition_key
 from icecomb.format.spec.snapshot import Operation
+from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -221,9 +222,15 @@ class History:
         )
 
     def added(self, paths: Collection[str]) -> frozenset[str]:
-        """Which of these data files other commits added, whether they were there before or not."""
+        """Which of these data files other commits added, whether they were there before or not.
+
+        A file is known however its location is spelled.
+        """
+        names, properties = list(paths), self.io.properties
         known = self._files(_KNOWN, ManifestStatus.ADDED_DATA, None, None)
-        return frozenset(paths) & {path for _, path in known}
+        there = set(plain_texts((path for _, path in known), properties))
+        pairs = zip(names, plain_texts(names, properties), strict=True)
+        return frozenset(name for name, plain in pairs if plain in there)
 
     def refuse_missing(self, paths: Collection[str], content: ManifestContent) -> None:
         """Refuse because files that must be removed are not there; say who removed them.

@@ -76,7 +76,7 @@ class Reapplication(CherryPick):
         super()._take(base, picked)
 
     def _check_descent(self, picked: Snapshot) -> None:
-        """Refuse what took the place of rows, as after a rollback, or came after unknown changes."""
+        """Refuse what took the place of other rows, or came after what is not known."""
         start = self._before.current_snapshot_id
         parents = {one.parent_snapshot_id for one in ancestors_of(self._lost, picked.snapshot_id)}
         if start in parents or (start is None and NO_PARENT in parents):

@@ -162,6 +162,21 @@ def test_files_that_another_commit_added_do_not_come_twice(table, compacted):
     assert ids(table) == [1, 2, 6]
 
 
+@pytest.mark.parametrize("compacted", [False, True])
+def test_files_that_another_commit_spelled_otherwise_do_not_come_twice(table, compacted):
+    location = lose(table, append(3))
+    table.append(rows(6))
+    (file,) = added_by(table, location)
+    assert file.file_path.startswith("/")
+    other = replace(file, file_path=f"file:{file.file_path}")
+    table.commit(FastAppend(table.io).append_data_file(other))
+    if compacted:
+        table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    line = plan_reapplication(table, location)
+    assert again(table, line) == [Outcome.NOTHING_TO_DO]
+    assert ids(table) == [1, 2, 3, 6]
+
+
 def test_a_batch_that_its_query_wrote_again_does_not_come_twice(table):
     batch = {QUERY_ID: "q", EPOCH_ID: "7"}
     location = lose(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -10,6 +11,9 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import ValidationError
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
+from icecomb.format.operation.append import FastAppend
 
 FAR = datetime(2100, 1, 1, tzinfo=timezone.utc)
 
@@ -87,6 +91,21 @@ def test_what_other_writers_published_and_expired_is_known_by_its_files(table, s
     with pytest.raises(ValidationError, match="1 of the 1 files that it added are in the table"):
         publish(table, staged, by_wap_id=False)
     assert ids(table).count(3) == 1
+
+
+def test_files_that_others_added_in_another_spelling_are_not_published_again(table, staged):
+    found = table.snapshot_by_id(staged)
+    (entry,) = (
+        entry
+        for manifest in read_manifests(table.io, found)
+        if manifest.added_snapshot_id == staged
+        for entry in read_manifest(table.io, manifest, spec=table.metadata.spec())
+    )
+    path = f"file:{entry.data_file.file_path}"
+    table.commit(FastAppend(table.io).append_data_file(replace(entry.data_file, file_path=path)))
+    with pytest.raises(ValidationError, match="1 of the 1 files that it added are in the table"):
+        publish(table, staged, by_wap_id=False)
+    assert ids(table) == [1, 3]
 
 
 def test_what_waited_long_is_published_once(table, staged):
