@@ -19,8 +19,7 @@ PUBLISHED_WAP_ID: Final = "published-wap-id"
 """The key of a summary that says which staged change a snapshot made part of a branch."""
 
 ONTO_PARENT: Final = "icecomb.onto-parent"
-"""The key of a summary that says that an append's rows depend on what its parent has: one that was
-staged, or made on a branch other than `main`, and may be picked."""
+"""The key of a summary that says that an append's rows depend on what its parent has."""
 
 
 def is_audited(metadata: TableMetadata) -> bool:

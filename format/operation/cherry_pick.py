@@ -132,7 +132,7 @@ class CherryPick(MergingProducer):
         elif picked.summary.get(ONTO_PARENT) == "true":
             raise ValidationError(
                 f"Cannot cherry-pick snapshot {self.picked_id}: its rows depend on what was there "
-                "when it was staged, and it was not built on the current snapshot",
+                "when it was made, and it was not built on the current snapshot",
                 hint="Make the change again on the current state of the table.",
             )
         elif picked.operation != Operation.APPEND:

@@ -161,11 +161,8 @@ class MergingProducer(SnapshotProducer):
         for found in self.filters.values():
             for file in found.removed:
                 counts.remove_file(file, base.spec_by_id(file.spec_id))
-        onto_parent = (
-            self._no_conflicting_data
-            and self.operation == Operation.APPEND
-            and (self.branch != MAIN_BRANCH or self.is_staged(base))
-        )
+        # also on main: a commit there may be lost, or rolled back and picked
+        onto_parent = self._no_conflicting_data and self.operation == Operation.APPEND
         return {**counts.to_map(), **({ONTO_PARENT: "true"} if onto_parent else {})}
 
     def replaced_manifest_count(self) -> int:

@@ -378,7 +378,7 @@ def test_rows_that_were_missing_when_they_were_staged_are_not_published_beside_o
         merge.when_not_matched_insert_all().execute()
     table.publish_changes("first")
     if level == "serializable":
-        with pytest.raises(ValidationError, match="depend on what was there when it was staged"):
+        with pytest.raises(ValidationError, match="depend on what was there when it was made"):
             table.publish_changes("second")
         assert rows(table) == [(1, "a", 1.0), (2, "b", 2.0)]
     else:
@@ -393,7 +393,7 @@ def test_rows_that_were_missing_on_a_branch_are_not_picked_beside_others(lake, m
     for branch in ("work", "main"):
         table.upsert(frame((2, "b", 2.0)), ["id"], branch=branch)
     head = table.refs()["work"].snapshot_id
-    with pytest.raises(ValidationError, match="depend on what was there when it was staged"):
+    with pytest.raises(ValidationError, match="depend on what was there when it was made"):
         table.manage_snapshots().cherry_pick(head).commit()
     assert rows(table) == [(1, "a", 1.0), (2, "b", 2.0)]
 
