@@ -27,9 +27,10 @@ from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.metadata_file import read_metadata
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
 from icecomb.format.spec.table_property import PUBLISHED_SNAPSHOTS
+from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from icecomb.catalog.table import Table
     from icecomb.format.spec.metadata import TableMetadata
@@ -98,8 +99,9 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
         FileMissingError, CorruptFileError: It cannot be read, or what it was based on.
     """
     now, name = table.refresh().metadata, ".".join(table.name())
-    log = [entry.metadata_file for entry in now.metadata_log]
-    if location in {table.metadata_location, *log}:
+    log = _plain(table, (entry.metadata_file for entry in now.metadata_log))
+    current, plain = _plain(table, (table.metadata_location, location))
+    if plain in {current, *log}:
         raise ValidationError(
             f"{location} is in the history of {name}: it is not lost",
             hint="nothing to do; `icecomb rollback` undoes a rollback, too",
@@ -116,7 +118,8 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
             path=location,
         )
     ancestors = [entry.metadata_file for entry in lost.metadata_log]
-    if table.metadata_location in ancestors:
+    known = dict(zip(ancestors, _plain(table, ancestors), strict=True))
+    if current in known.values():
         raise ValidationError(
             f"{location} was written on what {name} is now: nobody has gone on from there",
             hint=f"icecomb repair {name} --to {location} points at it, if its writer was told that "
@@ -124,7 +127,7 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
             table=name,
             path=location,
         )
-    base = next((one for one in reversed(ancestors) if one in log), None)
+    base = next((one for one in reversed(ancestors) if known[one] in log), None)
     if base is None:
         raise ValidationError(
             f"It cannot be told where {location} and {name} parted: the table's metadata log does "
@@ -172,6 +175,10 @@ def is_settled(now: TableMetadata, lost: TableMetadata, before: TableMetadata) -
     return bool(snapshots) and all(_reason_there(now, one) for one in snapshots)
 
 
+def _plain(table: Table, locations: Iterable[str]) -> list[str]:
+    return plain_texts(locations, table.io.properties)
+
+
 def _lost(lost: TableMetadata, before: TableMetadata) -> list[Snapshot]:
     """The snapshots that only lost metadata has, or only its `main`; the oldest first."""
     there = {one.snapshot_id for one in ancestors_of(before, before.current_snapshot_id)}
@@ -198,14 +205,14 @@ def _judge(table: Table, one: Snapshot, lost: TableMetadata, before: TableMetada
 
 
 def _after_what_follows(commits: list[LostCommit], lost: TableMetadata) -> Iterator[LostCommit]:
-    """Refuse commits, too, whose rows a later one may have removed that cannot be brought back."""
+    """Refuse commits, too, whose rows a later one may have removed that is not brought back."""
     main = {one.snapshot_id for one in ancestors_of(lost, lost.current_snapshot_id)}
     for at, one in enumerate(commits):
         later = (
             each.snapshot.snapshot_id
             for each in commits[at + 1 :]
-            if each.outcome is Outcome.REFUSED
-            and each.snapshot.operation != Operation.APPEND
+            if each.outcome is not Outcome.LOST
+            and each.snapshot.operation not in {Operation.APPEND, Operation.REPLACE}
             and each.snapshot.snapshot_id in main
         )
         follower = next(later, None) if one.outcome is Outcome.LOST else None
@@ -213,7 +220,7 @@ def _after_what_follows(commits: list[LostCommit], lost: TableMetadata) -> Itera
             yield one
         else:
             reason = (
-                f"snapshot {follower} may have removed rows of it, and cannot be brought back; to "
+                f"snapshot {follower} may have removed rows of it, and is not brought back; to "
                 "have it all the same name the metadata file of its own commit"
             )
             yield replace(one, outcome=Outcome.REFUSED, reason=reason)

@@ -15,7 +15,7 @@ from icecomb.format.operation.cherry_pick import CherryPick
 from icecomb.format.operation.conflict import History
 from icecomb.format.operation.written_schema import WrittenWith
 from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
-from icecomb.format.spec.column_history import schema_of
+from icecomb.format.spec.column_history import SOURCE_SNAPSHOT, schema_of
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -74,6 +74,9 @@ class Reapplication(CherryPick):
             )
         self._check_descent(picked)
         super()._take(base, picked)
+        # the table does not have the snapshot, which would tell what it was picked from
+        if source := picked.summary.get(SOURCE_SNAPSHOT):
+            self.snapshot_properties[SOURCE_SNAPSHOT] = source
 
     def _check_descent(self, picked: Snapshot) -> None:
         """Refuse what took the place of other rows, or came after what is not known."""

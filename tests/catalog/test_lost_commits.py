@@ -264,6 +264,52 @@ def test_a_commit_does_not_come_back_without_one_before_it_that_expired(table):
     assert ids(table) == [1, 2, 3, 4, 6]
 
 
+def test_a_lost_publication_is_not_made_again_from_what_was_published(table):
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "b").commit()
+    table.append(rows(3), branch="b")
+    source = table.metadata.refs["b"].snapshot_id
+    table.append(rows(5))
+    location = lose(table, lambda change: change.manage_snapshots().cherry_pick(source).commit())
+    table.append(rows(6))
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.BROUGHT_BACK]
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    with pytest.raises(ValidationError, match="picked already"):
+        table.manage_snapshots().cherry_pick(source).commit()
+    assert outcomes(plan_reapplication(table, location)) == [Outcome.NOTHING_TO_DO]
+    assert ids(table) == [1, 2, 3, 5, 6]
+
+
+def test_rows_do_not_come_back_that_a_batch_written_again_had_replaced(table):
+    batch = {QUERY_ID: "q", EPOCH_ID: "7"}
+    location = lose(table, append(3), lambda change: change.overwrite(rows(9), "id > 0", batch))
+    table.overwrite(rows(9), "id > 0", batch)
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.REFUSED, Outcome.NOTHING_TO_DO]
+    assert "may have removed rows of it" in line.commits[0].reason
+    assert ids(table) == [9]
+
+
+def test_rows_that_were_added_as_they_were_missing_do_not_come_twice(table):
+    location = lose(table, lambda change: change.upsert(rows(3), join_cols=["id"]), append(4))
+    table.upsert(rows(3), join_cols=["id"])
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.REFUSED, Outcome.BROUGHT_BACK]
+    assert "depend on what was there" in line.commits[0].reason
+    assert ids(table) == [1, 2, 3, 4]
+
+
+def test_a_file_of_the_history_is_known_in_another_spelling(table):
+    first = table.current_snapshot().snapshot_id
+    table.append(rows(3))
+    location = table.metadata_location
+    table.manage_snapshots().rollback_to_snapshot(first).commit()
+    table.append(rows(6))
+    with pytest.raises(ValidationError, match="is not lost"):
+        plan_reapplication(table, f"file:{location}")
+    assert ids(table) == [1, 2, 6]
+
+
 def test_a_lost_compaction_is_nothing_to_bring_back(table):
     table.append(rows(3))
     location = lose(table, append(4), lambda change: change.rewrite_manifests())
