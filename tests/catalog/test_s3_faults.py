@@ -187,7 +187,9 @@ def test_whatever_becomes_of_a_request_of_a_commit_the_truth_is_told(
     if attempts > 1:
         assert outcomes.keys() == {"done"}
     else:
-        assert outcomes["unknown"]
+        # an append sends some requests side by side: which one meets the fault is open
+        assert outcomes["unknown"] or operation is append
+        assert outcomes["failed"]
         assert outcomes["failed"]
 
 

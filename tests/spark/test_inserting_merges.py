@@ -138,7 +138,9 @@ def test_it_is_refused_where_others_insert_what_it_missed(engine, catalog, new_t
     assert ids(table) == [1, 2, 5]
     snapshot = table.current_snapshot()
     assert snapshot.operation == "append"
-    counted = "1" if engine.minor >= "4.2" else None
+    # Spark 4.1 counts what goes through a node of its own, which one clause does not need
+    is_counted = engine.minor >= ("4.1" if form == "two clauses" else "4.2")
+    counted = "1" if is_counted else None
     assert snapshot.summary.get("spark.merge-into.num-target-rows-inserted") == counted
 
 

@@ -178,6 +178,10 @@ class Round:
             problem = f"after the way back Hive reads {found}"
         shown = f"{name}, {self.phase} - {self.ahead_s:.2f} s: {self.text}: {self.said[:200]}"
         before, self.table.rows = self.table.rows, found
+        # a folder that no statement has registered would be found by a later one
+        for place in self.table.folder.glob("k=*"):
+            if int(place.name[2:]) not in found.values():
+                shutil.rmtree(place)
         return f"{shown}: before {before}: {problem}; told {self.told}" if problem else ""
 
     def _in(self, phase: str) -> Any:
