@@ -14,8 +14,7 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each, read_each_columns, read_manifest
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.publication import (
-    EPOCH_ID,
-    QUERY_ID,
+    batch_keys,
     check_not_picked,
     may_be_hidden,
     noted_publications,
@@ -53,6 +52,7 @@ class CherryPick(MergingProducer):
         super().__init__(io)
         self.picked_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
         self._picked: Snapshot | None = None
+        self._own_properties: dict[str, str] = {}
 
     @property
     def operation(self) -> str:
@@ -94,6 +94,7 @@ class CherryPick(MergingProducer):
             if self._picked is None:
                 self._take(base, picked)
             self._check_not_there(base, picked)
+            self.snapshot_properties = {**self._own_properties, **batch_keys(base, picked)}
         return picked
 
     def _find(self, base: TableMetadata) -> Snapshot:
@@ -114,7 +115,9 @@ class CherryPick(MergingProducer):
             partitions = [
                 (file.spec_id, file.partition) for file in self.added[ManifestContent.DATA].values()
             ]
-            self.history(base, parent).no_new_data(partitions=partitions)
+            history = self.history(base, parent)
+            history.no_new_data(partitions=partitions)
+            history.files_exist(self.removed_data_files)
 
     def _take(self, base: TableMetadata, picked: Snapshot) -> None:
         """Collect what the snapshot added and removed."""
@@ -146,10 +149,7 @@ class CherryPick(MergingProducer):
         if wap_id := wap_id_of(picked):
             self.snapshot_properties[PUBLISHED_WAP_ID] = wap_id
         self.snapshot_properties[SOURCE_SNAPSHOT] = str(self.picked_id)
-        # a streaming query that runs its batch again looks for it
-        for key in (QUERY_ID, EPOCH_ID):
-            if key in picked.summary:
-                self.snapshot_properties[key] = picked.summary[key]
+        self._own_properties = dict(self.snapshot_properties)
         self._picked = picked
 
     def _collect(self, base: TableMetadata, picked: Snapshot) -> None:

@@ -27,12 +27,35 @@ QUERY_ID: Final = "spark.sql.streaming.queryId"
 Java's sink has it."""
 EPOCH_ID: Final = "spark.sql.streaming.epochId"
 """The key of a summary with the number of that batch."""
+_PICKED_BATCH: Final = "icecomb.picked-batch"
+"""The key of a summary with number and query of a batch that was picked when `main` had later ones:
+Iceberg Java's sink takes the newest snapshot of its query for the last (SparkWrite), and would
+write the later ones again."""
 
 
 def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
     """Return the streaming query and the number of its batch that a snapshot's summary names."""
     query, number = summary.get(QUERY_ID), summary.get(EPOCH_ID, "")
+    if _PICKED_BATCH in summary:
+        number, _, query = summary[_PICKED_BATCH].partition(" ")
     return (query, int(number)) if query is not None and number.isdecimal() else None
+
+
+def batch_keys(base: TableMetadata, picked: Snapshot) -> dict[str, str]:
+    """The keys of a summary by which the batch of a picked snapshot is found when it is run again.
+
+    Args:
+        base: The table, without what the snapshot becomes.
+        picked: The snapshot.
+    """
+    batch = batch_of(picked.summary)
+    if batch is None:
+        return {}
+    query, number = batch
+    there = (batch_of(one.summary) for one in ancestors_of(base, base.current_snapshot_id))
+    if any(one is not None and one[0] == query and one[1] > number for one in there):
+        return {_PICKED_BATCH: f"{number} {query}"}
+    return {QUERY_ID: query, EPOCH_ID: str(number)}
 
 
 def wap_id_of(snapshot: Snapshot) -> str | None:

@@ -76,7 +76,7 @@ class Reapplication(CherryPick):
         super()._take(base, picked)
         # the table does not have the snapshot, which would tell what it was picked from
         if source := picked.summary.get(SOURCE_SNAPSHOT):
-            self.snapshot_properties[SOURCE_SNAPSHOT] = source
+            self._own_properties[SOURCE_SNAPSHOT] = source
 
     def _check_descent(self, picked: Snapshot) -> None:
         """Refuse what took the place of other rows, or came after what is not known."""

@@ -191,6 +191,19 @@ def test_a_batch_that_its_query_wrote_again_does_not_come_twice(table):
     assert ids(table) == [1, 2, 3, 4]
 
 
+def test_a_batch_that_comes_back_after_later_ones_is_not_taken_for_the_last(table):
+    """Iceberg Java's sink asks the newest snapshot of its query which batch was the last."""
+    batch = {QUERY_ID: "q", EPOCH_ID: "7"}
+    location = lose(table, lambda change: change.append(rows(3), batch))
+    again = lose(table, lambda change: change.append(rows(3), batch))
+    table.append(rows(4), {**batch, EPOCH_ID: "8"})
+    assert outcomes(reapply(table, plan_reapplication(table, location))) == [Outcome.BROUGHT_BACK]
+    newest = next(s for s in reversed(table.snapshots()) if s.summary.get(QUERY_ID) == "q")
+    assert newest.summary[EPOCH_ID] == "8"
+    assert outcomes(plan_reapplication(table, again)) == [Outcome.NOTHING_TO_DO]
+    assert ids(table) == [1, 2, 3, 4]
+
+
 def test_nothing_comes_back_where_history_does_not_tell_whether_it_did(table):
     location = lose(table, append(3))
     table.append(rows(6))
@@ -318,6 +331,18 @@ def test_a_lost_compaction_is_nothing_to_bring_back(table):
     assert outcomes(line) == [Outcome.LOST, Outcome.NOTHING_TO_DO]
     reapply(table, line)
     assert ids(table) == [1, 2, 3, 4, 6]
+
+
+def test_a_replaced_partition_that_others_rewrote_is_refused_when_it_is_planned(table):
+    with table.update_spec() as spec:
+        spec.add_field("day", "identity")
+    table.overwrite(rows(1, 2))
+    location = lose(table, lambda change: change.dynamic_partition_overwrite(rows(3)))
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    line = plan_reapplication(table, location)
+    assert outcomes(line) == [Outcome.REFUSED]
+    assert "missing data files" in line.commits[0].reason
+    assert ids(table) == [1, 2]
 
 
 @pytest.mark.parametrize("day", ["mon", "tue"])
