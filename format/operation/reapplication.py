@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import (
@@ -16,6 +17,7 @@ from icecomb.format.operation.conflict import History
 from icecomb.format.operation.written_schema import WrittenWith
 from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT, schema_of
+from icecomb.format.spec.table_property import NAME_MAPPING
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -60,6 +62,7 @@ class Reapplication(CherryPick):
         written = self._written_schema(picked)
         used = {file.spec_id for file in self.added[ManifestContent.DATA].values()}
         WrittenWith(written, {number: self._lost.spec_by_id(number) for number in used}).check(base)
+        self._check_names(base)
         self._check_files()
         return picked
 
@@ -77,6 +80,24 @@ class Reapplication(CherryPick):
         # the table does not have the snapshot, which would tell what it was picked from
         if source := picked.summary.get(SOURCE_SNAPSHOT):
             self._own_properties[SOURCE_SNAPSHOT] = source
+        # a sort order that others have added since may have the id of one that is lost
+        known = {one.order_id for one in self._lost.sort_orders if one in self._before.sort_orders}
+        files = self.added[ManifestContent.DATA]
+        for path, file in files.items():
+            if file.sort_order_id not in known:
+                files[path] = replace(file, sort_order_id=None)
+
+    def _check_names(self, base: TableMetadata) -> None:
+        """Refuse files that may have no field ids, and would be read by other names or by none."""
+        names = self._lost.name_mapping()
+        if names not in {None, self._before.name_mapping(), base.name_mapping()}:
+            raise ValidationError(
+                f"Cannot bring back snapshot {self.picked_id}: the change of {NAME_MAPPING.key} is "
+                "lost, too, by which those of its files are read that have no field ids",
+                hint="Add its files by Table.add_files; or set the property as it was there, look "
+                "whether the table's other files are read right, and try again.",
+                snapshot_id=self.picked_id,
+            )
 
     def _check_descent(self, picked: Snapshot) -> None:
         """Refuse what took the place of other rows, or came after what is not known."""

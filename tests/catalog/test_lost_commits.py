@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import cli, commit_status, load_catalog
@@ -18,9 +19,11 @@ from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.publication import EPOCH_ID, QUERY_ID
 from icecomb.format.spec.metadata_file import read_metadata, write_metadata
+from icecomb.format.spec.table_property import NAME_MAPPING
 from icecomb.format.spec.update import RemoveSnapshotsUpdate, update_table_metadata
 from tests.rings import sampled
 
+NAMES = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["day"]}]'
 FAR = datetime(2100, 1, 1, tzinfo=timezone.utc)
 
 
@@ -378,6 +381,43 @@ def test_files_of_columns_that_are_lost_stay_away_from_columns_with_their_ids(ta
     assert "columns" in line.commits[0].reason
     assert any("note" in change for change in line.left_out)
     assert ids(table) == [1, 2, 6]
+
+
+@pytest.mark.parametrize("name", ["day", "d"])
+def test_files_without_ids_stay_away_where_the_names_of_their_columns_are_lost(
+    table, tmp_path, name
+):
+    file = str(tmp_path / "added.parquet")
+    pq.write_table(rows(3).rename_columns(["id", name]), file)
+    names = NAMES.replace("day", name)
+    location = lose(
+        table,
+        lambda change: change.set_properties({NAME_MAPPING.key: names}),
+        lambda change: change.add_files([file]),
+    )
+    if name == "d":
+        with table.update_properties() as change:
+            change.set(NAME_MAPPING.key, NAMES)
+    table.append(rows(6))
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.REFUSED]
+    assert NAME_MAPPING.key in line.commits[0].reason
+    assert ids(table) == [1, 2, 6]
+    table.add_files([file])
+    assert ids(table) == [1, 2, 3, 6]
+
+
+def test_files_do_not_claim_an_order_that_is_lost(table):
+    def sort(change):
+        with change.update_sort_order() as order:
+            order.asc("id")
+
+    location = lose(table, sort, append(3))
+    with table.update_sort_order() as order:
+        order.desc("day")
+    assert outcomes(reapply(table, plan_reapplication(table, location))) == [Outcome.BROUGHT_BACK]
+    assert not any(table.inspect.files()["sort_order_id"].to_pylist())
+    assert ids(table) == [1, 2, 3]
 
 
 def test_properties_and_branches_are_named(table):
