@@ -24,6 +24,7 @@ from icecomb.format.errors import (
 from icecomb.format.operation.publication import check_not_picked
 from icecomb.format.operation.reapplication import Reapplication
 from icecomb.format.spec.ancestry import ancestors_of
+from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
 from icecomb.format.spec.metadata_file import read_metadata
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
 from icecomb.format.spec.table_property import PUBLISHED_SNAPSHOTS
@@ -198,7 +199,12 @@ def _judge(table: Table, one: Snapshot, lost: TableMetadata, before: TableMetada
     now, number = table.metadata, one.snapshot_id
     if reason := _reason_there(now, one):
         return LostCommit(one, Outcome.NOTHING_TO_DO, reason)
-    if all(number != own.snapshot_id for own in ancestors_of(lost, lost.current_snapshot_id)):
+    main = list(ancestors_of(lost, lost.current_snapshot_id))
+    if all(number != own.snapshot_id for own in main):
+        for own in main:
+            if own.summary.get(SOURCE_SNAPSHOT) == str(number):
+                reason = f"it was published as snapshot {own.snapshot_id}"
+                return LostCommit(one, Outcome.NOTHING_TO_DO, reason)
         reason = f"it is not part of {MAIN_BRANCH}, but staged or of another branch"
         return LostCommit(one, Outcome.REFUSED, reason)
     return _tried(one, lambda: Reapplication(table.io, number, lost, before).check(now))

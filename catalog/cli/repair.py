@@ -150,7 +150,7 @@ def _reapply(application: Application, name: str, location: str, *, yes: bool) -
     )
     if not yes and Outcome.LOST in outcomes:
         application.warn("dry run: add --yes to bring back what is lost")
-    return BLOCKED if Outcome.REFUSED in outcomes else OK
+    return BLOCKED if Outcome.REFUSED in outcomes or line.left_out else OK
 
 
 def _commit_text(one: LostCommit) -> str:

@@ -296,6 +296,23 @@ def test_a_lost_publication_is_not_made_again_from_what_was_published(table):
     assert ids(table) == [1, 2, 3, 5, 6]
 
 
+def test_what_was_staged_and_published_before_it_was_lost_comes_back_once(table):
+    with table.update_properties() as change:
+        change.set("write.wap.enabled", "true")
+    location = lose(
+        table,
+        lambda change: change.append(rows(3), {"wap.id": "load"}),
+        append(4),
+        lambda change: change.publish_changes("load"),
+    )
+    table.append(rows(6))
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.BROUGHT_BACK, Outcome.BROUGHT_BACK, Outcome.NOTHING_TO_DO]
+    assert "published as snapshot" in line.commits[2].reason
+    assert outcomes(plan_reapplication(table, location)) == [Outcome.NOTHING_TO_DO] * 3
+    assert ids(table) == [1, 2, 3, 4, 6]
+
+
 def test_rows_do_not_come_back_that_a_batch_written_again_had_replaced(table):
     batch = {QUERY_ID: "q", EPOCH_ID: "7"}
     location = lose(table, append(3), lambda change: change.overwrite(rows(9), "id > 0", batch))
@@ -497,3 +514,11 @@ def test_the_command_says_what_was_lost_and_brings_it_back(table, capsys):
     assert ": brought back: as snapshot" in capsys.readouterr().out
     assert ids(table) == [1, 2, 3, 6]
     assert cli.main([*command, "--to", location]) == 2
+
+
+def test_the_command_says_by_its_exit_code_that_a_property_is_lost(table, capsys):
+    location = lose(table, lambda change: change.set_properties({"mine": "x"}), append(3))
+    table.append(rows(6))
+    assert cli.main(["repair", table.location(), "--reapply", location, "--yes"]) == 3
+    assert "property added: mine" in capsys.readouterr().out
+    assert ids(table) == [1, 2, 3, 6]
