@@ -31,7 +31,7 @@ from icecomb.format.spec.table_property import PUBLISHED_SNAPSHOTS
 from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from icecomb.catalog.table import Table
     from icecomb.format.spec.metadata import TableMetadata
@@ -146,9 +146,10 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
             path=location,
         )
     before = read_metadata(table.io, base)
-    commits = [_judge(table, one, lost, before) for one in _lost(lost, before)]
-    judged = tuple(_after_what_follows(commits, lost))
-    return LostLine(location, lost, before, judged, tuple(_left_out(lost, before)))
+    main = list(ancestors_of(lost, lost.current_snapshot_id))
+    commits = [_judge(table, one, lost, before, main) for one in _lost(lost, before)]
+    judged = tuple(_after_what_follows(commits, main))
+    return LostLine(location, lost, before, judged, tuple(_left_out(lost, before, commits)))
 
 
 def reapply(table: Table, line: LostLine) -> LostLine:
@@ -195,11 +196,16 @@ def _lost(lost: TableMetadata, before: TableMetadata) -> list[Snapshot]:
     return [*main, *others]
 
 
-def _judge(table: Table, one: Snapshot, lost: TableMetadata, before: TableMetadata) -> LostCommit:
+def _judge(
+    table: Table,
+    one: Snapshot,
+    lost: TableMetadata,
+    before: TableMetadata,
+    main: Sequence[Snapshot],
+) -> LostCommit:
     now, number = table.metadata, one.snapshot_id
     if reason := _reason_there(now, one):
         return LostCommit(one, Outcome.NOTHING_TO_DO, reason)
-    main = list(ancestors_of(lost, lost.current_snapshot_id))
     if all(number != own.snapshot_id for own in main):
         for own in main:
             if own.summary.get(SOURCE_SNAPSHOT) == str(number):
@@ -210,16 +216,18 @@ def _judge(table: Table, one: Snapshot, lost: TableMetadata, before: TableMetada
     return _tried(one, lambda: Reapplication(table.io, number, lost, before).check(now))
 
 
-def _after_what_follows(commits: list[LostCommit], lost: TableMetadata) -> Iterator[LostCommit]:
+def _after_what_follows(
+    commits: Sequence[LostCommit], main: Sequence[Snapshot]
+) -> Iterator[LostCommit]:
     """Refuse commits, too, whose rows a later one may have removed that is not brought back."""
-    main = {one.snapshot_id for one in ancestors_of(lost, lost.current_snapshot_id)}
+    ids = {one.snapshot_id for one in main}
     for at, one in enumerate(commits):
         later = (
             each.snapshot.snapshot_id
             for each in commits[at + 1 :]
             if each.outcome is not Outcome.LOST
             and each.snapshot.operation not in {Operation.APPEND, Operation.REPLACE}
-            and each.snapshot.snapshot_id in main
+            and each.snapshot.snapshot_id in ids
         )
         follower = next(later, None) if one.outcome is Outcome.LOST else None
         if follower is None:
@@ -263,11 +271,13 @@ def _reason_there(now: TableMetadata, snapshot: Snapshot) -> str:
     return ""
 
 
-def _left_out(lost: TableMetadata, before: TableMetadata) -> Iterator[str]:
+def _left_out(
+    lost: TableMetadata, before: TableMetadata, commits: Sequence[LostCommit]
+) -> Iterator[str]:
     for what, found in layout_changes(before, lost):
         if found.path != PUBLISHED_SNAPSHOTS.key:
             yield f"{what} {found.kind}: {found.path}: {found.before} -> {found.after}"
-    brought = {one.snapshot_id for one in _lost(lost, before)}
+    brought = {one.snapshot.snapshot_id for one in commits}
     for name in sorted(before.refs.keys() | lost.refs.keys()):
         old, new = before.refs.get(name), lost.refs.get(name)
         moved = name == MAIN_BRANCH and new is not None and new.snapshot_id in brought

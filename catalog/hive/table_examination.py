@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog_property import LOCK_ENABLED
@@ -98,11 +99,8 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
     known = {current, *(one.metadata_file for one in log)}
     oldest_ms = log[0].timestamp_ms if log else metadata.last_updated_ms
     read = read_trail(catalog.io, entry)
-    trail = [
-        one
-        for one in read.files
-        if one.location not in known and not _came_back(catalog, one, entry, metadata)
-    ]
+    came_back = _came_back(catalog, metadata, known - {current}, current)
+    trail = [one for one in read.files if one.location not in known and not came_back(one)]
     witnesses = [one for one in read.witnesses if one.location not in known]
     # A writer bases its file on what the table is, so the files that it names were all committed,
     # and so was the one that the pointer left last.
@@ -169,19 +167,27 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
         )
 
 
-def _came_back(catalog: HiveCatalog, one: TrailFile, entry: HiveTable, now: TableMetadata) -> bool:
+def _came_back(
+    catalog: HiveCatalog, now: TableMetadata, history: Collection[str], current: str
+) -> Callable[[TrailFile], bool]:
     """Whether what a file outside of the table's history added was brought back to the table."""
     from icecomb.format.spec.metadata_file import read_metadata
 
-    history = {logged.metadata_file for logged in now.metadata_log}
-    parted = next((name for name in reversed(one.ancestors) if name in history), None)
-    if parted is None or entry.metadata_location in one.ancestors:
-        return False
-    try:
-        before = read_metadata(catalog.io, parted)
-    except (IcecombError, OSError):
-        return False
-    return is_settled(now, one.metadata, before)
+    @cache  # files of one fork parted from the table at one version
+    def read(location: str) -> TableMetadata | None:
+        try:
+            return read_metadata(catalog.io, location)
+        except (IcecombError, OSError):
+            return None
+
+    def came_back(one: TrailFile) -> bool:
+        parted = next((name for name in reversed(one.ancestors) if name in history), None)
+        if parted is None or current in one.ancestors:
+            return False
+        before = read(parted)
+        return before is not None and is_settled(now, one.metadata, before)
+
+    return came_back
 
 
 def _newest(files: list[TrailFile]) -> TrailFile:

@@ -39,6 +39,17 @@ def planner(tmp_path):
     return Planner(type="hadoop", warehouse=str(tmp_path), python="p")
 
 
+def rolled_back(folders, planner):
+    """A table, and a state of it with a row that was rolled back since."""
+    table = folders.create_table(NAME, SCHEMA)
+    table.append(BEFORE)
+    first = table.current_snapshot().snapshot_id
+    table.append(rows((7, "a")))
+    old = planner.load("t")
+    table.manage_snapshots().rollback_to_snapshot(first).commit()
+    return table, old
+
+
 def ids(table, branch="main"):
     found = table.refresh().scan(selected_fields="id").use_ref(branch).to_arrow()
     return sorted(found["id"].to_pylist())
@@ -247,12 +258,7 @@ def test_a_source_that_asks_for_the_past_is_no_older_state(folders, planner, ope
 
 @OPERATIONS
 def test_a_source_that_was_rolled_back_is_refused(folders, planner, operation):
-    table = folders.create_table(NAME, SCHEMA)
-    table.append(BEFORE)
-    first = table.current_snapshot().snapshot_id
-    table.append(rows((7, "a")))
-    old = planner.load("t")
-    table.manage_snapshots().rollback_to_snapshot(first).commit()
+    table, old = rolled_back(folders, planner)
     with pytest.raises(ValidationError, match="Cannot determine the history"):
         Merge(planner, table, queried=[old], operation=operation).commit()
     assert ids(table) == [1, 2, 3]
@@ -382,12 +388,7 @@ def test_rows_are_not_replaced_by_those_of_an_older_state_that_lacks_what_others
 
 
 def test_rows_that_were_rolled_back_since_they_were_read_do_not_come_back(folders, planner):
-    table = folders.create_table(NAME, SCHEMA)
-    table.append(BEFORE)
-    first = table.current_snapshot().snapshot_id
-    table.append(rows((7, "a")))
-    old = planner.load("t")
-    table.manage_snapshots().rollback_to_snapshot(first).commit()
+    table, old = rolled_back(folders, planner)
     with pytest.raises(ValidationError, match="Cannot determine the history"):
         Overwrite(planner, table, old).commit()
     assert ids(table) == [1, 2, 3]

@@ -269,9 +269,7 @@ public final class IcecombTable
     return other instanceof IcecombTable table
         && read == table.read
         && chosen.equals(table.chosen)
-        && handle.session() == table.handle.session()
-        && handle.name().equals(table.handle.name())
-        && handle.reference().equals(table.handle.reference())
+        && handle.isStateOf(table.handle)
         // Names of metadata files come again in a folder where a table is made anew.
         && description.uuid().equals(table.description.uuid());
   }

@@ -48,6 +48,11 @@ public record TableHandle(
         description.below());
   }
 
+  /** Whether the other one is of the same state, by the same name in the same catalog. */
+  public boolean isStateOf(TableHandle other) {
+    return session == other.session && name.equals(other.name) && reference.equals(other.reference);
+  }
+
   /** Lets sessions that have cached the table by another name see what was committed. */
   public void refreshCached() {
     CachedTables.refresh(session.catalogName(), table, below);

@@ -79,9 +79,7 @@ public final class RowsTable implements PinnedTable, SupportsRead {
   public boolean equals(Object other) {
     return other instanceof RowsTable table
         && chosen.equals(table.chosen)
-        && handle.session() == table.handle.session()
-        && handle.name().equals(table.handle.name())
-        && handle.reference().equals(table.handle.reference())
+        && handle.isStateOf(table.handle)
         && description.uuid().equals(table.description.uuid());
   }
 
