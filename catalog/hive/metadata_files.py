@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.format.errors import IcecombError, UnsupportedError
 from icecomb.format.spec.metadata_file import metadata_version, read_metadata, read_metadata_json
+from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
@@ -27,16 +29,20 @@ class TrailFile:
 
     Attributes:
         location: The file.
-        metadata: What is in it.
+        metadata: Its contents.
+        name: The location in the one spelling that names are compared by.
+        ancestors: Names of the files before it, oldest first: each was the table at its time.
     """
 
     location: str
     metadata: TableMetadata
+    name: str
+    ancestors: list[str]
 
     @property
-    def ancestors(self) -> list[str]:
-        """The files before it, oldest first: each was the table at its time."""
-        return [entry.metadata_file for entry in self.metadata.metadata_log]
+    def base(self) -> str:
+        """The location of the file before it, as its writer spelled it."""
+        return self.metadata.metadata_log[-1].metadata_file
 
     @property
     def snapshot_ids(self) -> list[int]:
@@ -50,11 +56,13 @@ class BrokenFile:
 
     Attributes:
         location: The file.
+        name: As of a `TrailFile`.
         ancestors: As of a `TrailFile`.
         snapshot_ids: As of a `TrailFile`.
     """
 
     location: str
+    name: str
     ancestors: list[str]
     snapshot_ids: list[int]
 
@@ -66,10 +74,12 @@ class Trail:
     Attributes:
         files: Those that can be read.
         broken: Those that at least are JSON.
+        name_of: Gives the name of a location: engines spell the scheme of one file as they like.
     """
 
     files: list[TrailFile]
     broken: list[BrokenFile]
+    name_of: Callable[[str], str]
 
     @property
     def witnesses(self) -> list[TrailFile | BrokenFile]:
@@ -77,8 +87,11 @@ class Trail:
         return [*self.files, *self.broken]
 
     def find(self, location: str | None) -> TrailFile | BrokenFile | None:
-        """The file of this name, if there is one."""
-        return next((one for one in self.witnesses if one.location == location), None)
+        """Return the file at a location, if there is one."""
+        if location is None:
+            return None
+        name = self.name_of(location)
+        return next((one for one in self.witnesses if one.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +124,16 @@ class Recovery:
 
 def read_trail(io: FileIO, entry: HiveTable) -> Trail:
     """The newest metadata files beside the one an entry points at, that one included."""
-    found = list(_files(io, entry))
+
+    @cache  # the logs of the files name much the same ones
+    def name_of(location: str) -> str:
+        return plain_texts([location], io.properties)[0]
+
+    found = list(_files(io, entry, name_of))
     return Trail(
         [one for one in found if isinstance(one, TrailFile)],
         [one for one in found if isinstance(one, BrokenFile)],
+        name_of,
     )
 
 
@@ -125,15 +144,18 @@ def find_recovery(io: FileIO, entry: HiveTable) -> Recovery | None:
     nor the one before it says what they followed, a newer one may have been committed unnamed.
     """
     trail = read_trail(io, entry)
-    current = entry.metadata_location
-    previous = entry.parameters.get(PREVIOUS_METADATA_LOCATION)
-    files = [one for one in trail.files if one.location != current]
+    locations = (
+        entry.metadata_location or "",
+        entry.parameters.get(PREVIOUS_METADATA_LOCATION, ""),
+    )
+    current, previous = map(trail.name_of, locations)
+    files = [one for one in trail.files if one.name != current]
     committed = {name for one in trail.witnesses for name in one.ancestors}
-    sure = next((one for one in files if one.location == previous), None)
-    sure = sure or next((one for one in files if one.location in committed), None)
+    sure = next((one for one in files if one.name == previous), None)
+    sure = sure or next((one for one in files if one.name in committed), None)
     newer = files if sure is None else files[: files.index(sure)]
-    told = any(one is not None and one.ancestors for one in map(trail.find, (current, previous)))
-    unnamed = [] if told else [one for one in newer if current not in one.ancestors]
+    known = any(one is not None and one.ancestors for one in map(trail.find, locations))
+    unnamed = [] if known else [one for one in newer if current not in one.ancestors]
     if sure is None and not unnamed:
         unnamed = files
     best = unnamed[0] if unnamed else sure
@@ -187,7 +209,9 @@ def may_be_read_later(error: Exception) -> bool:
     return isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
 
 
-def _files(io: FileIO, entry: HiveTable) -> Iterator[TrailFile | BrokenFile]:
+def _files(
+    io: FileIO, entry: HiveTable, name_of: Callable[[str], str]
+) -> Iterator[TrailFile | BrokenFile]:
     folder = (entry.metadata_location or "").rpartition("/")[0]
     own = {name for name in (entry.parameters.get(PREVIOUS_METADATA_LOCATION),) if name}
     try:
@@ -198,20 +222,24 @@ def _files(io: FileIO, entry: HiveTable) -> Iterator[TrailFile | BrokenFile]:
         }
     except (IcecombError, OSError):
         found = {}
-    found |= {name: found.get(name, 0) for name in own}
+    listed = {name_of(location) for location in found}
+    found |= {location: 0 for location in own if name_of(location) not in listed}
     newest = sorted(found, key=lambda name: (metadata_version(name), found[name]), reverse=True)
     wanted = entry.parameters.get("uuid")
     for location in newest[:_LOOKED_INTO]:
         try:
             metadata = read_metadata(io, location)
         except (IcecombError, OSError):
-            yield from _broken(io, location, wanted)
+            yield from _broken(io, location, wanted, name_of)
             continue
         if wanted is None or wanted == str(metadata.table_uuid):
-            yield TrailFile(location, metadata)
+            ancestors = [name_of(log.metadata_file) for log in metadata.metadata_log]
+            yield TrailFile(location, metadata, name_of(location), ancestors)
 
 
-def _broken(io: FileIO, location: str, wanted: str | None) -> Iterator[BrokenFile]:
+def _broken(
+    io: FileIO, location: str, wanted: str | None, name_of: Callable[[str], str]
+) -> Iterator[BrokenFile]:
     try:
         document = json.loads(read_metadata_json(io, location))
     except (IcecombError, OSError, ValueError, RecursionError):
@@ -220,8 +248,9 @@ def _broken(io: FileIO, location: str, wanted: str | None) -> Iterator[BrokenFil
         return
     log, snapshots = document.get("metadata-log", []), document.get("snapshots")
     if isinstance(log, list) and isinstance(snapshots, list):
-        ancestors = _members(log, "metadata-file", str)
-        yield BrokenFile(location, ancestors, _members(snapshots, "snapshot-id", int))
+        ancestors = [name_of(file) for file in _members(log, "metadata-file", str)]
+        members = _members(snapshots, "snapshot-id", int)
+        yield BrokenFile(location, name_of(location), ancestors, members)
 
 
 def _members(items: list[Any], name: str, kind: type) -> list[Any]:

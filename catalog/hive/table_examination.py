@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -94,33 +94,35 @@ def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Fin
 
 def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> Iterator[Finding]:
     """Files in the folder that say that the pointer was elsewhere."""
-    current = entry.metadata_location or ""
     log = metadata.metadata_log
-    known = {current, *(one.metadata_file for one in log)}
     oldest_ms = log[0].timestamp_ms if log else metadata.last_updated_ms
     read = read_trail(catalog.io, entry)
-    came_back = _came_back(catalog, metadata, known - {current}, current)
-    trail = [one for one in read.files if one.location not in known and not came_back(one)]
-    witnesses = [one for one in read.witnesses if one.location not in known]
+    location = entry.metadata_location or ""
+    current = read.name_of(location)
+    history = {read.name_of(one.metadata_file): one.metadata_file for one in log}
+    known = {current, *history}
+    came_back = _came_back(catalog, metadata, history, current)
+    trail = [one for one in read.files if one.name not in known and not came_back(one)]
+    witnesses = [one for one in read.witnesses if one.name not in known]
     # A writer bases its file on what the table is, so the files that it names were all committed,
     # and so was the one that the pointer left last.
     proven = {name for one in witnesses for name in one.ancestors} - known
-    proven |= {entry.parameters.get(PREVIOUS_METADATA_LOCATION, current)} - known
-    proven |= {one.location for one in trail if _is_described(entry, one, metadata)}
+    proven |= {read.name_of(entry.parameters.get(PREVIOUS_METADATA_LOCATION, location))} - known
+    proven |= {one.name for one in trail if _is_described(entry, one, metadata)}
     later = [
         one
         for one in trail
-        if current in one.ancestors and (one.location in proven or one.ancestors[-1] != current)
+        if current in one.ancestors and (one.name in proven or one.ancestors[-1] != current)
     ]
-    lost = [one for one in trail if one.location in proven and _is_younger(one, oldest_ms)]
+    lost = [one for one in trail if one.name in proven and _is_younger(one, oldest_ms)]
     if later:
-        sure = _newest([one for one in later if one.location in proven] or later)
+        sure = _newest([one for one in later if one.name in proven] or later)
         last = _newest(later)
         perhaps = f", or {last.location} if its writer was told that it was committed"
         yield Finding(
             Severity.PROBLEM,
             "pointer",
-            f"it went backwards: {sure.location} was committed after {current}, which the table "
+            f"it went backwards: {sure.location} was committed after {location}, which the table "
             "points at",
             f"icecomb repair {entry.full_name} --to {sure.location}"
             + (perhaps if last is not sure else ""),
@@ -145,20 +147,20 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
             f"{one.location} was written and, as far as is known, not committed",
             f"icecomb commit settle {entry.full_name} {one.location}",
         )
-    followed = (known | {one.location for one in lost}) - {current}
+    followed = (known | {one.name for one in lost}) - {current}
     forks = [
         one
         for one in trail
         if one.ancestors[-1:]
         and one.ancestors[-1] in followed
-        and one.location not in proven
+        and one.name not in proven
         and one not in later
     ]
     for one in forks[:_SHOWN]:
         yield Finding(
             Severity.WARNING,
             "fork",
-            f"{one.location} was written on {one.ancestors[-1]}, and the table's history went on "
+            f"{one.location} was written on {one.base}, and the table's history went on "
             "without it: its commit failed, or an old copy of the entry (Hive's alter_table) took "
             "it away after its writer was told that it was made",
             f"if that writer was told so, bring it back: icecomb repair {entry.full_name} "
@@ -168,7 +170,7 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
 
 
 def _came_back(
-    catalog: HiveCatalog, now: TableMetadata, history: Collection[str], current: str
+    catalog: HiveCatalog, now: TableMetadata, history: Mapping[str, str], current: str
 ) -> Callable[[TrailFile], bool]:
     """Whether what a file outside of the table's history added was brought back to the table."""
     from icecomb.format.spec.metadata_file import read_metadata
@@ -181,7 +183,7 @@ def _came_back(
             return None
 
     def came_back(one: TrailFile) -> bool:
-        parted = next((name for name in reversed(one.ancestors) if name in history), None)
+        parted = next((history[name] for name in reversed(one.ancestors) if name in history), None)
         if parted is None or current in one.ancestors:
             return False
         before = read(parted)

@@ -415,6 +415,31 @@ def test_a_commit_that_an_old_copy_of_the_entry_took_away_is_told_as_a_fork(
     ]
 
 
+def test_a_fork_is_one_however_its_writers_spelled_the_locations(
+    icecomb, catalog, table, rows, monkeypatch
+):
+    table.append(rows)
+    before = catalog.client.table(*table.name())
+    here = before.parameters["metadata_location"]
+    spelled = here.replace("file:", "file://") if here.startswith("file:") else f"file://{here}"
+    table.append(rows)
+    lost = table.metadata_location
+    parameters = before.parameters | {"metadata_location": spelled}
+    catalog.client.alter_table(*table.name(), replace(before, parameters=parameters))
+
+    def found():
+        findings = icecomb("doctor", name(table))[1]["findings"]
+        return [one["subject"] for one in findings if one["subject"] in {"pointer", "fork"}]
+
+    # at the file that the lost one was written on, whatever it is called
+    assert "leftover" in [one["subject"] for one in icecomb("doctor", name(table))[1]["findings"]]
+    catalog.load_table(table.name()).append(rows)
+    assert found() == ["pointer", "fork"]
+    monkeypatch.setattr(commit_status, "OLD_MS", -1)
+    assert icecomb("repair", name(table), "--reapply", lost, "--yes")[0] == 0
+    assert (count(catalog, table), found()) == (9, ["pointer"])
+
+
 def test_all_commits_are_told_that_an_old_copy_of_the_entry_took_away(
     icecomb, catalog, table, rows, monkeypatch
 ):
