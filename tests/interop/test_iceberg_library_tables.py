@@ -11,7 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
+from icecomb.catalog import commit_status, load_catalog
+from icecomb.catalog.lost_commits import plan_reapplication, reapply
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.spec.schema import Schema
@@ -352,3 +353,26 @@ def test_the_note_of_what_was_published_is_a_property_that_others_keep(library, 
     with pytest.raises(ValidationError, match="already"):
         table.publish_changes("load")
     assert ids(library.agree(name)) == [*range(8)]
+
+
+@pytest.mark.parametrize("lost_by", ["java", "icecomb"])
+def test_a_lost_commit_that_is_brought_back_is_read_by_all(library, lost_by, monkeypatch):
+    monkeypatch.setattr(commit_status, "OLD_MS", -1)
+    name = f"brought_back_by_{lost_by}"
+    java = library.create(name, SCHEMA, BY_ID)
+    table = library.load(name)
+    library.iceberg.append(java, rows(0, 2))
+    client = table.catalog.client
+    before = client.table(*table.name())
+    if lost_by == "java":
+        library.iceberg.append(java, rows(2, 4))
+    else:
+        table.refresh().append(frame(2, 4))
+    lost = table.refresh().metadata_location
+    client.alter_table(*table.name(), before)  # as Hive does before an INSERT
+    library.iceberg.append(java, rows(4, 5))
+    reapply(table, plan_reapplication(table, lost))
+    assert library.agree(name) == rows(0, 5)
+    library.iceberg.append(java, rows(5, 6))
+    assert library.agree(name) == rows(0, 6)
+    assert len(snapshots(library, name)) == 4
