@@ -33,6 +33,13 @@ Iceberg Java's sink takes the newest snapshot of its query for the last (SparkWr
 write the later ones again."""
 
 
+_SINKS: Final = ("flink.", "kafka.connect.")
+"""What begins the keys of a summary by which Iceberg Java's other sinks know what they committed:
+the newest snapshot of `main` that has those of a job says where it goes on."""
+_FLINK_PROGRESS: Final = "flink.max-committed-checkpoint-id"
+_CONNECT_OFFSETS: Final = "kafka.connect.offsets."
+
+
 def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
     """Return the streaming query and the number of its batch that a snapshot's summary names."""
     query, number = summary.get(QUERY_ID), summary.get(EPOCH_ID, "")
@@ -42,20 +49,39 @@ def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def batch_keys(base: TableMetadata, picked: Snapshot) -> dict[str, str]:
-    """The keys of a summary by which the batch of a picked snapshot is found when it is run again.
+    """Return the keys of a summary by which the job that wrote a picked snapshot knows its work.
 
     Args:
         base: The table, without what the snapshot becomes.
         picked: The snapshot.
     """
+    main = list(ancestors_of(base, base.current_snapshot_id))
+    found: dict[str, str] = {}
+    for sink in _SINKS:
+        own = {key: value for key, value in picked.summary.items() if key.startswith(sink)}
+        job = _job_of(own)
+        # a job that has gone on since knows more than what is picked says
+        later = (_job_of(one.summary) for one in main if one.timestamp_ms >= picked.timestamp_ms)
+        if job and job not in later:
+            found |= own
     batch = batch_of(picked.summary)
-    if batch is None:
-        return {}
-    query, number = batch
-    there = (batch_of(one.summary) for one in ancestors_of(base, base.current_snapshot_id))
-    if any(one is not None and one[0] == query and one[1] > number for one in there):
-        return {_PICKED_BATCH: f"{number} {query}"}
-    return {QUERY_ID: query, EPOCH_ID: str(number)}
+    if batch is not None:
+        query, number = batch
+        there = (batch_of(one.summary) for one in main)
+        if any(one is not None and one[0] == query and one[1] > number for one in there):
+            found[_PICKED_BATCH] = f"{number} {query}"
+        else:
+            found |= {QUERY_ID: query, EPOCH_ID: str(number)}
+    return found
+
+
+def _job_of(summary: Mapping[str, str]) -> frozenset[str]:
+    """Return what names the Flink or Kafka Connect job whose progress a summary notes."""
+    if _FLINK_PROGRESS in summary:
+        return frozenset(
+            f"{key}={summary.get(key)}" for key in ("flink.job-id", "flink.operator-id")
+        )
+    return frozenset(key for key in summary if key.startswith(_CONNECT_OFFSETS))
 
 
 def wap_id_of(snapshot: Snapshot) -> str | None:

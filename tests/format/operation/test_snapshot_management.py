@@ -334,6 +334,33 @@ def test_a_batch_of_a_streaming_query_is_picked_once_and_says_so(history):
         assert epoch not in summary, "Iceberg Java's sink would take it for the last"
 
 
+FLINK = {
+    "flink.job-id": "j",
+    "flink.operator-id": "o",
+    "flink.max-committed-checkpoint-id": "7",
+}
+CONNECT = {
+    "kafka.connect.offsets.control.sink": '{"0": 12}',
+    "kafka.connect.commit-id": "c",
+}
+
+
+@pytest.mark.parametrize("progress", [FLINK, CONNECT], ids=["flink", "kafka"])
+def test_what_a_job_of_flink_or_kafka_wrote_says_how_far_it_is_unless_the_job_went_on(
+    history, progress
+):
+    metadata, _ = history
+    written = {**progress, "app": "etl"}
+    staged, number = append(metadata, file("a"), snapshot_properties=written, stage_only=True)
+    other = {key.replace("sink", "other"): value + "9" for key, value in progress.items()}
+    moved, _ = append(staged, file("b"), snapshot_properties=other)
+    summary = managed(moved, lambda u: u.cherry_pick(number)).current_snapshot().summary
+    assert (summary.items() >= progress.items(), "app" in summary) == (True, False)
+    later, _ = append(moved, file("c"), snapshot_properties=progress)
+    summary = managed(later, lambda u: u.cherry_pick(number)).current_snapshot().summary
+    assert summary.keys().isdisjoint(progress), "the job would go back to there"
+
+
 def test_a_staged_change_on_the_head_of_main_is_simply_taken(history):
     metadata, _ = history
     operation = DeleteFiles(IO, stage_only=True).delete_data_file("/t/data/0")
