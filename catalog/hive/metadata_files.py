@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.format.errors import IcecombError, UnsupportedError
-from icecomb.format.spec.metadata_file import metadata_version, read_metadata, read_metadata_json
+from icecomb.format.spec.metadata_file import (
+    metadata_version,
+    read_metadata,
+    read_metadata_document,
+)
 from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
@@ -241,10 +244,10 @@ def _broken(
     io: FileIO, location: str, wanted: str | None, name_of: Callable[[str], str]
 ) -> Iterator[BrokenFile]:
     try:
-        document = json.loads(read_metadata_json(io, location))
-    except (IcecombError, OSError, ValueError, RecursionError):
+        document = read_metadata_document(io, location)
+    except (IcecombError, OSError):
         return
-    if not isinstance(document, dict) or wanted not in {None, document.get("table-uuid")}:
+    if document is None or wanted not in {None, document.get("table-uuid")}:
         return
     log, snapshots = document.get("metadata-log", []), document.get("snapshots")
     if isinstance(log, list) and isinstance(snapshots, list):

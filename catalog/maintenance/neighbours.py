@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from icecomb.catalog.progress import SILENT, each
 from icecomb.catalog.version_name import version_of
 from icecomb.format.errors import CorruptFileError, FileMissingError, ValidationError
 from icecomb.format.operation.location_keys import Spelling
-from icecomb.format.spec.metadata_file import read_metadata, read_metadata_json
+from icecomb.format.spec.metadata_file import read_metadata, read_metadata_document
 from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
@@ -187,12 +186,10 @@ def _to_look_at(
 
 
 def _facts(io: FileIO, location: str) -> dict[str, Any] | None:
-    """What a metadata file says; None if it is none, or gone."""
-    try:
-        found = json.loads(read_metadata_json(io, location))
-    except (ValueError, FileMissingError):
-        return None
-    return found if isinstance(found, dict) else None
+    """Return what a metadata file says; None if it is not one, or gone."""
+    with suppress(FileMissingError):
+        return read_metadata_document(io, location)
+    return None
 
 
 def _check_not_own(table: Table, own: Any, spelling: Spelling, folder: str, what: str) -> None:

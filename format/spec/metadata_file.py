@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import uuid
 import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CorruptFileError, ValidationError
 from icecomb.format.spec.metadata import TableMetadata
@@ -92,6 +93,26 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
                 path=location,
             ) from error
     return data
+
+
+def read_metadata_document(io: FileIO, location: str) -> dict[str, Any] | None:
+    """Return the JSON object in a metadata file, which need not be valid metadata.
+
+    What is no JSON object is read once more, as in `read_metadata`: a page of a proxy does not make
+    rubbish of a table's file.
+
+    Returns:
+        The object, or None if the file holds none.
+
+    Raises:
+        FileMissingError: There is no such file.
+    """
+    for _ in range(2):
+        with suppress(CorruptFileError, ValueError, RecursionError):
+            found = json.loads(read_metadata_json(io, location))
+            if isinstance(found, dict):
+                return found
+    return None
 
 
 def write_metadata(

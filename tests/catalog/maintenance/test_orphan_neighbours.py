@@ -145,3 +145,35 @@ def test_a_file_system_table_that_was_registered_keeps_what_it_wrote_since(
         assert registered.refresh().scan().to_arrow().num_rows == 2
     finally:
         catalog.drop_table(registered.name())
+
+
+def test_a_page_that_a_proxy_answers_once_makes_no_rubbish_of_a_neighbour(
+    catalog: Any, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icecomb.catalog import load_catalog
+
+    lake = load_catalog("lake", type="hadoop", warehouse=f"file:{tmp_path}")
+    lake.create_namespace("db")
+    numbered = lake.create_table("db.t", numbers().schema)
+    numbered.append(numbers(1))
+    registered = catalog.register_table(f"{namespace}.beside", numbered.metadata_location)
+    registered.append(numbers(2))
+    numbered.append(numbers(3))
+    age(tmp_path)
+    asked: set[str] = set()
+    read = type(registered.io).read
+
+    def first_a_page(io: Any, location: str, *args: Any, **options: Any) -> bytes:
+        if location.endswith(".metadata.json") and location not in asked:
+            asked.add(location)
+            return b"<html>log in</html>"
+        return read(io, location, *args, **options)
+
+    try:
+        monkeypatch.setattr(type(registered.io), "read", first_a_page)
+        done = registered.maintenance.remove_orphan_files(dry_run=False)
+        monkeypatch.undo()
+        assert (done.orphan_file_location, bool(asked)) == ((), True)
+        assert numbered.refresh().scan().to_arrow().num_rows == 2
+    finally:
+        catalog.drop_table(registered.name())
