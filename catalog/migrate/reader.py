@@ -8,6 +8,8 @@ from icecomb.catalog.catalog_property import ENGINE_ENABLED
 from icecomb.catalog.finding import Finding, note
 from icecomb.catalog.hive.engine import engine_properties
 from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.source import format_of
+from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.spec.table_property import HIVE_ENGINE
 
 
@@ -33,6 +35,8 @@ def reader_finding(
         else "not at all, nor older Impalas; apply --interop hive,impala lets them (Hive before 4 "
         "with iceberg-hive-runtime on its class path)"
     )
+    if by_hive and _has_avro_times(table):
+        hive += "; its runtime for Hive 3 (1.4.3) fails on the times of Hive's Avro files, 1.11 does not"
     return note(
         "readers",
         f"who uses the name {name} meets an Iceberg table from then on",
@@ -49,4 +53,12 @@ def reader_finding(
             "Trino, Flink, PyIceberg: in an Iceberg catalog on this metastore",
             "views and jobs that name it: as the engine that runs them",
         ),
+    )
+
+
+def _has_avro_times(table: HiveTable) -> bool:
+    """Return whether files of a table may hold what Hive's Avro has for times: timestamp-millis."""
+    types = (column.type.lower() for column in table.storage.columns)
+    return format_of(table.storage) is FileFormat.AVRO and any(
+        "timestamp" in kind for kind in types
     )

@@ -11,6 +11,8 @@ import pytest
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.finding import Severity
 from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
+from icecomb.catalog.migrate.reader import reader_finding
 
 HANDLER = "org.apache.iceberg.mr.hive.HiveIcebergStorageHandler"
 
@@ -75,3 +77,33 @@ def test_it_is_a_note_that_names_the_table_and_what_to_set_and_stops_nothing(
     said = json.loads(capfd.readouterr().out)
     assert code == 0
     assert finding.to_json() in said["findings"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "serde", "told"),
+    [
+        ({"t": "array<timestamp>"}, "avro", True),
+        ({"t": "date"}, "avro", False),
+        ({"t": "timestamp"}, "orc", False),
+    ],
+)
+def test_the_plan_says_that_an_old_runtime_of_hive_cannot_read_the_times_of_avro(
+    columns: Any, serde: Any, told: Any
+) -> None:
+    storage = StorageDescriptor(
+        columns=tuple(FieldSchema(*column) for column in columns.items()),
+        input_format={
+            "avro": "org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat",
+            "orc": "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+        }[serde],
+        serde={
+            "avro": "org.apache.hadoop.hive.serde2.avro.AvroSerDe",
+            "orc": "org.apache.hadoop.hive.ql.io.orc.OrcSerde",
+        }[serde],
+    )
+    table = HiveTable("db", "t", storage=storage)
+    said = line_of(reader_finding(table, {}, ("hive",)), "Hive: ")
+    assert ("1.4.3" in said) == told
+    assert "1.4.3" not in line_of(
+        reader_finding(table, {"engine.hive.enabled": "false"}, None), "Hive: "
+    )
