@@ -36,7 +36,7 @@ def reader_finding(
         "with iceberg-hive-runtime on its class path)"
     )
     if by_hive and _has_avro_times(table):
-        hive += "; its runtime for Hive 3 (1.4.3) fails on the times of Hive's Avro files, 1.11 does not"
+        hive += "; its runtime for Hive 3 (1.4.3) cannot read times in Hive's Avro files, 1.11 can"
     return note(
         "readers",
         f"who uses the name {name} meets an Iceberg table from then on",
