@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 
 from icecomb.catalog import load_catalog
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from tests.bench.rows import arrow_rows
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 TPCH = ("customer", "lineitem", "nation", "orders", "part", "region", "supplier")
 QUERIES = (1, 3, 5, 6, 10, 12, 14, 19)

@@ -16,9 +16,9 @@ from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import parse_transform
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 ALL = {"rewrite-all": "true"}

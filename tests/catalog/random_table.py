@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.types import DoubleType, LongType, StringType
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 NAN = float("nan")
 UTC = dt.timezone.utc

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from icecomb.format.operation.overwrite import DeleteFiles, OverwriteFiles, RewriteFiles
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.types import StringType
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 Row = tuple[int, str, int]
 """A key, a text, and a number that no other row has."""

@@ -20,10 +20,10 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import LongType
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("ts", pa.timestamp("us"))])
 DAY = dt.datetime(2024, 1, 31)  # noqa: DTZ001 - the column has no zone

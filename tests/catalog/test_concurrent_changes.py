@@ -11,7 +11,7 @@ import pytest
 from icecomb.format.errors import ExpressionError, ValidationError
 from icecomb.format.operation.overwrite import OverwriteFiles
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 NUMBERS = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 

@@ -14,7 +14,7 @@ from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.rings import sampled
 
 COUNT = 100

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
@@ -36,6 +35,7 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     UUIDType,
 )
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 pytestmark = pytest.mark.full("Iceberg Java in a second Spark")
 

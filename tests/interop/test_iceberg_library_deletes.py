@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     DoubleType,
@@ -16,6 +15,7 @@ from icecomb.format.spec.types import (
     StringType,
     StructType,
 )
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.interop.conftest import ordered
 from tests.rings import sampled
 

@@ -12,10 +12,10 @@ import pytest
 from pyspark.errors import PySparkException
 
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.types import LongType
 from tests.catalog.random_table import RandomTable, ordered
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.peers.spark_worker import plain
 
 pytestmark = pytest.mark.jvm

@@ -11,9 +11,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.spark.conf import SESSION_CATALOG_CLASS
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.rings import sampled
 
 pytestmark = pytest.mark.jvm

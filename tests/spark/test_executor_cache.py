@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.rings import sampled
 
 NAME = "executor_cache_tests.t"

@@ -17,8 +17,8 @@ from pyiceberg.exceptions import CommitFailedException
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import IcecombError
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.write.data_writer import write_data
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.peers.iceberg_java import IcebergJava
 
 NAMESPACE = "mixed_load_tests"

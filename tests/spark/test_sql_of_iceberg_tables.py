@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.peers.spark_worker import plain
 from tests.spark.sql_file import FOLDER, check_in, statements
 

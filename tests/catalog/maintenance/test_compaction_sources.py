@@ -16,9 +16,9 @@ from icecomb.format.maintenance.dangling_deletes import DanglingDeletesRemoval
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.rewrite_manifests import RewriteManifests
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.spec.name_mapping import MappedField, NameMapping
 from icecomb.format.spec.types import StringType
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 ALL = {"rewrite-all": "true"}

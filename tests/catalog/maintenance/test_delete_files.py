@@ -40,8 +40,8 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.overwrite import DeleteFiles, OverwriteFiles, RewriteFiles
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.write.data_writer import write_data
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 pytestmark = pytest.mark.gate("81 tables; in fast are those of test_compaction")
 PARTITION_WIDE = {"write.delete.granularity": "partition"}

@@ -32,7 +32,6 @@ from icecomb.format.row_changes.table_append import append_rows
 from icecomb.format.row_changes.table_delete import delete_rows, overwrite_rows, replace_partitions
 from icecomb.format.row_changes.upsert import upsert_rows
 from icecomb.format.row_changes.write_target import WriteTarget
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
@@ -49,6 +48,7 @@ from icecomb.format.spec.update import (
     update_table_metadata,
 )
 from icecomb.format.storage.file_io import FileIO
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 IO = FileIO()
 Row: TypeAlias = tuple[int, str, int]

@@ -10,7 +10,6 @@ from pyarrow import orc
 
 from icecomb.format.errors import FileIOError, SchemaError, UnsupportedError, ValidationError
 from icecomb.format.manifests.manifest import DataFileContent, FileFormat
-from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.rows.read.arrow_scan import ArrowScan
@@ -36,6 +35,7 @@ from icecomb.format.spec.types import (
     StructType,
 )
 from icecomb.format.storage.file_io import FileIO
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 IO = FileIO()
 SCHEMA = Schema(
