@@ -203,16 +203,18 @@ class Round:
         except IcecombError as error:
             self.told.append(f"{error.message} {error.hint}")
 
-    def _go_back(self) -> None:
-        catalog, name = self.ledger.catalog, self.table.name
+    def _go_back(self, *, allowed: bool = False, again: int = 5) -> None:
+        """Revert; Hive may commit between two looks, by Iceberg's own runtime."""
         try:
-            migrate.revert(catalog, name, dry_run=False)
-        except RevertBlockedError as error:
-            self.told.append(f"{error.message} {error.hint}")
-            migrate.revert(catalog, name, dry_run=False, allow_data_loss=True)
+            migrate.revert(
+                self.ledger.catalog, self.table.name, dry_run=False, allow_data_loss=allowed
+            )
         except IcecombError as error:
+            if not again:
+                raise
             self.told.append(f"{error.message} {error.hint}")
-            migrate.revert(catalog, name, dry_run=False)
+            allowed = allowed or isinstance(error, RevertBlockedError)
+            self._go_back(allowed=allowed, again=again - 1)
 
     def _unsaid(self) -> str:
         catalog, name = self.ledger.catalog, self.table.name
