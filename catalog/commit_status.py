@@ -82,9 +82,9 @@ def commit_fate(
             commit counts as not made when its file is an hour old, and not earlier.
 
     Raises:
-        NoSuchTableError: there is no such table or view.
-        FileMissingError, CorruptFileError: its current metadata cannot be read.
-        ValidationError: the file is another one's.
+        NoSuchTableError: If there is no such table or view.
+        FileMissingError, CorruptFileError: If its current metadata cannot be read.
+        ValidationError: If the file is another one's.
     """
     try:
         table = catalog.load_table(identifier)
@@ -130,7 +130,7 @@ def remove_leftovers(catalog: Catalog, fate: CommitFate) -> None:
     """Delete what a commit left behind that is proven not to have happened.
 
     Raises:
-        ValidationError: that is not proven.
+        ValidationError: If that is not proven.
     """
     if fate.fate is not Fate.NOT_COMMITTED:
         raise ValidationError(

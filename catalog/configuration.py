@@ -93,7 +93,7 @@ class Configuration:
         ``local`` is only what is called so or says so: a slip of the pen starts no metastore.
 
         Raises:
-            ConfigurationError: nothing says it, or there is no such kind.
+            ConfigurationError: If nothing says it, or there is no such kind.
         """
         properties = self.properties
         if not self.says_where:
@@ -135,7 +135,7 @@ def load_configuration(
             files here.
 
     Raises:
-        ConfigurationError: a file is broken, or a setting means nothing and looks like one of ours;
+        ConfigurationError: If a file is broken, or a setting means nothing and looks like one of ours;
             names file and line.
     """
     from icecomb.catalog.catalog_file import catalog_file_paths, read_catalog_files

@@ -58,8 +58,8 @@ class TableDefinition:
         """The arguments of `Catalog.create_table`.
 
         Raises:
-            SchemaError: An Arrow type has no Iceberg type.
-            ValidationError: A property is no text, or an argument is of another type.
+            SchemaError: If an Arrow type has no Iceberg type.
+            ValidationError: If a property is no text, or an argument is of another type.
         """
         if location is not None:
             location = checked_text("location of a table", location).rstrip("/")
@@ -98,7 +98,7 @@ class TableDefinition:
         """The change that makes a table this one.
 
         Raises:
-            ValidationError: A property cannot be set to its value.
+            ValidationError: If a property cannot be set to its value.
         """
         from icecomb.format.evolution.replacement import TableReplacement
 
@@ -141,7 +141,7 @@ def _own(kind: type[_F], what: str, given: Any) -> _F:
     """A spec or order as ours, also of PyIceberg's class; that of none for None.
 
     Raises:
-        ValidationError: It is none.
+        ValidationError: If it is none.
     """
     if given is None:
         return kind()

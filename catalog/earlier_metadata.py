@@ -30,8 +30,8 @@ def metadata_as_of(table: Table, timestamp_ms: int) -> TableMetadata:
         timestamp_ms: Milliseconds since 1970 UTC.
 
     Raises:
-        FileMissingError: The file is not known any more, or is gone.
-        CorruptFileError: It cannot be read.
+        FileMissingError: If the file is not known any more, or is gone.
+        CorruptFileError: If it cannot be read.
     """
     if timestamp_ms >= table.metadata.last_updated_ms:
         return table.metadata
@@ -46,7 +46,7 @@ def metadata_of(table: Table, snapshot: Snapshot) -> TableMetadata:
 
     Raises:
         FileMissingError: As for `metadata_as_of`.
-        CorruptFileError: The same.
+        CorruptFileError: If the same.
     """
     files = [(entry.timestamp_ms, entry.metadata_file) for entry in table.metadata.metadata_log]
     files.append((table.metadata.last_updated_ms, table.metadata_location))

@@ -47,7 +47,7 @@ def parts_of(name: str | Iterable[str]) -> Identifier:
     """The parts of ``name``: a text is split at its dots, other sequences are taken as they are.
 
     Raises:
-        ValidationError: a part is no text, or there is something else than parts.
+        ValidationError: If a part is no text, or there is something else than parts.
     """
     return tuple(name.split(".")) if isinstance(name, str) else checked_members("name", name, str)
 
@@ -56,7 +56,7 @@ def parse_identifier(name: str | Iterable[str]) -> Identifier:
     """The parts of a name that has some; see `parts_of`.
 
     Raises:
-        ValidationError: there is no part, or an empty one.
+        ValidationError: If there is no part, or an empty one.
     """
     parts = parts_of(name)
     if not parts or not all(parts):
@@ -71,7 +71,7 @@ def database_of(namespace: str | Iterable[str]) -> str:
     """The Hive database that a namespace names.
 
     Raises:
-        NoSuchNamespaceError: it has none or several levels, or an empty one.
+        NoSuchNamespaceError: If it has none or several levels, or an empty one.
     """
     parts = parts_of(namespace)
     if len(parts) != 1 or not parts[0]:
@@ -86,7 +86,7 @@ def database_and_table(name: str | Iterable[str]) -> tuple[str, str]:
     """Database and table that a name means in a metastore, which folds both to lower case.
 
     Raises:
-        NoSuchTableError: it has not two parts.
+        NoSuchTableError: If it has not two parts.
     """
     parts = parts_of(name)
     if len(parts) != 2 or not all(map(_is_text, parts)):

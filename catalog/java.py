@@ -38,7 +38,7 @@ def find_java() -> Path:
     """The ``java`` of ``JAVA_HOME``, else the first one on ``PATH``.
 
     Raises:
-        JavaError: there is none, or ``JAVA_HOME`` does not hold one.
+        JavaError: If there is none, or ``JAVA_HOME`` does not hold one.
     """
     return _find("java", _INSTALL_JRE)
 
@@ -47,7 +47,7 @@ def find_javac() -> Path:
     """The ``javac`` of ``JAVA_HOME``, else the first one on ``PATH``.
 
     Raises:
-        JavaError: there is none: only a Java runtime is installed, or nothing.
+        JavaError: If there is none: only a Java runtime is installed, or nothing.
     """
     return _find("javac", _INSTALL_JDK)
 
@@ -56,7 +56,7 @@ def java_version(java: Path | None = None) -> int:
     """The major version, as 17 or 21, of ``java`` (default: `find_java`).
 
     Raises:
-        JavaError: it cannot be run, or does not say its version.
+        JavaError: If it cannot be run, or does not say its version.
     """
     path = java or find_java()
     return _version(str(path))
@@ -66,7 +66,7 @@ def require_java() -> Path:
     """`find_java`, checked to be new enough.
 
     Raises:
-        JavaError: there is no Java, or it is older than `MINIMUM_VERSION`.
+        JavaError: If there is no Java, or it is older than `MINIMUM_VERSION`.
     """
     java = find_java()
     version = java_version(java)
@@ -88,7 +88,7 @@ def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) ->
         key: Tells one state of sources and class path from another; a new key is a new jar.
 
     Raises:
-        JavaError: there is no JDK, or javac refused the sources; the message carries its complaint.
+        JavaError: If there is no JDK, or javac refused the sources; the message carries its complaint.
     """
     from filelock import FileLock
     from platformdirs import user_cache_path

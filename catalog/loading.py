@@ -33,9 +33,9 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
         already.
 
     Raises:
-        ConfigurationError: nothing says where the catalog's metastore is, or a setting is unknown
+        ConfigurationError: If nothing says where the catalog's metastore is, or a setting is unknown
             or makes no sense.
-        MissingDependencyError, JavaError, MetastoreError: the metastore of your own cannot start.
+        MissingDependencyError, JavaError, MetastoreError: If the metastore of your own cannot start.
     """
     from icecomb.catalog.configuration import catalog_name, load_configuration
 
@@ -87,8 +87,8 @@ def open_table(name: str | os.PathLike[str], **properties: Any) -> Table:
         **properties: As in `load_catalog`.
 
     Raises:
-        NoSuchTableError: there is no such table.
-        FileMissingError: there is no such metadata file.
+        NoSuchTableError: If there is no such table.
+        FileMissingError: If there is no such metadata file.
         ConfigurationError: ``name`` has no catalog in it, or a setting makes no sense.
     """
     name = os.fspath(name)

@@ -95,9 +95,9 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
         location: The metadata file of the last commit that was lost.
 
     Raises:
-        ValidationError: The file is another table's, is in the table's history, or nobody went on
+        ValidationError: If the file is another table's, is in the table's history, or nobody went on
             from what it was based on; or it is younger than an hour: its writer may try again.
-        FileMissingError, CorruptFileError: It cannot be read, or what it was based on.
+        FileMissingError, CorruptFileError: If it cannot be read, or what it was based on.
     """
     now, name = table.refresh().metadata, ".".join(table.name())
     log = _plain(table, (entry.metadata_file for entry in now.metadata_log))
@@ -162,7 +162,7 @@ def reapply(table: Table, line: LostLine) -> LostLine:
 
     Raises:
         CommitFailedError: Other writers were first each time.
-        CommitStateUnknownError: It cannot be told whether one was brought back.
+        CommitStateUnknownError: If it cannot be told whether one was brought back.
     """
     done = (
         _bring_back(table, one, line) if one.outcome is Outcome.LOST else one

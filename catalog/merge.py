@@ -154,15 +154,15 @@ class Merge:
             How many rows were inserted, updated and deleted, and the files.
 
         Raises:
-            SchemaError: A column is missing or does not fit, or a value is not one of its column.
-            ExpressionError: An expression names other columns, or cannot be computed.
-            ValidationError: There is no clause; several rows of the source belong to one row of the
+            SchemaError: If a column is missing or does not fit, or a value is not one of its column.
+            ExpressionError: If an expression names other columns, or cannot be computed.
+            ValidationError: If there is no clause; several rows of the source belong to one row of the
                 table, and not all that is done with it is to delete it; a column cannot be a key;
                 a required column holds a null; or another commit contradicts this one.
-            ConfigurationError: The mode or the isolation level is unknown.
-            MissingDependencyError: An expression needs DuckDB.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the change was committed.
+            ConfigurationError: If the mode or the isolation level is unknown.
+            MissingDependencyError: If an expression needs DuckDB.
+            CommitFailedError: If others were first too often; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether the change was committed.
         """
         from icecomb.format.row_changes.merge_clause import MergeClauses
 

@@ -147,8 +147,8 @@ class MetadataOperations(ABC):
             snapshot_properties: More keys of the snapshot's summary.
 
         Raises:
-            CommitFailedError: Others were first too often; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            CommitFailedError: If others were first too often; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether it was committed.
         """
         from icecomb.format.operation.rewrite_manifests import RewriteManifests
 
@@ -169,11 +169,11 @@ class MetadataOperations(ABC):
         >>> table.publish_changes("load-7")  # doctest: +SKIP
 
         Raises:
-            NoSuchSnapshotError: Nothing was staged under this id.
-            ValidationError: It was published already, several snapshots have the id, or the table
+            NoSuchSnapshotError: If nothing was staged under this id.
+            ValidationError: If it was published already, several snapshots have the id, or the table
                 changed in a way that the staged change does not fit.
-            CommitFailedError: Others were first too often; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            CommitFailedError: If others were first too often; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether it was committed.
         """
         from icecomb.format.evolution.staging import staged_snapshot
 

@@ -129,7 +129,7 @@ class WriteGuard(Protocol):
             metadata: What the table is like before the change.
 
         Raises:
-            UnsupportedError, ValidationError: it must not.
+            UnsupportedError, ValidationError: If it must not.
         """
 
 
@@ -144,21 +144,21 @@ class Pointer(Protocol[V, M_contra]):
         """What the pointer points at now.
 
         Raises:
-            NoSuchTableError, NoSuchViewError: there is none of this name.
+            NoSuchTableError, NoSuchViewError: If there is none of this name.
         """
 
     def stage(self, base: V | None, metadata: M_contra) -> V:
         """Prepare the version after ``base`` (None: the first); readers do not see it yet.
 
         Raises:
-            ValidationError: the catalog cannot hold such metadata.
+            ValidationError: If the catalog cannot hold such metadata.
         """
 
     def swap(self, expected: V | None, new: V) -> Outcome:
         """Point from ``expected`` (None: it is new) to ``new``, which `stage` prepared.
 
         Raises:
-            IcecombError: refused, or not reached: proven that nothing changed.
+            IcecombError: If refused, or not reached: proven that nothing changed.
         """
 
     def discard(self, new: V) -> None:

@@ -24,7 +24,7 @@ def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
     """Refuse to delete files of a table that shares them.
 
     Raises:
-        ValidationError: its property ``gc.enabled`` is false.
+        ValidationError: If its property ``gc.enabled`` is false.
     """
     if not GC_ENABLED.of(metadata.properties):
         raise ValidationError(
@@ -44,7 +44,7 @@ def check_no_folder_table(io: FileIO, name: str, location: str, metadata: TableM
         metadata: What is in that.
 
     Raises:
-        ValidationError: the folder still is that other table: its rows would be deleted.
+        ValidationError: If the folder still is that other table: its rows would be deleted.
     """
     for known in (location, *(entry.metadata_file for entry in reversed(metadata.metadata_log))):
         if version_of(known) is None:
@@ -107,7 +107,7 @@ def purge_files(io: FileIO, metadata: TableMetadata, unneeded: Unneeded) -> None
         unneeded: Tells which of some files may go.
 
     Raises:
-        FileIOError: some could not be deleted; the others are gone.
+        FileIOError: If some could not be deleted; the others are gone.
     """
     failure: FileIOError | None = None
     for batch in reachable_files(io, metadata):

@@ -53,8 +53,8 @@ def make_ref(transaction: Transaction, wanted: MakeRef) -> None:
     """Make a branch or tag, or move one.
 
     Raises:
-        NoSuchSnapshotError: There is no such snapshot, or nothing that could be moved.
-        ValidationError: The name is taken, or the table has no snapshot to point to.
+        NoSuchSnapshotError: If there is no such snapshot, or nothing that could be moved.
+        ValidationError: If the name is taken, or the table has no snapshot to point to.
     """
     metadata = transaction.metadata
     exists = wanted.name in metadata.refs
@@ -83,8 +83,8 @@ def drop_ref(transaction: Transaction, wanted: DropRef) -> None:
     """Drop a branch or tag; its snapshots stay until they expire.
 
     Raises:
-        NoSuchSnapshotError: There is none.
-        ValidationError: It is of the other kind, or `main`.
+        NoSuchSnapshotError: If there is none.
+        ValidationError: If it is of the other kind, or `main`.
     """
     if wanted.if_exists and wanted.name not in transaction.metadata.refs:
         return

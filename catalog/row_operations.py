@@ -80,10 +80,10 @@ class RowOperations(ABC):
                 narrower are widened, in the same commit; without, they are refused.
 
         Raises:
-            SchemaError: the columns do not fit; the message lists every difference.
-            ValidationError: a required column holds a null.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the rows were committed.
+            SchemaError: If the columns do not fit; the message lists every difference.
+            ValidationError: If a required column holds a null.
+            CommitFailedError: If others were first too often; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether the rows were committed.
         """
         from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.row_changes.table_append import append_rows
@@ -113,10 +113,10 @@ class RowOperations(ABC):
             branch: Where.
 
         Raises:
-            ExpressionError: a column is unknown, or a value does not fit its type.
-            ValidationError: another commit contradicts this one.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the change was committed.
+            ExpressionError: If a column is unknown, or a value does not fit its type.
+            ValidationError: If another commit contradicts this one.
+            CommitFailedError: If others were first too often; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether the change was committed.
         """
         from icecomb.format.row_changes.table_delete import delete_rows
 
@@ -153,11 +153,11 @@ class RowOperations(ABC):
             merge_schema: As for `append`.
 
         Raises:
-            SchemaError: the columns do not fit.
-            ExpressionError: a column of the filter is unknown, or a value does not fit its type.
-            ValidationError: a required column holds a null, or another commit contradicts this one.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the change was committed.
+            SchemaError: If the columns do not fit.
+            ExpressionError: If a column of the filter is unknown, or a value does not fit its type.
+            ValidationError: If a required column holds a null, or another commit contradicts this one.
+            CommitFailedError: If others were first too often; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether the change was committed.
         """
         from icecomb.catalog.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.table_delete import overwrite_rows
@@ -193,11 +193,11 @@ class RowOperations(ABC):
             merge_schema: As for `append`.
 
         Raises:
-            ValidationError: the table is not partitioned, a required column holds a null, or
+            ValidationError: If the table is not partitioned, a required column holds a null, or
                 another commit changed one of the partitions.
-            SchemaError: the columns do not fit.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the change was committed.
+            SchemaError: If the columns do not fit.
+            CommitFailedError: If others were first too often; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether the change was committed.
         """
         from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.row_changes.table_delete import replace_partitions
@@ -238,11 +238,11 @@ class RowOperations(ABC):
             How many rows were replaced, and how many added.
 
         Raises:
-            SchemaError: the columns do not fit.
-            ValidationError: there is no key, or a row's key is null or not its own; a required
+            SchemaError: If the columns do not fit.
+            ValidationError: If there is no key, or a row's key is null or not its own; a required
                 column holds a null; or another commit contradicts this one.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the change was committed.
+            CommitFailedError: If others were first too often; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether the change was committed.
         """
         from icecomb.catalog.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.upsert import upsert_rows
@@ -341,13 +341,13 @@ class RowOperations(ABC):
             parallelism: How many files are looked into at once.
 
         Raises:
-            FileMissingError: there is no such file.
-            CorruptFileError: it is no Parquet, ORC or Avro file.
-            SchemaError: its columns do not fit the table's.
-            ValidationError: the table has it already, a partition value is not known or not one, or
+            FileMissingError: If there is no such file.
+            CorruptFileError: If it is no Parquet, ORC or Avro file.
+            SchemaError: If its columns do not fit the table's.
+            ValidationError: If the table has it already, a partition value is not known or not one, or
                 a required column holds nulls.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the files were added.
+            CommitFailedError: If others were first too often; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether the files were added.
         """
         from icecomb.format.row_changes.table_addition import add_files
 

@@ -34,7 +34,7 @@ class StaticPointer:
         """See `MetadataPointer.check_writable`.
 
         Raises:
-            UnsupportedError: always.
+            UnsupportedError: If always.
         """
         raise UnsupportedError(
             f"{self._location} was opened as a metadata file: such a table can only be read",

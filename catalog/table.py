@@ -176,7 +176,7 @@ class Table(RowOperations, MetadataOperations):
         """Move this object to the table's current state, and return it.
 
         Raises:
-            NoSuchTableError: it was dropped.
+            NoSuchTableError: If it was dropped.
         """
         self._version = self._pointer.load()
         return self
@@ -291,8 +291,8 @@ class Table(RowOperations, MetadataOperations):
         """Commit a change, again on newer states as ``commit.retry.*`` allow; return this table.
 
         Raises:
-            CommitFailedError: proven that nothing was committed.
-            CommitStateUnknownError: it cannot be told; nothing was deleted.
+            CommitFailedError: If proven that nothing was committed.
+            CommitStateUnknownError: If it cannot be told; nothing was deleted.
         """
         self._version = commit(self._pointer, self.io, self._version, producer)
         return self

@@ -44,8 +44,8 @@ class CreateTableTransaction(Transaction):
         """Make the table, with all changes; a context manager does so at its end.
 
         Raises:
-            TableAlreadyExistsError: the name was taken meanwhile; what was written is removed.
-            CommitStateUnknownError: it cannot be told whether the table was made.
+            TableAlreadyExistsError: If the name was taken meanwhile; what was written is removed.
+            CommitStateUnknownError: If it cannot be told whether the table was made.
         """
         if self._ended:
             raise ValidationError(
@@ -117,7 +117,7 @@ class ReplaceTableTransaction(Transaction):
         """See `Producer.apply`: nothing of the old table but its identity must be as it was.
 
         Raises:
-            ConflictError: Others have changed a branch that the new rows rely on.
+            ConflictError: If others have changed a branch that the new rows rely on.
         """
         for branch, snapshot_id in self._relied_on.items():
             self._check_unchanged(base, branch, snapshot_id)

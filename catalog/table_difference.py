@@ -90,7 +90,7 @@ def table_difference(table: Table, before: Endpoint, after: Endpoint) -> TableDi
         after: Another; it may be an older one, or of another branch.
 
     Raises:
-        CorruptFileError: A manifest cannot be read.
+        CorruptFileError: If a manifest cannot be read.
     """
     from icecomb.format.inspect.file_difference import file_difference
 

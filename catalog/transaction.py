@@ -79,7 +79,7 @@ class Transaction(RowOperations, MetadataOperations):
         """Take a change into the transaction; nothing is visible to others yet.
 
         Raises:
-            ValidationError: the change does not fit, or the transaction is over.
+            ValidationError: If the change does not fit, or the transaction is over.
         """
         if self._ended:
             raise ValidationError(
@@ -139,7 +139,7 @@ class Transaction(RowOperations, MetadataOperations):
             stage_only: Whether the branch stays as it is, see `publish_changes`.
 
         Raises:
-            ValidationError: a file does not fit, or the transaction is over.
+            ValidationError: If a file does not fit, or the transaction is over.
         """
         from icecomb.format.row_changes.table_append import append_files
         from icecomb.format.row_changes.write_target import WriteTarget
@@ -164,9 +164,9 @@ class Transaction(RowOperations, MetadataOperations):
             The table, refreshed to the new state.
 
         Raises:
-            ValidationError: a change does not fit what others committed meanwhile.
-            CommitFailedError: others were first; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the changes were committed.
+            ValidationError: If a change does not fit what others committed meanwhile.
+            CommitFailedError: If others were first; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether the changes were committed.
         """
         if self._ended:
             raise ValidationError(

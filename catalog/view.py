@@ -85,7 +85,7 @@ class View:
         """Move this object to the view's current state, and return it.
 
         Raises:
-            NoSuchViewError: it was dropped.
+            NoSuchViewError: If it was dropped.
         """
         self._version = self._pointer.load()
         return self
@@ -96,8 +96,8 @@ class View:
         """Set and remove properties.
 
         Raises:
-            CommitFailedError: others were first too often; nothing was changed.
-            CommitStateUnknownError: it cannot be told whether they were changed.
+            CommitFailedError: If others were first too often; nothing was changed.
+            CommitStateUnknownError: If it cannot be told whether they were changed.
         """
         from icecomb.format.spec.view import with_properties
 
@@ -107,8 +107,8 @@ class View:
         """Commit what ``make`` makes of the metadata, of the newest when others were first.
 
         Raises:
-            CommitFailedError: others were first too often; nothing was changed.
-            CommitStateUnknownError: it cannot be told whether it was changed.
+            CommitFailedError: If others were first too often; nothing was changed.
+            CommitStateUnknownError: If it cannot be told whether it was changed.
         """
         _, self._version = commit_version(
             self._pointer, self._version, lambda base: make(base.metadata)

@@ -71,7 +71,7 @@ class ViewCatalog:
         """The Iceberg views of a namespace; no metadata file is opened.
 
         Raises:
-            NoSuchNamespaceError: there is no such namespace.
+            NoSuchNamespaceError: If there is no such namespace.
         """
         return self._kept_views().listed(namespace)
 
@@ -79,8 +79,8 @@ class ViewCatalog:
         """A view in its current state.
 
         Raises:
-            NoSuchViewError: there is no such view.
-            NoSuchIcebergViewError: there is something else of this name.
+            NoSuchViewError: If there is no such view.
+            NoSuchIcebergViewError: If there is something else of this name.
         """
         return self._kept_views().load(identifier)
 
@@ -113,9 +113,9 @@ class ViewCatalog:
             properties: Its properties, as ``comment``.
 
         Raises:
-            TableAlreadyExistsError, ViewAlreadyExistsError: the name is taken.
-            NoSuchNamespaceError: there is no such namespace.
-            ValidationError: there is no query, or two in one dialect.
+            TableAlreadyExistsError, ViewAlreadyExistsError: If the name is taken.
+            NoSuchNamespaceError: If there is no such namespace.
+            ValidationError: If there is no query, or two in one dialect.
         """
         definition = _definition(identifier, schema, queries, default_namespace, default_catalog)
         given = {
@@ -141,11 +141,11 @@ class ViewCatalog:
         The arguments are those of `create_view`.
 
         Raises:
-            NoSuchViewError: there is no such view.
-            ValidationError: it would lose a dialect, and ``replace.drop-dialect.allowed`` is not
+            NoSuchViewError: If there is no such view.
+            ValidationError: If it would lose a dialect, and ``replace.drop-dialect.allowed`` is not
                 true.
-            CommitFailedError: others were first too often; nothing was changed.
-            CommitStateUnknownError: it cannot be told whether it was replaced.
+            CommitFailedError: If others were first too often; nothing was changed.
+            CommitStateUnknownError: If it cannot be told whether it was replaced.
         """
         from icecomb.format.spec.view import replace_view
 
@@ -182,9 +182,9 @@ class ViewCatalog:
         """Rename a view; its metadata files stay where they are.
 
         Raises:
-            NoSuchViewError: there is no such view.
-            TableAlreadyExistsError, ViewAlreadyExistsError: the new name is taken.
-            CommitFailedError: another writer changed it meanwhile; nothing was renamed.
+            NoSuchViewError: If there is no such view.
+            TableAlreadyExistsError, ViewAlreadyExistsError: If the new name is taken.
+            CommitFailedError: If another writer changed it meanwhile; nothing was renamed.
         """
         return self._kept_views().rename(from_identifier, to_identifier)
 
@@ -192,8 +192,8 @@ class ViewCatalog:
         """Take a view out of the catalog; its metadata files stay.
 
         Raises:
-            NoSuchViewError: there is no such view.
-            NoSuchIcebergViewError: there is something else of this name; it is left alone.
+            NoSuchViewError: If there is no such view.
+            NoSuchIcebergViewError: If there is something else of this name; it is left alone.
         """
         self._kept_views().drop(identifier)
 
@@ -203,8 +203,8 @@ class ViewCatalog:
         """See `icecomb.catalog.commit_status.commit_fate`.
 
         Raises:
-            NoSuchViewError: there is no such view.
-            ValidationError: the file is another view's.
+            NoSuchViewError: If there is no such view.
+            ValidationError: If the file is another view's.
         """
         return self._kept_views().fate(identifier, metadata_location, told=told)
 

@@ -62,7 +62,7 @@ class HadoopCatalog(Catalog):
             ``lock.acquire-timeout-ms`` (how long a thread waits for others of this process).
 
     Raises:
-        ConfigurationError: there is no ``warehouse``.
+        ConfigurationError: If there is no ``warehouse``.
     """
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
@@ -86,8 +86,8 @@ class HadoopCatalog(Catalog):
         """See `Catalog.create_namespace`: a folder, and those above it; it has no properties.
 
         Raises:
-            UnsupportedError: properties are given.
-            ValidationError: the name cannot be that of a folder, or a table is above it.
+            UnsupportedError: If properties are given.
+            ValidationError: If the name cannot be that of a folder, or a table is above it.
         """
         parts = parse_identifier(namespace)
         _check_new_name(parts)
@@ -135,7 +135,7 @@ class HadoopCatalog(Catalog):
         """See `Catalog.update_namespace_properties`.
 
         Raises:
-            UnsupportedError: there is something to change.
+            UnsupportedError: If there is something to change.
         """
         parts = parse_identifier(namespace)
         self._require_namespace(parts)
@@ -160,7 +160,7 @@ class HadoopCatalog(Catalog):
         """See `Catalog.draft`.
 
         Raises:
-            ValidationError: a location other than the folder of this name is given, the name
+            ValidationError: If a location other than the folder of this name is given, the name
                 cannot be that of a folder, or ``write.metadata.path`` is set.
         """
         parts = self._free_name(identifier)
@@ -204,9 +204,9 @@ class HadoopCatalog(Catalog):
         location that it names.
 
         Raises:
-            TableAlreadyExistsError: the name is taken.
-            FileMissingError: there is no such file.
-            ValidationError: its property ``write.metadata.path`` is set.
+            TableAlreadyExistsError: If the name is taken.
+            FileMissingError: If there is no such file.
+            ValidationError: If its property ``write.metadata.path`` is set.
         """
         from icecomb.format.spec.metadata_file import read_metadata
 
@@ -219,8 +219,8 @@ class HadoopCatalog(Catalog):
         """Not possible: the name of a file-system table is its folder.
 
         Raises:
-            NoSuchTableError: there is no such table.
-            UnsupportedError: there is.
+            NoSuchTableError: If there is no such table.
+            UnsupportedError: If there is.
         """
         source, target = _table_name(from_identifier), _table_name(to_identifier)
         self.load_pointer(source)
@@ -241,7 +241,7 @@ class HadoopCatalog(Catalog):
             ValidationError: ``purge_requested`` is not said, the table's property ``gc.enabled`` is
                 false, or its folder holds another table, or files that are neither in ``data``
                 nor in ``metadata`` nor the table's; nothing was deleted.
-            FileIOError: something was written to the folder meanwhile, or links are in it.
+            FileIOError: If something was written to the folder meanwhile, or links are in it.
         """
         parts = _table_name(identifier)
         pointer = self._pointer(parts)
@@ -356,9 +356,9 @@ def open_path(location: str, properties: Mapping[str, str]) -> Table:
         properties: As a catalog's.
 
     Raises:
-        NoSuchTableError: the folder is no table.
-        NoSuchIcebergTableError: it is a table of a catalog with a server.
-        FileMissingError: there is no such metadata file.
+        NoSuchTableError: If the folder is no table.
+        NoSuchIcebergTableError: If it is a table of a catalog with a server.
+        FileMissingError: If there is no such metadata file.
     """
     place = absolute(location, properties).rstrip("/")
     is_file = place.endswith(METADATA_SUFFIXES)
@@ -380,7 +380,7 @@ def catalog_of(folder: str, properties: Mapping[str, str]) -> tuple[HadoopCatalo
         properties: As a catalog's.
 
     Raises:
-        ValidationError: it is a metadata file, or the root.
+        ValidationError: If it is a metadata file, or the root.
     """
     place = absolute(folder, properties).rstrip("/")
     root, _, name = place.rpartition("/")

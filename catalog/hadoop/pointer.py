@@ -80,8 +80,8 @@ class HadoopPointer:
         """See `MetadataPointer.check_writable`.
 
         Raises:
-            NoSuchTableError: it was dropped: to write to it would make its folder again.
-            UnsupportedError: the catalog's ``lock-impl`` names a class of Java's, or the storage
+            NoSuchTableError: If it was dropped: to write to it would make its folder again.
+            UnsupportedError: If the catalog's ``lock-impl`` names a class of Java's, or the storage
                 replaces files.
         """
         check_commit_allowed(self._name, metadata)
@@ -98,8 +98,8 @@ class HadoopPointer:
         """The table's newest metadata file, which is not opened.
 
         Raises:
-            NoSuchTableError: the folder is no table.
-            NoSuchIcebergTableError: it is a table of a catalog with a server.
+            NoSuchTableError: If the folder is no table.
+            NoSuchIcebergTableError: If it is a table of a catalog with a server.
         """
         location = self._files.newest()
         if location is not None:
@@ -118,7 +118,7 @@ class HadoopPointer:
         """See `MetadataPointer.load`.
 
         Raises:
-            CorruptFileError: two files of the newest version differ.
+            CorruptFileError: If two files of the newest version differ.
         """
         # others delete old files, and a proxy may say of a file that it is there
         with suppress(FileMissingError):

@@ -33,7 +33,7 @@ class TableFolder:
         metadata: Of its newest version; None if that cannot be read.
 
     Raises:
-        ValidationError: there are files that other tables may need; nothing was deleted.
+        ValidationError: If there are files that other tables may need; nothing was deleted.
     """
 
     def __init__(self, io: FileIO, folder: str, name: str, metadata: TableMetadata | None) -> None:
@@ -54,7 +54,7 @@ class TableFolder:
         """Delete the table: rows first, the newest version last, and the folder.
 
         Raises:
-            FileIOError: the folder is not empty then.
+            FileIOError: If the folder is not empty then.
         """
         if self._metadata is not None:
             here = frozenset(self._files)

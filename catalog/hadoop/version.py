@@ -90,7 +90,7 @@ class VersionFiles:
             table: The table, for the message.
 
         Raises:
-            CorruptFileError: There is one.
+            CorruptFileError: If there is one.
         """
         from icecomb.format.spec.metadata_file import read_metadata_json
 

@@ -47,7 +47,7 @@ def check_health(
         progress: Told of each table.
 
     Raises:
-        NoSuchNamespaceError, NoSuchTableError: A pattern matches nothing; before the first table.
+        NoSuchNamespaceError, NoSuchTableError: If a pattern matches nothing; before the first table.
     """
     from icecomb.catalog.health.examination import examine_all
     from icecomb.catalog.health.selection import select_tables

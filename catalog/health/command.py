@@ -40,7 +40,7 @@ def command_line(words: Iterable[str], options: Sequence[str] = ()) -> str:
         options: Global options that stand before them.
 
     Raises:
-        UnicodeEncodeError: A word is no text that a program could be given.
+        UnicodeEncodeError: If a word is no text that a program could be given.
     """
     return " ".join(map(quoted, (PROGRAM, *options, *words)))
 

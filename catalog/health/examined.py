@@ -53,7 +53,7 @@ def rewrite_of(metadata: TableMetadata) -> RewriteOptions:
     """How the data files of a table would be rewritten.
 
     Raises:
-        ValidationError: The table's target size is a single byte.
+        ValidationError: If the table's target size is a single byte.
     """
     return RewriteOptions.read({}, Strategy.BIN_PACK, metadata.properties)
 

@@ -27,8 +27,8 @@ def select_tables(
         names: See `check_health`.
 
     Raises:
-        NoSuchNamespaceError: There is no such namespace.
-        NoSuchTableError: A pattern matches no table.
+        NoSuchNamespaceError: If there is no such namespace.
+        NoSuchTableError: If a pattern matches no table.
     """
     found: dict[Identifier, None] = {}
     for name in names:

@@ -100,11 +100,11 @@ class Maintenance:
             progress: Told of files that are done.
 
         Raises:
-            ValidationError: An option, order, branch or engine is of no use.
-            CorruptFileError: A file is damaged; nothing was committed, unless in parts.
-            CommitFailedError: Others changed the files each time; nothing was committed, but where
+            ValidationError: If an option, order, branch or engine is of no use.
+            CorruptFileError: If a file is damaged; nothing was committed, unless in parts.
+            CommitFailedError: If others changed the files each time; nothing was committed, but where
                 only dangling deletes could not be removed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            CommitStateUnknownError: If it cannot be told whether it was committed.
         """
         from icecomb.catalog.maintenance.compaction import RewriteRequest, rewrite_data_files
         from icecomb.catalog.maintenance.engine import Engine
@@ -155,10 +155,10 @@ class Maintenance:
             progress: Told of files that are done.
 
         Raises:
-            ValidationError: An option or branch is of no use.
-            CorruptFileError: A file is damaged; nothing was committed, unless in parts.
-            CommitFailedError: Others changed the files each time; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            ValidationError: If an option or branch is of no use.
+            CorruptFileError: If a file is damaged; nothing was committed, unless in parts.
+            CommitFailedError: If others changed the files each time; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether it was committed.
         """
         from icecomb.catalog.maintenance.delete_files import (
             DeleteRequest,
@@ -212,11 +212,11 @@ class Maintenance:
             progress: Told of files that are done.
 
         Raises:
-            ValidationError: An option or branch is of no use.
-            CorruptFileError: A file is damaged; nothing was committed, unless in parts.
-            UnsupportedError: No schema of the table has a compared column any more.
-            CommitFailedError: Others changed the files each time; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            ValidationError: If an option or branch is of no use.
+            CorruptFileError: If a file is damaged; nothing was committed, unless in parts.
+            UnsupportedError: If no schema of the table has a compared column any more.
+            CommitFailedError: If others changed the files each time; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether it was committed.
         """
         from icecomb.catalog.maintenance.delete_files import DeleteRequest, convert_equality_deletes
         from icecomb.catalog.maintenance.engine import check_local
@@ -280,7 +280,7 @@ class Maintenance:
             engine: Who lists: `auto` and `local` are this machine; `spark` is for CALL.
 
         Raises:
-            ValidationError: The table's files may not be deleted (`gc.enabled`), `older_than` is
+            ValidationError: If the table's files may not be deleted (`gc.enabled`), `older_than` is
                 less than a day ago, the folder is that of another table, too, or see
                 `prefix_mismatch_mode`.
             CorruptFileError, FileMissingError: Metadata cannot be read; nothing was deleted.
@@ -346,9 +346,9 @@ class Maintenance:
             engine: `auto` or `local`: this machine; `spark` is refused.
 
         Raises:
-            ValidationError: There is no such spec, field or branch.
-            CommitFailedError: Others were first too often; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            ValidationError: If there is no such spec, field or branch.
+            CommitFailedError: If others were first too often; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether it was committed.
         """
         from icecomb.catalog.maintenance.engine import check_local
         from icecomb.catalog.maintenance.manifests import rewrite_manifests

@@ -337,7 +337,7 @@ def check_branch(metadata: TableMetadata, branch: str, table: str) -> None:
     """Refuse what is a tag, and a branch that is read with other columns than the table has.
 
     Raises:
-        ValidationError: It is one.
+        ValidationError: If it is one.
     """
     ref = metadata.refs.get(branch)
     written_schema.check_branch(metadata, metadata.snapshot_by_name(branch), branch)
@@ -352,7 +352,7 @@ def _strategy(name: str | None, order: object) -> Strategy:
     """The strategy of a call.
 
     Raises:
-        ValidationError: There is none of this name, or it takes no order.
+        ValidationError: If there is none of this name, or it takes no order.
     """
     given = None if name is None else name.strip().lower()
     if given not in {None, "binpack", "sort"}:

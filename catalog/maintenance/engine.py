@@ -32,7 +32,7 @@ class Engine(Enum):
         """The engine of a name.
 
         Raises:
-            ValidationError: There is none.
+            ValidationError: If there is none.
         """
         try:
             return cls(name.strip().lower())
@@ -52,8 +52,8 @@ def check_local(engine: str, action: str, why: str) -> None:
         why: What it reads and writes, as one ends.
 
     Raises:
-        ValidationError: There is no such engine.
-        UnsupportedError: It is Spark.
+        ValidationError: If there is no such engine.
+        UnsupportedError: If it is Spark.
     """
     if Engine.parse(engine) is Engine.SPARK:
         raise UnsupportedError(
@@ -94,7 +94,7 @@ class GroupEngine(Protocol):
         """Write the rows of a group anew; the files are in no table yet.
 
         Raises:
-            FileIOError: It could not be done; what was written is removed.
+            FileIOError: If it could not be done; what was written is removed.
         """
 
 
@@ -118,8 +118,8 @@ def is_for_session(
         limit: How many bytes this machine rewrites; see `icecomb.maintenance.local-limit`.
 
     Raises:
-        ValidationError: A session is asked for, and there is none.
-        UnsupportedError: It is asked for what only this machine does.
+        ValidationError: If a session is asked for, and there is none.
+        UnsupportedError: If it is asked for what only this machine does.
     """
     possible = strategy is not Strategy.Z_ORDER and copy is not CopyMode.REQUIRE
     if engine is Engine.SPARK:
@@ -144,8 +144,8 @@ def rewritten_by(session: GroupEngine, job: GroupJob) -> RewrittenGroup:
     """A group that another engine rewrote; where its rows went is not known.
 
     Raises:
-        CorruptFileError: It wrote more or fewer rows than it was to read.
-        FileIOError: It could not be done.
+        CorruptFileError: If it wrote more or fewer rows than it was to read.
+        FileIOError: If it could not be done.
     """
     files = tuple(session.rewrite(job))
     done = RewrittenGroup(job.group, files, None)

@@ -72,8 +72,8 @@ class SnapshotExpiry:
         """Remove this snapshot.
 
         Raises:
-            NoSuchSnapshotError: There is no such snapshot.
-            ValidationError: A branch or tag points to it.
+            NoSuchSnapshotError: If there is no such snapshot.
+            ValidationError: If a branch or tag points to it.
         """
         return self._asked(lambda expire: expire.by_id(snapshot_id))
 
@@ -88,7 +88,7 @@ class SnapshotExpiry:
             dt: A time (one without zone is UTC), or milliseconds since the epoch.
 
         Raises:
-            ValidationError: It is neither.
+            ValidationError: If it is neither.
         """
         return self._asked(lambda expire: expire.older_than(dt))
 
@@ -96,7 +96,7 @@ class SnapshotExpiry:
         """Keep so many snapshots of each branch, however old they are.
 
         Raises:
-            ValidationError: It is less than 1.
+            ValidationError: If it is less than 1.
         """
         return self._asked(lambda expire: expire.retain_last(num_snapshots))
 
@@ -112,8 +112,8 @@ class SnapshotExpiry:
         """Count what would be deleted if this were committed now; nothing is changed.
 
         Raises:
-            ValidationError: The table's files may not be deleted (`gc.enabled`).
-            FileIOError: It cannot be told which files are needed.
+            ValidationError: If the table's files may not be deleted (`gc.enabled`).
+            FileIOError: If it cannot be told which files are needed.
         """
         self._is_open = False
         return self._counted(self._expire.plan(), "would be")
@@ -122,11 +122,11 @@ class SnapshotExpiry:
         """Remove the snapshots, and then their files.
 
         Raises:
-            ValidationError: The table's files may not be deleted (`gc.enabled`), or this was
+            ValidationError: If the table's files may not be deleted (`gc.enabled`), or this was
                 committed already.
-            CommitFailedError: Others were first; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
-            FileIOError: The snapshots are gone, but not all of their files.
+            CommitFailedError: If others were first; nothing was committed.
+            CommitStateUnknownError: If it cannot be told whether it was committed.
+            FileIOError: If the snapshots are gone, but not all of their files.
         """
         self._is_open, self._is_tried = False, True
         self._expire.commit()
@@ -209,8 +209,8 @@ def expiry_of_procedure(
         engine: `auto` or `local`: this machine.
 
     Raises:
-        UnsupportedError: The engine is Spark.
-        ValidationError: An argument is of no use.
+        UnsupportedError: If the engine is Spark.
+        ValidationError: If an argument is of no use.
     """
     check_local(engine, "Expiring snapshots", "it reads manifests, and no data")
     expire = SnapshotExpiry(table)

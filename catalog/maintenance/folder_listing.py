@@ -95,7 +95,7 @@ class FolderListing:
             limit: After so many files no other folder is begun; None for none.
 
         Raises:
-            FileIOError: A folder cannot be listed.
+            FileIOError: If a folder cannot be listed.
         """
         with ThreadPoolExecutor(THREADS, "icecomb-listing") as pool:
             waiting: dict[Future[FolderEntries], str] = {}

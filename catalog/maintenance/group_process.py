@@ -144,8 +144,8 @@ class GroupProcesses(Generic[G, R]):
         """Rewrite a group in a process that is free; waits for one.
 
         Raises:
-            FileIOError: The process ended, or its files are not to be found from here.
-            IcecombError: The group could not be rewritten.
+            FileIOError: If the process ended, or its files are not to be found from here.
+            IcecombError: If the group could not be rewritten.
         """
         process = self._free.get()
         try:
@@ -267,8 +267,8 @@ class _Process:
         """Wait for its first word.
 
         Raises:
-            OSError: It says nothing, or is not like this process.
-            EOFError: It ends.
+            OSError: If it says nothing, or is not like this process.
+            EOFError: If it ends.
             OperationCancelledError: Nobody waits for the work any more.
         """
         end = time.monotonic() + _START_SECONDS
@@ -284,7 +284,7 @@ class _Process:
         """Whether there is an answer, after a moment; the end is one.
 
         Raises:
-            EOFError: It has ended, although forks keep its connection open.
+            EOFError: If it has ended, although forks keep its connection open.
         """
         was_alive = self.is_alive
         if self._connection.poll(_PATIENCE_SECONDS):
@@ -309,7 +309,7 @@ def _interpreter(descriptor: int) -> list[str]:
     """What starts another process like this one, which gets a descriptor.
 
     Raises:
-        OSError: Nothing does, or the descriptor would be lost.
+        OSError: If nothing does, or the descriptor would be lost.
     """
     if descriptor <= _STANDARD_ERRORS:
         raise OSError("standard input, output or errors are closed")

@@ -103,8 +103,8 @@ class GroupRun(ABC, Generic[G, R]):
         """Rewrite and commit groups.
 
         Raises:
-            CommitFailedError: Others changed the files each time.
-            IcecombError: A group could not be rewritten, unless groups are committed in parts.
+            CommitFailedError: If others changed the files each time.
+            IcecombError: If a group could not be rewritten, unless groups are committed in parts.
         """
         commits = self._grouping.max_commits
         processes = self._process_count(groups)

@@ -57,8 +57,8 @@ def find_neighbours(
         spelling: How locations are read.
 
     Raises:
-        ValidationError: A table of another format has the table's own folder.
-        FileMissingError, CorruptFileError: The metadata of a table that the catalog has in this
+        ValidationError: If a table of another format has the table's own folder.
+        FileMissingError, CorruptFileError: If the metadata of a table that the catalog has in this
             folder cannot be read: it is unknown which files are its own.
     """
     own = _plain(spelling, [table.location().rstrip("/")])
@@ -104,8 +104,8 @@ def tables_in_folder(
         anywhere: Look at the tables of other namespaces, too, which may be many.
 
     Raises:
-        ValidationError: A table of another format has this folder.
-        FileMissingError, CorruptFileError: The metadata of one cannot be read.
+        ValidationError: If a table of another format has this folder.
+        FileMissingError, CorruptFileError: If the metadata of one cannot be read.
     """
     own: list[str] = []
     for entry in catalog.entries_below(folder, None if anywhere else name[:-1]):

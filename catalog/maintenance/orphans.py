@@ -95,7 +95,7 @@ def age_limit(older_than: datetime | int | None, *, any_age: bool) -> int:
     """The time that orphans are older than, milliseconds since the epoch; three days ago.
 
     Raises:
-        ValidationError: It is less than a day ago, and that is not allowed for.
+        ValidationError: If it is less than a day ago, and that is not allowed for.
     """
     now_ms = int(time.time() * 1000)
     if older_than is None:
@@ -114,7 +114,7 @@ def milliseconds(when: datetime | int) -> int:
     """A time (one without zone is UTC), or milliseconds since the epoch.
 
     Raises:
-        ValidationError: It is neither.
+        ValidationError: If it is neither.
     """
     if isinstance(when, datetime):
         aware = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
@@ -128,7 +128,7 @@ def named_files(
     """Paths and times of files, from whoever lists them.
 
     Raises:
-        ValidationError: Something is no path, or no time.
+        ValidationError: If something is no path, or no time.
     """
     for each_file in files:
         location, time_of = (each_file, None) if isinstance(each_file, str) else each_file
@@ -229,7 +229,7 @@ class _Orphans:
         """Those of some orphans that the table, as it is now, does not reach either.
 
         Raises:
-            IcecombError: The metadata of now cannot be read; nothing more is deleted.
+            IcecombError: If the metadata of now cannot be read; nothing more is deleted.
         """
         self._table.refresh()
         _check(self._table, self._search)

@@ -70,7 +70,7 @@ class FolderEngine(Protocol):
         """What is in them.
 
         Raises:
-            FileIOError: A folder cannot be listed.
+            FileIOError: If a folder cannot be listed.
         """
 
 
@@ -96,7 +96,7 @@ def list_by_session(
         spelling: How locations are read.
 
     Raises:
-        FileIOError: A folder cannot be listed.
+        FileIOError: If a folder cannot be listed.
     """
     with tempfile.TemporaryDirectory(prefix="icecomb-listing-") as place:
         known = Path(place) / "known"
@@ -136,7 +136,7 @@ def check_possible(session: FolderEngine | None) -> None:
     """Refuse executors where there are none.
 
     Raises:
-        ValidationError: There is no session.
+        ValidationError: If there is no session.
     """
     if session is None:
         raise ValidationError(

@@ -60,10 +60,10 @@ def start(
         idle_s: A new one ends after so many seconds without a connection; 0 = never.
 
     Raises:
-        ConfigurationError: the folder cannot be made or written to, or is another user's.
-        MissingDependencyError: pyspark, whose jars hold the metastore, is not installed.
-        JavaError: no Java, too old a Java, or neither the ready jar nor a JDK.
-        MetastoreError: it did not come up; the message carries the end of its log.
+        ConfigurationError: If the folder cannot be made or written to, or is another user's.
+        MissingDependencyError: If pyspark, whose jars hold the metastore, is not installed.
+        JavaError: If no Java, too old a Java, or neither the ready jar nor a JDK.
+        MetastoreError: If it did not come up; the message carries the end of its log.
     """
     place = Place(warehouse_folder(warehouse))
     if found := _running(place):
@@ -84,8 +84,8 @@ def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
     """End the metastore of ``warehouse``; False if none ran.
 
     Raises:
-        ConfigurationError: it is another user's.
-        MetastoreError: it did not end.
+        ConfigurationError: If it is another user's.
+        MetastoreError: If it did not end.
     """
     place = Place(warehouse_folder(warehouse))
     if not place.home.is_dir():

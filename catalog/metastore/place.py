@@ -80,7 +80,7 @@ class RunningMetastore:
         PyIceberg's property ``ugi`` is ``"me:<secret>"`` then.
 
         Raises:
-            ConfigurationError: the token cannot be read.
+            ConfigurationError: If the token cannot be read.
         """
         token = find_token(str(self.token_file), KIND, SIGNATURE)
         return token.password.decode() if token else ""
@@ -116,7 +116,7 @@ class Place:
         text: The warehouse for messages.
 
     Raises:
-        ConfigurationError: the folder is another user's.
+        ConfigurationError: If the folder is another user's.
     """
 
     def __init__(self, warehouse: Path) -> None:
@@ -134,7 +134,7 @@ class Place:
         """Make the folder, for its owner only.
 
         Raises:
-            ConfigurationError: it cannot be made or written to, or is another user's.
+            ConfigurationError: If it cannot be made or written to, or is another user's.
         """
         try:
             self.warehouse.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ def pyspark_jars() -> Path:
     """The folder of the installed pyspark's jars, found without importing it.
 
     Raises:
-        MissingDependencyError: pyspark is not installed.
+        MissingDependencyError: If pyspark is not installed.
     """
     package = importlib.util.find_spec("pyspark")
     if package is None or not package.submodule_search_locations:
@@ -34,8 +34,8 @@ def class_path() -> str:
     """The Java class path of the embedded metastore.
 
     Raises:
-        MissingDependencyError: pyspark is not installed.
-        JavaError: the starter class is neither carried ready-made nor can it be compiled.
+        MissingDependencyError: If pyspark is not installed.
+        JavaError: If the starter class is neither carried ready-made nor can it be compiled.
     """
     jars = pyspark_jars()
     if not list(jars.glob("hive-metastore-2.3.*.jar")):

@@ -29,7 +29,7 @@ def warehouse_folder(warehouse: str | os.PathLike[str] | None) -> Path:
         warehouse: A local folder or a location in an object store; None for `default_warehouse`.
 
     Raises:
-        ConfigurationError: it is elsewhere.
+        ConfigurationError: If it is elsewhere.
     """
     if warehouse is None:
         return default_warehouse()
