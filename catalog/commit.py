@@ -64,8 +64,8 @@ class Producer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-"""``commit.retry.*``: how often and how long a commit that lost a race is retried."""
-    """``commit.retry.*``: how often and how long a commit that lost a race is tried again."""
+class RetrySettings:
+    """``commit.retry.*``: how often and how long a commit that lost a race is retried."""
 
     retries: int
     min_wait_s: float
