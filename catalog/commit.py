@@ -219,8 +219,8 @@ def newest_of(pointer: Pointer[V, M], base: V) -> V:
 
 
 @contextmanager
-"""Keep other writers out; if that fails, discard ``new``, which nobody will ever need."""
-    """Keep other writers out; where that fails nobody will ever need the file of ``new``."""
+def _alone(pointer: Pointer[V, M], base: V, new: V) -> Iterator[bool]:
+    """Keep other writers out; if that fails, discard ``new``, which nobody will ever need."""
     with ExitStack() as stack:
         try:
             alone = stack.enter_context(pointer.exclusive(base.metadata))
