@@ -154,7 +154,7 @@ def test_a_user_name_that_the_cluster_does_not_take_is_a_problem(doctor, warehou
     monkeypatch.setenv("HADOOP_USER_NAME", "no/such user")
     code, findings = doctor(warehouse)
     assert code == 3
-    assert "takes no such user name: set hdfs.user" in of(findings, "warehouse")[1]
+    assert "rejects this user name: set hdfs.user" in of(findings, "warehouse")[1]
 
 
 def test_configuration_that_names_no_such_cluster_is_a_problem(doctor, hdfs):
