@@ -44,13 +44,13 @@ class Listing:
     """The files in the folders of places.
 
     Args:
-        places: the places.
-        own: a folder whose files do not count in a second look.
+        places: The places.
+        own: A folder whose files do not count in a second look.
 
     Attributes:
-        seen: what was found, for a second look.
-        size: how many bytes the files have.
-        existing: how many places exist.
+        seen: What was found, for a second look.
+        size: How many bytes the files have.
+        existing: How many places exist.
     """
 
     def __init__(self, places: PlaceList, own: str) -> None:
@@ -69,9 +69,9 @@ class Listing:
         """Take the files of the next place.
 
         Args:
-            number: the number of the place.
-            found: what is in it.
-            nested: files in sub-folders that are taken over, too.
+            number: The number of the place.
+            found: What is in it.
+            nested: Files in sub-folders that are taken over, too.
         """
         self.seen.add(found)
         if not found.exists:
@@ -110,13 +110,13 @@ class Reading:
     """How tails are read.
 
     Attributes:
-        table: the Hive table.
-        reader: reads one.
-        form: what files are encoded by.
-        packing: how the values of places are kept.
-        folder: where footers are kept; None for nowhere.
-        progress: told of files.
-        threads: how many are read at once.
+        table: The Hive table.
+        reader: Reads one.
+        form: What files are encoded by.
+        packing: How the values of places are kept.
+        folder: Where footers are kept; None for nowhere.
+        progress: Told of files.
+        threads: How many are read at once.
     """
 
     table: HiveTable
@@ -128,7 +128,7 @@ class Reading:
     threads: int
 
     def read(self, place: Place, status: FileStatus, *, positional: bool) -> FooterRow:
-        """The tail of a file."""
+        """Return the tail of a file."""
         # A partition whose values are wrong has none that a file could contradict.
         spec = self.form.spec
         known = spec if len(place.values) == len(spec.fields) else UNPARTITIONED_PARTITION_SPEC
@@ -140,9 +140,9 @@ class FooterSurvey:
     """What the tails of files say.
 
     Args:
-        reading: how they are read.
-        files: the files, as rows.
-        places: their places.
+        reading: How they are read.
+        files: The files, as rows.
+        places: Their places.
     """
 
     def __init__(self, reading: Reading, files: Spool, places: PlaceList) -> None:
@@ -161,8 +161,8 @@ class FooterSurvey:
         """Read tails.
 
         Args:
-            most: of how many files at most, all over the table.
-            readable: whether the files are of formats that are taken over.
+            most: Of how many files at most, all over the table.
+            readable: Whether the files are of formats that are taken over.
 
         Returns:
             About how many seconds reading all of them takes; None if none was read.
@@ -201,13 +201,13 @@ class FooterSurvey:
         return (time.monotonic() - started) * total / chosen if chosen else None
 
     def planned(self, size: int) -> PlannedFiles:
-        """The files; `size` is how many bytes they have."""
+        """Return the files; `size` is how many bytes they have."""
         spool = self._files if self._planned is None else self._planned
         rows = self._rows if self._planned is not None or not spool.rows else None
         return PlannedFiles(self._places, spool, size, rows)
 
     def findings(self) -> Iterator[Finding]:
-        """What was noticed."""
+        """Yield what was noticed."""
         yield from self._problems.findings(self._reading.table)
         yield from self._notes
         for zone, files in sorted(self._zones.items()):
@@ -220,11 +220,11 @@ class FooterSurvey:
             )
 
     def spellings(self) -> Iterator[Mapping[int, str]]:
-        """The spellings of columns, each once, in the order of files."""
+        """Yield the spellings of columns, each once, in the order of files."""
         return map(spellings_of, self._spellings)
 
     def unread(self) -> Iterator[UnreadField]:
-        """What files have and the table does not, in the order of files."""
+        """Yield what files have and the table does not, in the order of files."""
         for text in self._unread:
             yield from unread_of(text)
 
@@ -234,7 +234,7 @@ class FooterSurvey:
         return reading.folder.opened(reading.reader.identity(reading.form.spec))
 
     def _chosen(self, rows: Sequence[Any], first: int, step: int) -> list[tuple[int, Place, Asked]]:
-        """The files of a batch that are read: their numbers in it, with what is asked for."""
+        """Return the files of a batch that are read: their numbers in it, with what is asked for."""
         every = orc_by_position(self._reading.table)
         chosen: list[tuple[int, Place, Asked]] = []
         last, known = -1, b""
@@ -252,7 +252,7 @@ class FooterSurvey:
     def _footers(
         self, pool: Any, asked: list[tuple[int, Place, Asked]], kept: KeptFooters | None
     ) -> Iterator[FooterRow]:
-        """The footers of files in their order: those that are kept, and the others read."""
+        """Yield the footers of files in their order: those that are kept, and the others read."""
         files = [one for _, _, one in asked]
         known = [None] * len(files) if kept is None else kept.find(files)
         missing = [at for at, footer in enumerate(known) if footer is None]

@@ -22,7 +22,7 @@ _ENDED = {Step.REVERTED.value, Step.REVERTING.value, Step.FINALIZED.value}
 
 
 def status(place: Workplace) -> dict[str, Any]:
-    """The state in words and every recorded step of the newest migration."""
+    """Return the state in words and every recorded step of the newest migration."""
     table = place.entry.load()
     journals = place.journals(table)
     facts: dict[str, Any] = {"table": table.full_name, "iceberg": table.is_iceberg}
@@ -62,9 +62,9 @@ def finalize(place: Workplace, *, dry_run: bool = False, unverified: bool = Fals
         unverified: Also where nobody compared the two tables.
 
     Raises:
-        UnverifiedError: nobody did.
-        MigrationError: there is no finished migration, or it is being reverted, or Hive's writers
-            did something to its files that is not in the Iceberg table.
+        UnverifiedError: If nobody did.
+        MigrationError: If there is no finished migration, or it is being reverted, or Hive's
+            writers did something to its files that is not in the Iceberg table.
     """
     table = place.entry.load()
     found = place.migrated(table)

@@ -30,7 +30,7 @@ class FolderJournals:
         own: The journals of this table, oldest first; they say its present name.
 
     Raises:
-        CorruptFileError: A journal cannot be read.
+        CorruptFileError: If a journal cannot be read.
     """
 
     def __init__(self, catalog: HiveCatalog, table: HiveTable) -> None:
@@ -63,7 +63,7 @@ class FolderJournals:
         What is under way would be taken for what a crash left, although it holds another lock.
 
         Raises:
-            MigrationError: There is one.
+            MigrationError: If there is one.
         """
         table, other = self._table, self.other
         if other is not None:
@@ -76,7 +76,7 @@ class FolderJournals:
             )
 
     def _other_owner(self, journal: Journal) -> HiveTable | None:
-        """The entry that a journal belongs to; None if this table's, or if its table is gone."""
+        """Return the entry that a journal belongs to; None if this table's, or if its table is gone."""
         table = self._table
         named = self._named(journal.table)
         prepared = journal.step(Step.PREPARED)
@@ -90,7 +90,7 @@ class FolderJournals:
         return None if journal.step(Step.SWAPPING) is None else self._turned(uuid)
 
     def _named(self, journaled: HiveTable) -> HiveTable | None:
-        """The entry that a journal names, if that is another one with this table's folder."""
+        """Return the entry that a journal names, if that is another one with this table's folder."""
         table = self._table
         if (journaled.database, journaled.name) == (table.database, table.name):
             return None
@@ -102,7 +102,7 @@ class FolderJournals:
         return None
 
     def _turned(self, uuid: str) -> HiveTable | None:
-        """The Iceberg table of a uuid, under any name; None if it is this one, turned since."""
+        """Return the Iceberg table of a uuid, under any name; None if it is this one, turned since."""
         found = next((entry for entry in self._iceberg_tables() if _uuid(entry) == uuid), None)
         own = self._table.full_name
         return None if found is None or found.full_name == own else found

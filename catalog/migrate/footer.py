@@ -72,12 +72,12 @@ class Footer:
     """What the tail of a file says.
 
     Attributes:
-        data_file: the file with its metrics, as a manifest tracks it; None when it cannot be taken
+        data_file: The file with its metrics, as a manifest tracks it; None when it cannot be taken
             over.
-        spellings: field id to the file's own spelling of that field.
-        problems: why the file cannot be taken over; empty when it can.
-        unread: what the file has and the table does not.
-        zone: where Hive notes that it wrote the instants of its timestamps, if they have any.
+        spellings: Field id to the file's own spelling of that field.
+        problems: Why the file cannot be taken over; empty when it can.
+        unread: What the file has and the table does not.
+        zone: Where Hive notes that it wrote the instants of its timestamps, if they have any.
     """
 
     data_file: DataFile | None
@@ -91,11 +91,11 @@ class FooterReader:
     """Reads tails of files and compares them with a schema.
 
     Args:
-        io: reads the files.
-        schema: the table's schema to be.
-        properties: the table's properties to be, which say what metrics are kept.
-        positions: the columns in Hive's order, by which it finds those of some ORC files.
-        avro: how Hive reads Avro files; None where by name, ignoring case.
+        io: Reads the files.
+        schema: The table's schema to be.
+        properties: The table's properties to be, which say what metrics are kept.
+        positions: The columns in Hive's order, by which it finds those of some ORC files.
+        avro: How Hive reads Avro files; None where by name, ignoring case.
     """
 
     def __init__(
@@ -115,10 +115,10 @@ class FooterReader:
         self._last: tuple[Mapping[int, str], NameMapping] | None = None
 
     def identity(self, spec: PartitionSpec) -> str:
-        """What stands for all that a footer is read by, besides the file and its place.
+        """Return what stands for all that a footer is read by, besides the file and its place.
 
         Args:
-            spec: the table's partition spec to be.
+            spec: The table's partition spec to be.
         """
         modes = sorted((number, str(mode)) for number, mode in self._config.modes.items())
         said = (
@@ -144,10 +144,10 @@ class FooterReader:
         """Read one file's tail, compare it with the schema, and take its metrics.
 
         Args:
-            status: the file.
-            spec: the table's partition spec to be, identity on each partition column.
-            partition: the values of the file's partition.
-            positional: whether Hive finds the columns by position, if it is an ORC file.
+            status: The file.
+            spec: The table's partition spec to be, identity on each partition column.
+            partition: The values of the file's partition.
+            positional: Whether Hive finds the columns by position, if it is an ORC file.
         """
         location = status.location
         try:
@@ -323,7 +323,7 @@ def _fits(expected: IcebergType, arrow: pa.DataType) -> bool:
 
 
 def _always(file: DescribedFile, field_id: int, value: Any) -> bool:
-    """Whether the tail proves that a column has one value in all rows."""
+    """Return whether the tail proves that a column has one value in all rows."""
     known = file.columns.get(field_id)
     if known is None or known.values is None:
         return False

@@ -42,12 +42,12 @@ class FooterRow(NamedTuple):
     """What the tail of one file says.
 
     Attributes:
-        record: the file as manifests have it; None when it cannot be taken over.
-        rows: how many rows it has; None when that is so.
-        spellings: the file's own spelling of fields, as text.
-        unread: what the file has and the table does not, as text; empty if that is nothing.
-        zone: where its timestamps were written, see `Footer`.
-        problems: why the file cannot be taken over.
+        record: The file as manifests have it; None when it cannot be taken over.
+        rows: How many rows it has; None when that is so.
+        spellings: The file's own spelling of fields, as text.
+        unread: What the file has and the table does not, as text; empty if that is nothing.
+        zone: Where its timestamps were written, see `Footer`.
+        problems: Why the file cannot be taken over.
     """
 
     record: bytes | None
@@ -59,7 +59,7 @@ class FooterRow(NamedTuple):
 
     @classmethod
     def of(cls, footer: Footer, form: DataFileForm) -> FooterRow:
-        """A footer as a row."""
+        """Return a footer as a row."""
         file = footer.data_file
         record = None
         if file is not None and len(file.partition) == len(form.spec.fields):
@@ -82,7 +82,7 @@ def spellings_of(text: str) -> Mapping[int, str]:
 
 
 def unread_of(text: str) -> Iterable[UnreadField]:
-    """What a file has and the table does not: names and ids, not types."""
+    """Return what a file has and the table does not: names and ids, not types."""
     for parent, raw in json.loads(text):
         yield UnreadField(parent, _to_field(raw))
 

@@ -47,10 +47,10 @@ class HiveParts:
     """The partitions and partition keys of one table.
 
     Args:
-        place: where.
-        journal: of the migration, which turned the table.
-        threads: how many folders are read at once.
-        wait_s: how long writers that began before the turn are waited for.
+        place: Where.
+        journal: Of the migration, which turned the table.
+        threads: How many folders are read at once.
+        wait_s: How long writers that began before the turn are waited for.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class HiveParts:
         Hive replaces the files.
 
         Raises:
-            MigrationError: it is being reverted, or writers did not end in time, or Hive replaced
-                files, or dropped or added partitions after the turn, or somebody overwrote the
-                entry with an old copy of it.
-            CommitFailedError: it is another table.
-            CommitStateUnknownError: an answer was lost.
+            MigrationError: If it is being reverted, or writers did not end in time, or Hive
+                replaced files, or dropped or added partitions after the turn, or somebody overwrote
+                the entry with an old copy of it.
+            CommitFailedError: If it is another table.
+            CommitStateUnknownError: If an answer was lost.
         """
         old = self._journal.table
         WritersInFlight(
@@ -116,9 +116,9 @@ class HiveParts:
             Whether there were some.
 
         Raises:
-            MigrationError: Hive replaced or removed files, or added some to partitions of its own;
-                or these cannot be told apart from what somebody else overwrote.
-            ValidationError: The table cannot have one of the files.
+            MigrationError: If Hive replaced or removed files, or added some to partitions of its
+                own; or these cannot be told apart from what somebody else overwrote.
+            ValidationError: If the table cannot have one of the files.
         """
         with self._turned() as (table, _):
             metadata = read_metadata(self._place.io, table.metadata_location or "")
@@ -150,11 +150,11 @@ class HiveParts:
         Those that Hive dropped after the turn stay dropped.
 
         Args:
-            pointer: the metadata file that the entry must point at all along.
+            pointer: The metadata file that the entry must point at all along.
 
         Raises:
-            CommitFailedError: somebody committed meanwhile.
-            CommitStateUnknownError: an answer was lost.
+            CommitFailedError: If somebody committed meanwhile.
+            CommitStateUnknownError: If an answer was lost.
         """
         journal, entry = self._journal, self._place.entry
         old, dropped = journal.table, DroppedPartitions(self._place, journal, entry.load())
@@ -177,7 +177,7 @@ class HiveParts:
         repeat at any point.
 
         Raises:
-            CommitStateUnknownError: an answer was lost.
+            CommitStateUnknownError: If an answer was lost.
         """
         journal, there = self._journal, present_values(self._place)
         taken = values_of(journal.taken()) if journal.tells_taken else None
@@ -203,7 +203,7 @@ class HiveParts:
         """Refuse to go on where somebody dropped partitions since.
 
         Raises:
-            CommitFailedError: fewer are there than the journal has.
+            CommitFailedError: If fewer are there than the journal has.
         """
         if not self._journal.table.partition_keys:
             return
@@ -222,7 +222,7 @@ class HiveParts:
         """Hold the lock on the table while it points at a metadata file.
 
         Raises:
-            CommitFailedError: it points at another one.
+            CommitFailedError: If it points at another one.
         """
         with self._place.locked(self._place.entry.load()) as lock:
             self._place.entry.expect(pointer)
@@ -243,9 +243,9 @@ class HiveParts:
         """Hold the lock on what still is the Iceberg table of the journal.
 
         Raises:
-            MigrationError: it is being reverted, or was overwritten with an old copy, or its
+            MigrationError: If it is being reverted, or was overwritten with an old copy, or its
                 metadata is gone.
-            CommitFailedError: it is another table.
+            CommitFailedError: If it is another table.
         """
         with self._place.locked(self._place.entry.load()) as lock:
             table = self._place.entry.load()
@@ -268,7 +268,7 @@ class HiveParts:
         """Refuse to give partitions their old folders back where Hive gave them others since.
 
         Raises:
-            MigrationError: there is one, and its rows would be in no table.
+            MigrationError: If there is one, and its rows would be in no table.
         """
         if self._journal.step(Step.CLEANED) is not None:
             return  # there are none
@@ -294,7 +294,7 @@ class HiveParts:
         """Refuse to end where Hive dropped partitions after the turn, whose rows are there still.
 
         Raises:
-            MigrationError: there are some.
+            MigrationError: If there are some.
         """
         names = DroppedPartitions(self._place, self._journal, table).with_rows(metadata)
         if names:
@@ -311,7 +311,7 @@ class HiveParts:
         """Refuse to drop partitions that were added after the turn: their rows would be lost.
 
         Raises:
-            MigrationError: files of theirs are not in the Iceberg table.
+            MigrationError: If files of theirs are not in the Iceberg table.
         """
         loaded = self._place.catalog.load_table((self._place.database, self._place.name))
         snapshot = loaded.current_snapshot()
@@ -335,7 +335,7 @@ class HiveParts:
 
 
 def _identity(partition: HivePartition) -> bytes:
-    """What stands for a partition, and for its rows.
+    """Return what stands for a partition, and for its rows.
 
     Hive says in its parameters what it wrote, at least when: rows that came into a known folder are
     noticed, too. A server may name the same parameters in another order.

@@ -67,8 +67,8 @@ class Converted:
     """An Iceberg type and what was lost or chosen on the way to it.
 
     Attributes:
-        type: the Iceberg type, all nested fields optional.
-        notes: sentences for the reader, each once.
+        type: The Iceberg type, all nested fields optional.
+        notes: Sentences for the reader, each once.
     """
 
     type: IcebergType
@@ -76,16 +76,16 @@ class Converted:
 
 
 def parse_hive_type(text: str, *, timestamp: str = "timestamptz") -> Converted:
-    """The Iceberg type of a Hive type string.
+    """Return the Iceberg type of a Hive type string.
 
     Args:
-        text: the type as the metastore has it.
-        timestamp: what Hive's ``timestamp`` becomes, "timestamptz" (as Iceberg Java's migrate does)
+        text: The type as the metastore has it.
+        timestamp: What Hive's ``timestamp`` becomes, "timestamptz" (as Iceberg Java's migrate does)
             or "timestamp".
 
     Raises:
-        UnsupportedError: a type Iceberg has no equal of (uniontype, intervals, void).
-        ValidationError: not a type string at all.
+        UnsupportedError: If a type Iceberg has no equal of (uniontype, intervals, void).
+        ValidationError: If not a type string at all.
     """
     parser = _Parser(text, timestamp)
     result = parser.type()

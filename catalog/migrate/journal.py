@@ -96,15 +96,15 @@ class Journal:
     """One migration of one table.
 
     Attributes:
-        location: the journal's folder.
-        migration_id: the last part of it; ids sort by the time they were made.
-        table: the old Hive table, exactly; see `renamed` for its name.
-        pages: how many files of partitions there are.
-        partition_count: how many partitions are in them.
-        choices: what the user chose.
-        tells_taken: whether `taken` tells which partitions were taken away.
-        copy: the folder of the second copy; empty where there is none.
-        is_copy: whether this is the second copy, and the first one is gone.
+        location: The journal's folder.
+        migration_id: The last part of it; ids sort by the time they were made.
+        table: The old Hive table, exactly; see `renamed` for its name.
+        pages: How many files of partitions there are.
+        partition_count: How many partitions are in them.
+        choices: What the user chose.
+        tells_taken: Whether `taken` tells which partitions were taken away.
+        copy: The folder of the second copy; empty where there is none.
+        is_copy: Whether this is the second copy, and the first one is gone.
     """
 
     io: FileIO
@@ -119,7 +119,7 @@ class Journal:
     is_copy: bool = False
 
     def partitions(self) -> Iterator[HivePartition]:
-        """The old partitions, exactly, but for the table's name."""
+        """Yield the old partitions, exactly, but for the table's name."""
         database, table = self.table.database, self.table.name
         for number in range(self.pages):
             page = _read(self.io, f"{self.location}/{_page_name(number)}")
@@ -131,10 +131,10 @@ class Journal:
         return replace(self, table=replace(self.table, database=database, name=name))
 
     def metadata_files(self, *, later: bool = False) -> list[str]:
-        """The metadata files that are there of those this migration wrote.
+        """Return the metadata files that are there of those this migration wrote.
 
         Args:
-            later: those of commits since, too, and of other writers.
+            later: Those of commits since, too, and of other writers.
         """
         writing = self.step(Step.WRITING)
         if writing is None:
@@ -152,13 +152,13 @@ class Journal:
         self._create_first((self._taken_location(number) for number in count()), data)
 
     def added(self) -> list[str]:
-        """The files of Hive's writers that were taken in after the turn, or were about to be."""
+        """Return the files of Hive's writers that were taken in after the turn, or were about to be."""
         attempts = range(self._attempts(Step.ADDING))
         facts = (self.step(Step.ADDING, one) or {"files": []} for one in attempts)
         return list(dict.fromkeys(name for one in facts for name in one["files"]))
 
     def taken(self) -> Iterator[tuple[str, ...]]:
-        """The values of the partitions whose entries this migration dropped, or was about to."""
+        """Yield the values of the partitions whose entries this migration dropped, or was about to."""
         for number in count():
             try:
                 page = _read(self.io, self._taken_location(number))
@@ -167,7 +167,7 @@ class Journal:
             yield from map(tuple, page["values"])
 
     def step(self, step: Step, attempt: int | None = None) -> dict[str, Any] | None:
-        """The facts recorded for a step, of its newest attempt; None when it is not done."""
+        """Return the facts recorded for a step, of its newest attempt; None when it is not done."""
         if attempt is None:
             attempt = self._attempts(step) - 1
         if attempt < 0:
@@ -175,7 +175,7 @@ class Journal:
         return _read(self.io, self._step_location(step, attempt))
 
     def steps(self) -> dict[Step, dict[str, Any]]:
-        """All recorded steps with their newest facts."""
+        """Return all recorded steps with their newest facts."""
         found = ((step, self.step(step)) for step in Step)
         return {step: facts for step, facts in found if facts is not None}
 
@@ -258,7 +258,7 @@ def start_journal(
     """Write a new journal: the exact old state, before anything is changed.
 
     Raises:
-        FileIOError: the table's folder cannot be written.
+        FileIOError: If the table's folder cannot be written.
     """
     now = dt.datetime.now(dt.timezone.utc)
     migration_id = f"{now:%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}"
@@ -295,10 +295,10 @@ def start_journal(
 
 
 def find_journals(io: FileIO, table_location: str) -> list[Journal]:
-    """All complete journals of a table's folder, oldest first; their copies where they are gone.
+    """Return all complete journals of a table's folder, oldest first; their copies where they are gone.
 
     Raises:
-        CorruptFileError: a journal cannot be read.
+        CorruptFileError: If a journal cannot be read.
     """
     found = _listed(io, f"{table_location.rstrip('/')}/{FOLDER}")
     root = _copies(table_location)
@@ -315,13 +315,13 @@ def find_journals(io: FileIO, table_location: str) -> list[Journal]:
 
 
 def _listed(io: FileIO, root: str) -> dict[str, str]:
-    """The complete journals below a folder, by their ids."""
+    """Return the complete journals below a folder, by their ids."""
     locations = (status.location for status in io.list(root))
     return {one.split("/")[-2]: one for one in locations if one.endswith("/journal.json")}
 
 
 def _copies(table_location: str) -> str:
-    """The folder of the copies of a table's journals; none where it has no folder around it."""
+    """Return the folder of the copies of a table's journals; none where it has no folder around it."""
     parent, _, name = table_location.rstrip("/").rpartition("/")
     return f"{parent}/{COPIES}/{name}" if parent.rstrip("/:") == parent != "" else ""
 

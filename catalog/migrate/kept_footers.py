@@ -46,8 +46,8 @@ class Asked(NamedTuple):
     """A file whose footer is looked for.
 
     Attributes:
-        status: the file.
-        place: what says of its place how it is read.
+        status: The file.
+        place: What says of its place how it is read.
     """
 
     status: FileStatus
@@ -58,10 +58,10 @@ class FooterFolder:
     """The places of kept footers of a Hive table.
 
     Args:
-        io: the table's files.
-        locations: the folders beside which some may lie: of the table, and of one made of it.
-        progress: told what cannot be kept.
-        target: the one of them where new ones are kept; None for nowhere.
+        io: The table's files.
+        locations: The folders beside which some may lie: of the table, and of one made of it.
+        progress: Told what cannot be kept.
+        target: The one of them where new ones are kept; None for nowhere.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class KeptFooters:
     """The kept footers of one identity; new ones are written by the ten thousand.
 
     Args:
-        io: the table's files.
-        folders: where some may lie.
-        progress: told what cannot be kept.
-        target: where new ones are kept; None for nowhere.
+        io: The table's files.
+        folders: Where some may lie.
+        progress: Told what cannot be kept.
+        target: Where new ones are kept; None for nowhere.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class KeptFooters:
         self._starts = np.array(starts)
 
     def find(self, files: Sequence[Asked]) -> list[FooterRow | None]:
-        """What is known of files; None where it is nothing."""
+        """Return what is known of files; None where it is nothing."""
         out: list[FooterRow | None] = [None] * len(files)
         if not len(self._ordered) or not files:
             return out
@@ -135,9 +135,9 @@ class KeptFooters:
         """Keep a footer, if it is sure that it is that of the file as it was listed.
 
         Args:
-            file: the file.
-            footer: what its tail says.
-            read_ms: when its reading began at the earliest, milliseconds since the epoch.
+            file: The file.
+            footer: What its tail says.
+            read_ms: When its reading began at the earliest, milliseconds since the epoch.
         """
         status = file.status
         settled = 0 < status.mtime_ms <= read_ms - SETTLED_MS and status.file_id != 0
@@ -178,7 +178,7 @@ class KeptFooters:
                 yield from table.combine_chunks().to_batches()
 
     def _opened(self, location: str) -> pa.Table | None:
-        """What a file of rows has; None where it is not what was written: that is read again."""
+        """Return what a file of rows has; None where it is not what was written: that is read again."""
         with suppress(IcecombError, pa.ArrowException, OSError, ValueError):
             data = self._io.read(location)
             if location.rpartition("/")[2] == _name(data):
@@ -200,7 +200,7 @@ def forget_footers(io: FileIO, table_location: str) -> None:
 
 
 def now_ms() -> int:
-    """The time, milliseconds since the epoch."""
+    """Return the time, milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 

@@ -53,11 +53,11 @@ class LateWrites:
     elsewhere: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
-        """How many files."""
+        """Return how many files."""
         return len(self.replaced) + len(self.gone) + len(self.added) + len(self.elsewhere)
 
     def told(self) -> Iterator[str]:
-        """A sentence for each file."""
+        """Yield a sentence for each file."""
         yield from (f"{one}: replaced since it was planned" for one in self.replaced)
         yield from (f"{one}: in the Iceberg table, not in Hive's folders" for one in self.gone)
         yield from (
@@ -102,7 +102,7 @@ def find_late_writes(
         threads: How many folders are listed at once.
 
     Raises:
-        FileIOError: A folder cannot be listed.
+        FileIOError: If a folder cannot be listed.
     """
     return _Search(place, journal, table, metadata, threads).run()
 
@@ -185,7 +185,7 @@ class _Search:
     def _listed(
         self, dropped: DroppedPartitions
     ) -> Iterator[tuple[PlaceFiles, dict[str, str | None]]]:
-        """What is in the folders of the Hive table, with the values of their partition columns."""
+        """Yield what is in the folders of the Hive table, with the values of their partition columns."""
         old, io = self._journal.table, self._place.io
         if not old.partition_keys:
             yield list_place(io, table_place(old)), {}
@@ -208,7 +208,7 @@ class _Search:
         yield from self._each(places(), look)
 
     def _of_new_partitions(self) -> Iterator[str]:
-        """The files of partitions that the journal has not, or has elsewhere."""
+        """Yield the files of partitions that the journal has not, or has elsewhere."""
         if not self._table.partition_keys:
             return
         homes = DigestSet(b"".join(map(_home, self._journal.partitions())))
@@ -240,7 +240,7 @@ class _Search:
         return known_paths(self._place.io, self._metadata, snapshot, paths, set())
 
     def _ever_had(self, paths: list[str]) -> set[str]:
-        """Which of these files the table has, or had: what it deleted since was seen."""
+        """Return which of these files the table has, or had: what it deleted since was seen."""
         found: set[str] = set()
         read: set[str] = set()
         for snapshot in reversed(self._metadata.snapshots):

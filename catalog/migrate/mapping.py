@@ -10,11 +10,11 @@ from icecomb.format.spec.types import NestedField
 
 
 def mapping_of(schema: Schema, spellings: Iterable[Mapping[int, str]]) -> NameMapping:
-    """The mapping of a schema's fields; the schema's own spelling is the first name of each.
+    """Return the mapping of a schema's fields; the schema's own spelling is the first name of each.
 
     Args:
-        schema: the table's schema.
-        spellings: one mapping of field id to name a file.
+        schema: The table's schema.
+        spellings: One mapping of field id to name a file.
     """
     names: dict[int, dict[str, None]] = {}
     for one in spellings:

@@ -25,13 +25,13 @@ class MigrationPlan(TakeoverPlan):
     """What would be done to one table.
 
     Attributes:
-        partitions: how many partitions are taken over.
-        files: the files to be taken over.
-        seen: what was found in the folders of the table, for a second look; None without folders.
-        form: what the files are encoded by; None where none was looked at.
-        spellings: the spellings of columns that files have, each once.
-        unread: what files have and the table does not, each once.
-        seconds: about how long apply takes, from how long looking took and, where not all footers
+        partitions: How many partitions are taken over.
+        files: The files to be taken over.
+        seen: What was found in the folders of the table, for a second look; None without folders.
+        form: What the files are encoded by; None where none was looked at.
+        spellings: The spellings of columns that files have, each once.
+        unread: What files have and the table does not, each once.
+        seconds: About how long apply takes, from how long looking took and, where not all footers
             were read, from those that were; None when none was.
     """
 
@@ -59,7 +59,7 @@ class MigrationPlan(TakeoverPlan):
         """The files for manifests.
 
         Raises:
-            MigrationError: their footers were not read.
+            MigrationError: If their footers were not read.
         """
         if self.form is None:
             raise MigrationError(f"The files of {self.table} were not read", hint="plan again")
@@ -71,7 +71,7 @@ class MigrationPlan(TakeoverPlan):
         return self.files.size
 
     def to_json(self) -> dict[str, Any]:
-        """The plan for programs."""
+        """Return the plan for programs."""
         return {
             "table": self.table,
             "location": self.location,
@@ -89,7 +89,7 @@ class MigrationPlan(TakeoverPlan):
 
 
 def failed_plan(table: str, error: Exception) -> MigrationPlan:
-    """The plan of a table that could not be looked at: its one blocker says why."""
+    """Return the plan of a table that could not be looked at: its one blocker says why."""
     if isinstance(error, IcecombError):
         message, remedy = error.message, error.hint
     else:

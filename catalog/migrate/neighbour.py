@@ -33,7 +33,7 @@ class Neighbours:
             self._by_folder.setdefault(folder, []).append(name)
 
     def findings(self, table: HiveTable) -> Iterator[Finding]:
-        """What is said of a table that has such neighbours."""
+        """Yield what is said of a table that has such neighbours."""
         if not table.storage.location:
             return
         own, name = self._plain([table.storage.location])[0], table.full_name

@@ -89,7 +89,7 @@ _FILES: Final = {
 
 
 def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
-    """What the metastore's entry says against a migration."""
+    """Return what the metastore's entry says against a migration."""
     parameters = table.parameters
     if table.is_iceberg:
         yield blocker(
@@ -140,7 +140,7 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
 
 
 def parquet_positions(partitions: Collection[str]) -> Finding:
-    """The finding that Hive finds columns of Parquet files by position.
+    """Return the finding that Hive finds columns of Parquet files by position.
 
     Args:
         partitions: The names of those whose entries say so; none where it is the table's.
@@ -190,7 +190,7 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
 
 
 def constraint_findings(table: HiveTable, constraints: Constraints) -> Iterable[Finding]:
-    """What constrains a partitioned table, which the turn would move to other columns.
+    """Return what constrains a partitioned table, which the turn would move to other columns.
 
     The metastore keeps the places of columns, not their names, and those change with the turn:
     afterwards a key is on no column, or on another one, and a metastore of Hive 2.3 refuses
@@ -211,7 +211,7 @@ def constraint_findings(table: HiveTable, constraints: Constraints) -> Iterable[
 
 
 def _transactional(table: HiveTable) -> tuple[str, str]:
-    """What is said of a transactional table, and its remedy."""
+    """Return what is said of a transactional table, and its remedy."""
     name = table.full_name
     if table.parameters.get("transactional_properties", "").lower() == "insert_only":
         message = (
@@ -224,7 +224,7 @@ def _transactional(table: HiveTable) -> tuple[str, str]:
 
 
 def avro_findings(converted: SourceSchema, declared: AvroSchema | None) -> Iterable[Finding]:
-    """Whether the columns are those of the schema by which Hive reads Avro files."""
+    """Return whether the columns are those of the schema by which Hive reads Avro files."""
     if declared is None:
         return
     keys = {field.source_id for field in converted.spec.fields}
@@ -259,7 +259,7 @@ class FileProblems:
                 files.add(location)
 
     def findings(self, table: HiveTable) -> Iterable[Finding]:
-        """What was noticed."""
+        """Return what was noticed."""
         for code, (files, places) in self._found.items():
             what, remedy = _FILES[code]
             yield blocker(code, f"{len(files)} {what}", remedy or copy_remedy(table), places)

@@ -23,8 +23,8 @@ class OverwrittenEntry:
 
     Attributes:
         name: "db.table".
-        pointer: the newest metadata file of the Iceberg table; None if none can be read.
-        finalized: whether the migration's way back was given up.
+        pointer: The newest metadata file of the Iceberg table; None if none can be read.
+        finalized: Whether the migration's way back was given up.
     """
 
     name: str
@@ -51,12 +51,12 @@ class OverwrittenEntry:
 
 
 def find_overwritten(io: FileIO, table: HiveTable, journal: Journal) -> OverwrittenEntry | None:
-    """What was overwritten; None if the entry is as the migration left it, or is another table's.
+    """Return what was overwritten; None if the entry is as the migration left it, or is another table's.
 
     Args:
-        io: the table's files.
-        table: the entry as it is now.
-        journal: of the table's migration.
+        io: The table's files.
+        table: The entry as it is now.
+        journal: Of the table's migration.
     """
     # No alter changes the time: the entry of a table that was dropped, and made anew, has another.
     if table.is_iceberg or table.create_time != journal.table.create_time:

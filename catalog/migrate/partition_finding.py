@@ -67,7 +67,7 @@ class PartitionNotes:
             self._avro_differs.add(name)
 
     def findings(self) -> Iterable[Finding]:
-        """What was noticed."""
+        """Return what was noticed."""
         if self._homeless:
             yield blocker(
                 "partition-location",
@@ -132,7 +132,7 @@ class PartitionNotes:
 
 
 def outside_findings(names: Collection[str]) -> Iterable[Finding]:
-    """What is said of partitions that are not below the table's folder.
+    """Return what is said of partitions that are not below the table's folder.
 
     Args:
         names: Theirs.

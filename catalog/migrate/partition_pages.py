@@ -23,8 +23,8 @@ class PartitionPages:
     """The partitions of one table; a context manager, which lets the disk go at its end.
 
     Args:
-        partitions: asks the metastore.
-        table: the table.
+        partitions: Asks the metastore.
+        table: The table.
     """
 
     def __init__(self, partitions: Partitions, table: HiveTable) -> None:
@@ -40,7 +40,7 @@ class PartitionPages:
         self._file.close()
 
     def read(self) -> Iterator[HivePartition]:
-        """The partitions that the metastore has now, which are kept."""
+        """Yield the partitions that the metastore has now, which are kept."""
         self._file.seek(0)
         self._file.truncate()
         self._pages = []
@@ -50,12 +50,12 @@ class PartitionPages:
             yield from map(partition_from_wire, page)
 
     def kept(self) -> Iterator[HivePartition]:
-        """The same partitions again."""
+        """Yield the same partitions again."""
         for page in self._kept():
             yield from map(partition_from_wire, page)
 
     def is_current(self) -> bool:
-        """Whether the metastore has exactly these partitions still."""
+        """Return whether the metastore has exactly these partitions still."""
         return all(
             now is not None
             and then is not None

@@ -54,18 +54,18 @@ def partition_values(
     null_name: str = DEFAULT_PARTITION,
     time_zone: str = "UTC",
 ) -> tuple[Any, ...]:
-    """The Iceberg partition tuple of a metastore partition's values.
+    """Return the Iceberg partition tuple of a metastore partition's values.
 
     Args:
-        texts: one per partition column, as the metastore has them (never from a path).
-        spec: identity on each partition column, in the same order.
-        schema: the table's schema.
-        hive_types: the types of the columns in Hive, which may have less room than Iceberg's.
-        null_name: the text that stands for null.
-        time_zone: the zone that local timestamps were written in, for timestamptz.
+        texts: One per partition column, as the metastore has them (never from a path).
+        spec: Identity on each partition column, in the same order.
+        schema: The table's schema.
+        hive_types: The types of the columns in Hive, which may have less room than Iceberg's.
+        null_name: The text that stands for null.
+        time_zone: The zone that local timestamps were written in, for timestamptz.
 
     Raises:
-        ValidationError: the count differs or a text is no exact value of its column's type.
+        ValidationError: If the count differs or a text is no exact value of its column's type.
     """
     if len(texts) != len(spec.fields):
         raise ValidationError(
@@ -96,7 +96,7 @@ def convert(text: str, field_type: IcebergType, *, time_zone: str = "UTC") -> An
     """One text as icecomb's internal value of a type.
 
     Raises:
-        ValueError: it is not an exact value of the type.
+        ValueError: If it is not an exact value of the type.
     """
     if isinstance(field_type, StringType):
         return text

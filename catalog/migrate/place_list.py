@@ -46,7 +46,7 @@ class PartitionBytes:
         self._types = [kind for kind in kinds if isinstance(kind, PrimitiveType)]
 
     def pack(self, values: tuple[Any, ...]) -> bytes:
-        """A tuple as bytes; one without values, where they are wrong, has none."""
+        """Return a tuple as bytes; one without values, where they are wrong, has none."""
         parts = []
         for kind, value in zip(self._types, values, strict=False):
             data = None if value is None else single_value.to_bytes(kind, value)
@@ -54,7 +54,7 @@ class PartitionBytes:
         return b"".join(parts)
 
     def unpack(self, packed: bytes) -> tuple[Any, ...]:
-        """The tuple that was packed."""
+        """Return the tuple that was packed."""
         values: list[Any] = []
         at = 0
         while at < len(packed):
@@ -98,27 +98,27 @@ class PlaceList(Sequence[Place]):
         self._writer.flush()
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self._folders) // DIGEST
 
     def __getitem__(self, number: Any) -> Any:
-        """A place, by its number; cheap where numbers ascend."""
+        """Return a place, by its number; cheap where numbers ascend."""
         page = number // ROWS
         if self._page[0] != page:
             self._page = (page, self._read(page))
         return self._page[1][number % ROWS]
 
     def __iter__(self) -> Iterator[Place]:
-        """All places."""
+        """Yield all places."""
         for number in range(self._writer.spool.batches):
             yield from self._read(number)
 
     def folders(self) -> DigestSet:
-        """The folders of all places."""
+        """Return the folders of all places."""
         return DigestSet(bytes(self._folders))
 
     def sharing(self, io: FileIO) -> Iterator[tuple[Place, Place]]:
-        """The pairs of places that are one folder, however it is spelled or linked.
+        """Yield the pairs of places that are one folder, however it is spelled or linked.
 
         Hive shows the rows of such a folder in both partitions; a file of Iceberg's is in one.
         """
@@ -154,11 +154,11 @@ class DigestSet:
         self._ordered = np.sort(np.frombuffer(digests, f"S{DIGEST}"))
 
     def __contains__(self, text: str) -> bool:
-        """Whether a text is one of them."""
+        """Return whether a text is one of them."""
         return self.among([digest(text)])[0]
 
     def among(self, digests: Sequence[bytes]) -> Sequence[bool]:
-        """Whether each of these digests is that of one of them."""
+        """Return whether each of these digests is that of one of them."""
         if not len(self._ordered):
             return [False] * len(digests)
         asked = np.array(digests, f"S{DIGEST}")
@@ -191,7 +191,7 @@ class SeenPlaces:
         self._digests += bytes(DIGEST)
 
     def are(self, listed: Iterable[PlaceFiles]) -> bool:
-        """Whether the places are as they were.
+        """Return whether the places are as they were.
 
         Args:
             listed: What is found in them now, in the same order.
@@ -215,5 +215,5 @@ def _stated(files: Iterable[FileStatus]) -> list[tuple[object, ...]]:
 
 
 def digest(text: str) -> bytes:
-    """What stands for a text."""
+    """Return what stands for a text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST).digest()

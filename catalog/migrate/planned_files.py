@@ -19,9 +19,9 @@ class SourceFile:
     """A file to be taken over.
 
     Attributes:
-        place: its partition.
-        status: its location and size.
-        rows: how many rows its footer says; None when it was not read, or says none.
+        place: Its partition.
+        status: Its location and size.
+        rows: How many rows its footer says; None when it was not read, or says none.
     """
 
     place: Place
@@ -33,10 +33,10 @@ class PlannedFiles(Collection[SourceFile]):
     """The files to be taken over; they may be gone through as often as one likes.
 
     Args:
-        places: the places of the table.
-        spool: the files, as rows.
-        size: how many bytes they have.
-        rows: how many rows they have; None when that is not known of all.
+        places: The places of the table.
+        spool: The files, as rows.
+        size: How many bytes they have.
+        rows: How many rows they have; None when that is not known of all.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class PlannedFiles(Collection[SourceFile]):
         self.rows = rows
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return self._spool.rows
 
     def __iter__(self) -> Iterator[SourceFile]:
-        """The files, in the order of their places."""
+        """Yield the files, in the order of their places."""
         for batch in self._spool:
             names = ("place", "path", "size", "mtime", "file_id")
             columns = [batch.column(name).to_pylist() for name in names]
@@ -66,17 +66,17 @@ class PlannedFiles(Collection[SourceFile]):
                 yield SourceFile(self._places[place], FileStatus(*stated), rows)
 
     def __contains__(self, file: object) -> bool:
-        """Whether a file is one of them."""
+        """Return whether a file is one of them."""
         return any(one == file for one in self)
 
     def statuses(self) -> Iterator[list[FileStatus]]:
-        """What storage said of the files when they were planned, by the page."""
+        """Yield what storage said of the files when they were planned, by the page."""
         for batch in self._spool:
             columns = [batch.column(name).to_pylist() for name in batch.schema.names[:4]]
             yield [FileStatus(*stated) for stated in zip(*columns, strict=True)]
 
     def encoded(self, form: DataFileForm) -> EncodedPlannedFiles:
-        """The files for manifests.
+        """Return the files for manifests.
 
         Args:
             form: What their records were made by.
@@ -99,10 +99,10 @@ class EncodedPlannedFiles:
     spool: Spool
 
     def __iter__(self) -> Iterator[EncodedFile]:
-        """The files.
+        """Yield the files.
 
         Raises:
-            MigrationError: The tail of one was not read.
+            MigrationError: If the tail of one was not read.
         """
         last, values = -1, tuple[Any, ...]()
         for batch in self.spool:

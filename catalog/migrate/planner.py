@@ -79,10 +79,10 @@ class Planner:
     def plan(
         self, place: tuple[str, str], progress: Progress, threads: int = THREADS
     ) -> MigrationPlan:
-        """The plan of one table.
+        """Return the plan of one table.
 
         Raises:
-            NoSuchTableError: There is none of this name.
+            NoSuchTableError: If there is none of this name.
         """
         looks = self._looks
         work = Workplace(self._catalog, *place, progress)
@@ -108,7 +108,7 @@ class Planner:
     def plans(
         self, places: Sequence[tuple[str, str]], jobs: int, progress: Progress
     ) -> Iterator[MigrationPlan]:
-        """The plans of many tables, in their order; one that cannot be made says so itself."""
+        """Yield the plans of many tables, in their order; one that cannot be made says so itself."""
         threads = threads_each(jobs)
         work = partial(self._attempt, threads)
         yield from each(progress, "planning", "tables", places, work, jobs, ahead=2 * jobs)
@@ -155,7 +155,7 @@ class Planner:
 
 
 def _overwritten(work: Workplace, table: HiveTable) -> Iterator[Finding]:
-    """What is in the way where the entry is an old copy of a table that was migrated."""
+    """Yield what is in the way where the entry is an old copy of a table that was migrated."""
     try:
         overwritten = work.overwritten(table)
     except UnreachableError:

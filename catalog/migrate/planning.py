@@ -73,19 +73,19 @@ def plan_source(
     """Plan the migration of a Hive table; nothing is changed and problems are findings, not errors.
 
     Args:
-        io: reads the files.
-        table: the Hive table.
-        partitions: its partitions, read only when the table itself could be migrated.
-        choices: what the user chose.
-        progress: told of partitions and files looked at.
-        footers: whether to read every file's footer; without, only the metastore and the folders
+        io: Reads the files.
+        table: The Hive table.
+        partitions: Its partitions, read only when the table itself could be migrated.
+        choices: What the user chose.
+        progress: Told of partitions and files looked at.
+        footers: Whether to read every file's footer; without, only the metastore and the folders
             are looked at.
-        sample: read so many footers only, of files all over the table.
-        threads: how many folders or footers are read at once.
-        kept: where footers are kept that were read before, and those that are read now.
+        sample: Read so many footers only, of files all over the table.
+        threads: How many folders or footers are read at once.
+        kept: Where footers are kept that were read before, and those that are read now.
 
     Raises:
-        FileIOError: the local disk has no room for what is known of the files.
+        FileIOError: If the local disk has no room for what is known of the files.
     """
     most = 0 if not footers else sys.maxsize if sample is None else sample
     return _Survey(io, table, choices, progress, threads, kept).plan(partitions, most)
@@ -114,7 +114,7 @@ class _Survey:
         self._findings = [*table_findings(table, choices), *schema_findings(self._converted)]
 
     def plan(self, partitions: Iterable[HivePartition], footers: int) -> MigrationPlan:
-        """The plan; of the files, so many footers at most are read."""
+        """Return the plan; of the files, so many footers at most are read."""
         table, converted = self._table, self._converted
         location = table.storage.location or ""
         plan = MigrationPlan(
@@ -285,7 +285,7 @@ class _Survey:
         return listing
 
     def _looked_into(self, places: PlaceList) -> Iterator[PlaceFiles | IcecombError]:
-        """What is in the folders; those that cannot be listed are a finding."""
+        """Yield what is in the folders; those that cannot be listed are a finding."""
 
         def attempt(place: Place) -> PlaceFiles | IcecombError:
             try:
@@ -324,7 +324,7 @@ class _Survey:
 
 
 def _of_no_other(io: FileIO, found: PlaceFiles, others: DigestSet) -> list[FileStatus]:
-    """The files in sub-folders of a place that are no folders of other places, nor below one."""
+    """Return the files in sub-folders of a place that are no folders of other places, nor below one."""
     folders = list(dict.fromkeys(_folder(status) for status in found.nested))
     (own,) = plain_folders(io.properties, [found.place.location])
     plain = dict(zip(folders, plain_folders(io.properties, folders), strict=True))

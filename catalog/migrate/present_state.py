@@ -53,7 +53,7 @@ class PresentState:
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """What is wrong, for programs."""
+        """Return what is wrong, for programs."""
         facts: dict[str, Any] = {}
         if self.metadata_gone:
             facts["missing-metadata"] = self.pointer
@@ -65,7 +65,7 @@ class PresentState:
         return facts
 
     def findings(self) -> Iterator[Finding]:
-        """The same, each with its remedy."""
+        """Yield the same, each with its remedy."""
         revert = f"icecomb migrate revert {self.table} says what going back loses"
         if self.metadata_gone:
             yield Finding(
@@ -122,7 +122,7 @@ def look_at(place: Workplace, table: HiveTable, journal: Journal) -> PresentStat
 
 
 def examine_migration(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
-    """What is wrong with the migration of a table, each with its remedy."""
+    """Yield what is wrong with the migration of a table, each with its remedy."""
     from icecomb.catalog.migrate.context import Workplace
     from icecomb.catalog.progress import SILENT
 

@@ -14,7 +14,7 @@ from icecomb.format.spec.table_property import HIVE_ENGINE
 def reader_finding(
     table: HiveTable, settings: Mapping[str, str], interop: tuple[str, ...] | None
 ) -> Finding:
-    """What changes for those who read and write the table by its name.
+    """Return what changes for those who read and write the table by its name.
 
     Args:
         table: The Hive table.
@@ -22,7 +22,7 @@ def reader_finding(
         interop: The engines that are to use it; see `engine_properties`.
 
     Raises:
-        ValidationError: The table's properties exclude one of them.
+        ValidationError: If the table's properties exclude one of them.
     """
     name = table.full_name
     needed = engine_properties(interop, table.parameters, settings)

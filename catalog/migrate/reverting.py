@@ -46,15 +46,15 @@ class RevertPlan:
 
     Attributes:
         table: "db.table".
-        partitions: how many partitions would be registered again.
-        lost_snapshots: the snapshots made after the migration, oldest first.
-        rows_then: rows at the migration.
-        rows_now: rows now, None when the table does not say.
-        missing_files: files of the Hive table that are gone.
-        dropped_partitions: those that Hive dropped after the turn: they stay dropped.
-        untold: whether the table's metadata is gone, and nothing tells what was committed since.
-        done: whether it was carried out.
-        already: whether that was so before.
+        partitions: How many partitions would be registered again.
+        lost_snapshots: The snapshots made after the migration, oldest first.
+        rows_then: Rows at the migration.
+        rows_now: Rows now, None when the table does not say.
+        missing_files: Files of the Hive table that are gone.
+        dropped_partitions: Those that Hive dropped after the turn: they stay dropped.
+        untold: Whether the table's metadata is gone, and nothing tells what was committed since.
+        done: Whether it was carried out.
+        already: Whether that was so before.
     """
 
     table: str
@@ -88,7 +88,7 @@ class RevertPlan:
         return f"{loss}, and give {self.partitions:,} partitions back"
 
     def to_json(self) -> dict[str, Any]:
-        """The plan for programs."""
+        """Return the plan for programs."""
         return {
             "table": self.table,
             "reverted": self.done,
@@ -144,11 +144,11 @@ class Reversal:
         """Do it, or go on with what a crash left.
 
         Raises:
-            RevertBlockedError: data would be lost and that is not allowed.
-            MigrationError: there is nothing to go back to, the way back was given up, nothing
+            RevertBlockedError: If data would be lost and that is not allowed.
+            MigrationError: If there is nothing to go back to, the way back was given up, nothing
                 tells which files are the Hive table's, or Hive moved a partition after the turn.
-            CommitFailedError: somebody committed meanwhile; the Iceberg table stays.
-            CommitStateUnknownError: an answer was lost; nothing was set aside.
+            CommitFailedError: If somebody committed meanwhile; the Iceberg table stays.
+            CommitStateUnknownError: If an answer was lost; nothing was set aside.
         """
         table = self._place.entry.load()
         if before := self._done_before(table):
@@ -192,7 +192,7 @@ class Reversal:
     def _looked_at(
         self, table: HiveTable, journal: Journal, pointer: str | None
     ) -> tuple[RevertPlan, list[str]]:
-        """What going back would mean, and the files that would be set aside."""
+        """Return what going back would mean, and the files that would be set aside."""
         other = table.is_iceberg and table.parameters.get("uuid") != _fact(journal, "uuid")
         if pointer is None or other:
             raise MigrationError(
@@ -217,7 +217,7 @@ class Reversal:
         return plan, history.since(folders, deep=not old.partition_keys)
 
     def _of_journal(self, table: HiveTable, journal: Journal) -> tuple[RevertPlan, list[str]]:
-        """The same where the table's metadata is gone: what the journal and the folders tell."""
+        """Return the same where the table's metadata is gone: what the journal and the folders tell."""
         dropped = DroppedPartitions(self._place, journal, table)
         old, io = journal.table, self._place.io
         folders = [old.storage.location or ""]

@@ -50,7 +50,7 @@ def is_unchanged(
 
 
 def keeps_changing(place: Workplace) -> MigrationError:
-    """The error after the last round."""
+    """Return the error after the last round."""
     name = f"{place.database}.{place.name}"
     return MigrationError(
         f"{name} changed during each of {ROUNDS} attempts",

@@ -41,7 +41,7 @@ def select(
     names: Iterable[str | tuple[str, ...]],
     meant: Callable[[HiveTable], bool],
 ) -> Selection:
-    """The tables of names and patterns.
+    """Return the tables of names and patterns.
 
     Args:
         client: The metastore.
@@ -51,8 +51,8 @@ def select(
             any case.
 
     Raises:
-        NoSuchNamespaceError: There is no such database.
-        NoSuchTableError: A pattern matches nothing that is meant.
+        NoSuchNamespaceError: If there is no such database.
+        NoSuchTableError: If a pattern matches nothing that is meant.
     """
     given = list(names)
     places: dict[tuple[str, str], None] = {}
@@ -81,17 +81,17 @@ def select(
 
 
 def is_hive_table(entry: HiveTable) -> bool:
-    """Whether a migration could begin with it: it is neither a view nor an Iceberg table."""
+    """Return whether a migration could begin with it: it is neither a view nor an Iceberg table."""
     return not entry.is_view and not entry.is_iceberg
 
 
 def was_migrated(entry: HiveTable) -> bool:
-    """Whether it is an Iceberg table that a migration made, as far as its entry says."""
+    """Return whether it is an Iceberg table that a migration made, as far as its entry says."""
     return entry.is_iceberg and entry.parameters.get("migrated") == "true"
 
 
 def has_way_back(catalog: HiveCatalog, entry: HiveTable) -> bool:
-    """Whether a revert has something to do: also where a crash interrupted an apply or a revert."""
+    """Return whether a revert has something to do: also where a crash interrupted an apply or a revert."""
     if entry.is_view or entry.is_iceberg:
         return was_migrated(entry)
     return bool(entry.storage.location) and FolderJournals(catalog, entry).live is not None

@@ -36,10 +36,10 @@ class Snapshotted:
 
     Attributes:
         table: "db.new".
-        metadata_location: its metadata file.
-        files: how many data files of the Hive table it has.
-        rows: how many rows.
-        findings: what its owner has to know.
+        metadata_location: Its metadata file.
+        files: How many data files of the Hive table it has.
+        rows: How many rows.
+        findings: What its owner has to know.
     """
 
     table: str
@@ -49,7 +49,7 @@ class Snapshotted:
     findings: tuple[Finding, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The result for programs."""
+        """Return the result for programs."""
         return {
             "table": self.table,
             "metadata-location": self.metadata_location,
@@ -120,7 +120,7 @@ def _begun(
     wanted: Mapping[str, str],
     location: str | None,
 ) -> CreateTableTransaction:
-    """The new table with its files, which nobody sees yet."""
+    """Return the new table with its files, which nobody sees yet."""
     mapping, last_column_id = file_mapping(plan)
     definition = replace(
         plan.definition({**wanted, "snapshot": "true"}, mapping, last_column_id),
@@ -133,10 +133,10 @@ def _begun(
 
 
 def _home(place: Workplace, target: str | tuple[str, ...], location: str | None) -> str:
-    """The new table's folder.
+    """Return the new table's folder.
 
     Raises:
-        TableAlreadyExistsError: The name is taken.
+        TableAlreadyExistsError: If the name is taken.
     """
     entries, name = place.catalog.entries, database_and_table(target)
     entries.check_free(name)
@@ -144,7 +144,7 @@ def _home(place: Workplace, target: str | tuple[str, ...], location: str | None)
 
 
 def _owner_findings(table: HiveTable) -> Iterable[Finding]:
-    """Whether the Hive table takes its files along when it is dropped: both have them now."""
+    """Return whether the Hive table takes its files along when it is dropped: both have them now."""
     parameters = {key.lower(): value.lower() for key, value in table.parameters.items()}
     if parameters.get("external") == "true" and parameters.get(_PURGE) != "true":
         return

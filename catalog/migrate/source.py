@@ -29,23 +29,23 @@ _NULL_NAME: Final = "hive.exec.default.partition.name"
 
 
 def table_place(table: HiveTable) -> Place:
-    """The folder of a table without partitions."""
+    """Return the folder of a table without partitions."""
     return Place("", table.storage.location or "", ())
 
 
 def partition_place(
     table: HiveTable, partition: HivePartition, converted: SourceSchema, time_zone: str
 ) -> Place:
-    """The folder of a partition, and its values in Iceberg.
+    """Return the folder of a partition, and its values in Iceberg.
 
     Args:
-        table: the table.
-        partition: the partition.
-        converted: the table's schema and spec.
-        time_zone: the zone of local timestamps in partition values.
+        table: The table.
+        partition: The partition.
+        converted: The table's schema and spec.
+        time_zone: The zone of local timestamps in partition values.
 
     Raises:
-        ValidationError: a value is no exact value of its column's type.
+        ValidationError: If a value is no exact value of its column's type.
     """
     values = partition_values(
         partition.values,
@@ -59,28 +59,28 @@ def partition_place(
 
 
 def null_name(table: HiveTable) -> str:
-    """The text that stands for null in partition values."""
+    """Return the text that stands for null in partition values."""
     return table.parameters.get(_NULL_NAME) or DEFAULT_PARTITION
 
 
 def partition_name(table: HiveTable, partition: HivePartition) -> str:
-    """How people call a partition: ``dt=2024-01-01/k=1``, not escaped."""
+    """Return how people call a partition: ``dt=2024-01-01/k=1``, not escaped."""
     pairs = zip(table.partition_keys, partition.values, strict=False)
     return "/".join(f"{key.name}={value}" for key, value in pairs)
 
 
 def orc_by_position(entry: HiveTable | HivePartition) -> bool:
-    """Whether Hive finds the columns of an entry's ORC files by position."""
+    """Return whether Hive finds the columns of an entry's ORC files by position."""
     return _says(entry, "orc.force.positional.evolution")
 
 
 def parquet_by_position(entry: HiveTable | HivePartition) -> bool:
-    """The same of its Parquet files."""
+    """Return the same of its Parquet files."""
     return _says(entry, "parquet.column.index.access")
 
 
 def format_of(storage: StorageDescriptor) -> FileFormat | None:
-    """What Hive takes an entry's files for, read as they are.
+    """Return what Hive takes an entry's files for, read as they are.
 
     None for what Iceberg does not have, and where a class of others has a say: only that knows
     which files count, or what their rows are.
@@ -98,12 +98,12 @@ def classes_of(storage: StorageDescriptor) -> str:
 
 
 def said_of(entry: HiveTable | HivePartition) -> dict[str, str]:
-    """The parameters of an entry, with those of its SerDe below them."""
+    """Return the parameters of an entry, with those of its SerDe below them."""
     return {**entry.storage.serde_parameters, **entry.parameters}
 
 
 def is_transactional(table: HiveTable) -> bool:
-    """Whether Hive's transactions tell which of its files count; Hive takes the key in any case."""
+    """Return whether Hive's transactions tell which of its files count; Hive takes the key in any case."""
     pairs = ((key.lower(), value.lower()) for key, value in table.parameters.items())
     return ("transactional", "true") in pairs
 
@@ -118,5 +118,5 @@ def _class(name: str | None) -> str:
 
 
 def _says(entry: HiveTable | HivePartition, key: str) -> bool:
-    """Whether a parameter, or else one of the SerDe's, is true."""
+    """Return whether a parameter, or else one of the SerDe's, is true."""
     return said_of(entry).get(key, "").lower() == "true"

@@ -26,11 +26,11 @@ class Place:
     """A folder that holds rows of one partition (or of the whole table when it has none).
 
     Attributes:
-        name: how Hive names the partition, for messages; "" for an unpartitioned table.
-        location: the folder, as the metastore has it.
-        values: the partition tuple in Iceberg's internal values.
-        readable: whether its files are of a format that is taken over.
-        positional: whether its entry says that Hive finds columns of ORC files by position.
+        name: How Hive names the partition, for messages; "" for an unpartitioned table.
+        location: The folder, as the metastore has it.
+        values: The partition tuple in Iceberg's internal values.
+        readable: Whether its files are of a format that is taken over.
+        positional: Whether its entry says that Hive finds columns of ORC files by position.
     """
 
     name: str
@@ -45,11 +45,11 @@ class PlaceFiles:
     """What was found in a place.
 
     Attributes:
-        place: the place.
-        exists: whether its folder exists.
-        files: the visible files with rows directly in the folder, in order of their names.
-        nested: visible files in sub-folders.
-        empty: how many files have no bytes.
+        place: The place.
+        exists: Whether its folder exists.
+        files: The visible files with rows directly in the folder, in order of their names.
+        nested: Visible files in sub-folders.
+        empty: How many files have no bytes.
     """
 
     place: Place
@@ -62,10 +62,10 @@ class PlaceFiles:
 def list_places(
     io: FileIO, places: Iterable[Place], progress: Progress, threads: int = THREADS
 ) -> list[PlaceFiles]:
-    """The files of all places, listed in parallel, in the order of the places.
+    """Return the files of all places, listed in parallel, in the order of the places.
 
     Raises:
-        FileIOError: a folder cannot be listed.
+        FileIOError: If a folder cannot be listed.
     """
     return list(look_into(io, list(places), progress, threads))
 
@@ -73,17 +73,17 @@ def list_places(
 def look_into(
     io: FileIO, places: Sequence[Place], progress: Progress, threads: int = THREADS
 ) -> Iterator[PlaceFiles]:
-    """The same, of any number of places: not many answers wait for whoever takes them.
+    """Yield the same, of any number of places: not many answers wait for whoever takes them.
 
     Raises:
-        FileIOError: a folder cannot be listed.
+        FileIOError: If a folder cannot be listed.
     """
     work = partial(list_place, io)
     return each(progress, "listing", "partitions", places, work, threads, ahead=AHEAD)
 
 
 def shared_folders(io: FileIO, folders: Sequence[str]) -> list[tuple[int, int]]:
-    """The pairs of places in a list that are one folder, however it is spelled or linked.
+    """Return the pairs of places in a list that are one folder, however it is spelled or linked.
 
     Hive shows the rows of such a folder in both partitions; a file of Iceberg's is in one.
     """
@@ -97,24 +97,24 @@ def plain_folders(properties: Mapping[str, str], folders: Iterable[str]) -> list
     """Folders as texts that are equal where the folders are; links between local ones count.
 
     Args:
-        properties: of the `FileIO`: what HDFS clusters there are.
-        folders: their locations.
+        properties: Of the `FileIO`: what HDFS clusters there are.
+        folders: Their locations.
     """
     texts = plain_texts((folder.rstrip("/") or "/" for folder in folders), properties)
     return [os.path.realpath(text) if text.startswith("/") else text for text in texts]
 
 
 def list_place(io: FileIO, place: Place, *, by_folders: bool = False) -> PlaceFiles:
-    """What is in one place.
+    """Return what is in one place.
 
     Args:
-        io: lists it.
-        place: the place.
-        by_folders: whether folders below say values, in which case ``_year=2024`` is none that is
+        io: Lists it.
+        place: The place.
+        by_folders: Whether folders below say values, in which case ``_year=2024`` is none that is
             hidden (Spark, HadoopFSUtils.shouldFilterOutPathName).
 
     Raises:
-        FileIOError: its folder cannot be listed.
+        FileIOError: If its folder cannot be listed.
     """
     prefix = place.location.rstrip("/") + "/"
     files: list[FileStatus] = []

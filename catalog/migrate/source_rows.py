@@ -82,7 +82,7 @@ READERS: Final[Mapping[FileFormat, Rows]] = {
 
 
 def _value(value: Any, kind: IcebergType) -> Any:
-    """A value of fastavro's as Arrow takes it for a type; names of fields ignore case."""
+    """Return a value of fastavro's as Arrow takes it for a type; names of fields ignore case."""
     if value is None:
         return None
     if isinstance(kind, StructType):

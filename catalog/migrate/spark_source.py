@@ -34,7 +34,7 @@ _CHOOSING: Final = frozenset(
 
 
 def spark_findings(table: HiveTable, settings: Mapping[str, str]) -> Iterator[Finding]:
-    """What Spark and the metastore do not agree on; all of it is in the way.
+    """Yield what Spark and the metastore do not agree on; all of it is in the way.
 
     Args:
         table: The Hive table.

@@ -33,7 +33,7 @@ def spark_schema(parameters: Mapping[str, str]) -> dict[str, Any] | None:
     """Spark's schema of a table, decoded from its parameters; None when Spark left none.
 
     Raises:
-        ValidationError: parts are missing or it is not JSON.
+        ValidationError: If parts are missing or it is not JSON.
     """
     text = parameters.get(_KEY)
     if text is None and (count := parameters.get(f"{_KEY}.numParts")):
@@ -70,10 +70,10 @@ def parse_spark_field(
 
 
 def parse_spark_type(raw: Any, *, timestamp: str) -> Converted:
-    """The Iceberg type of a Spark type in JSON form; ``timestamp`` as in `parse_hive_type`.
+    """Return the Iceberg type of a Spark type in JSON form; ``timestamp`` as in `parse_hive_type`.
 
     Raises:
-        UnsupportedError: a type Iceberg has no equal of.
+        UnsupportedError: If a type Iceberg has no equal of.
     """
     if isinstance(raw, str):
         if raw == "timestamp_ntz":

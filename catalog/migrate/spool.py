@@ -47,7 +47,7 @@ class Spool:
         """Add a batch at the end.
 
         Raises:
-            FileIOError: The local disk has no room for it.
+            FileIOError: If the local disk has no room for it.
         """
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self._schema, options=_OPTIONS) as writer:
@@ -70,7 +70,7 @@ class Spool:
         self.rows += batch.num_rows
 
     def batch(self, number: int) -> pa.RecordBatch:
-        """A batch, by its number."""
+        """Return a batch, by its number."""
         at, size = self._places[number]
         if self._descriptor is None:
             data = self._memory[number]
@@ -79,7 +79,7 @@ class Spool:
         return pa.ipc.open_stream(data).read_next_batch()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """All batches."""
+        """Yield all batches."""
         return map(self.batch, range(len(self._places)))
 
     def _spill(self) -> None:

@@ -39,10 +39,10 @@ def keep_files(journal: Journal, pages: Iterable[list[FileStatus]]) -> None:
 
 
 def kept_files(journal: Journal) -> Iterator[list[FileStatus]]:
-    """The files as they were planned, some at a time; none in journals of older versions.
+    """Yield the files as they were planned, some at a time; none in journals of older versions.
 
     Raises:
-        CorruptFileError: What was kept cannot be read.
+        CorruptFileError: If what was kept cannot be read.
     """
     for number in count():
         location = f"{journal.location}/{_name(number)}"
@@ -61,7 +61,7 @@ def kept_files(journal: Journal) -> Iterator[list[FileStatus]]:
 
 
 def lasting_id(status: FileStatus) -> int:
-    """What tells a file from others of its name; 0 where another host would say otherwise."""
+    """Return what tells a file from others of its name; 0 where another host would say otherwise."""
     # Of local files it is made of the device, which every host numbers as it likes, and of the time
     # of a change of their rights.
     return 0 if status.location.startswith(("/", "file:")) else status.file_id

@@ -27,8 +27,8 @@ def verify(place: Workplace) -> Comparison:
     does.
 
     Raises:
-        MigrationError: no migration of icecomb made this table.
-        NoSuchSnapshotError: the migration's snapshot was expired.
+        MigrationError: If no migration of icecomb made this table.
+        NoSuchSnapshotError: If the migration's snapshot was expired.
     """
     table = place.entry.load()
     found = place.migrated(table)

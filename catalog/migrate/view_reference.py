@@ -60,7 +60,7 @@ class ViewReferences:
                     self._readers[place].append(reader)
 
     def findings(self, table: HiveTable) -> Iterator[Finding]:
-        """What is said of the views that name a table."""
+        """Yield what is said of the views that name a table."""
         found = self._readers.get((table.database.lower(), table.name.lower()), [])
         if not found:
             return
@@ -84,7 +84,7 @@ class ViewReferences:
 
 
 def named_tables(view: HiveTable) -> set[tuple[str, str]]:
-    """The (database, table) pairs that a view's text may mean, in lower case."""
+    """Return the (database, table) pairs that a view's text may mean, in lower case."""
     text = view.view_expanded_text or view.view_original_text or ""
     default = view.parameters.get(_SPARK_NAMESPACE, view.database)
     trino = _TRINO.fullmatch(view.view_original_text or "")

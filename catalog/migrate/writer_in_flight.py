@@ -73,7 +73,7 @@ class WritersInFlight:
             locks: Whether holders of locks are waited for, those that are there now.
 
         Raises:
-            MigrationError: Some have not ended in time.
+            MigrationError: If some have not ended in time.
         """
         said, until = False, time.monotonic() + self._wait_s
         rows = self._lock_rows() if locks else {}
@@ -108,7 +108,7 @@ class WritersInFlight:
             )
 
     def in_table_folder(self) -> str | None:
-        """The folder of a writer in the table's own folder, which is looked into at once."""
+        """Return the folder of a writer in the table's own folder, which is looked into at once."""
         return next(iter(self._in_folder(self._table.storage.location or "", set())), None)
 
     def _lock_rows(self) -> dict[int, str]:
@@ -121,7 +121,7 @@ class WritersInFlight:
         return {row.lock_id: describe_holder(row) for row in rows if row not in dead}
 
     def _all(self, passed: set[str]) -> Iterator[str]:
-        """The folders of writers in all folders in which there may be some."""
+        """Yield the folders of writers in all folders in which there may be some."""
         found = each(
             SILENT,
             "",
@@ -135,7 +135,7 @@ class WritersInFlight:
             yield from some
 
     def _looked_into(self) -> Iterator[str]:
-        """The table's folder and those of its partitions, also of such as it has not yet."""
+        """Yield the table's folder and those of its partitions, also of such as it has not yet."""
         root, settings = (self._table.storage.location or "").rstrip("/"), self._place.io.properties
         yield root
         seen: set[str] = set()

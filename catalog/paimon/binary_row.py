@@ -33,15 +33,15 @@ _FORMATS: Final = {
 
 
 def read_row(data: bytes, fields: Sequence[DataField]) -> tuple[Any, ...]:
-    """The values of a row as Iceberg has them: dates as days, times and timestamps in microseconds.
+    """Return the values of a row as Iceberg has them: dates as days, times and timestamps in microseconds.
 
     Args:
         data: The row.
         fields: Its fields, of atomic types.
 
     Raises:
-        CorruptFileError: The row has another number of fields, or is cut short.
-        UnsupportedError: A type cannot be read.
+        CorruptFileError: If the row has another number of fields, or is cut short.
+        UnsupportedError: If a type cannot be read.
     """
     try:
         (count,) = struct.unpack_from(">i", data)

@@ -63,7 +63,7 @@ _EXPLICIT: Final[dict[str, frozenset[str]]] = {
 
 
 def can_cast(old: DataType, new: DataType, *, explicit: bool) -> bool:
-    """Whether a column of one type may become one of another.
+    """Return whether a column of one type may become one of another.
 
     Args:
         old: The type of the rows written so far.
@@ -88,5 +88,5 @@ def can_cast(old: DataType, new: DataType, *, explicit: bool) -> bool:
 
 
 def _is_nullable_string(kind: AtomicType) -> bool:
-    """Whether a type is the only one that Paimon writes dates and times as."""
+    """Return whether a type is the only one that Paimon writes dates and times as."""
     return kind.nullable and kind.root == "VARCHAR" and kind.parameters == (MAX_LENGTH,)

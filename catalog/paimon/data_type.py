@@ -35,11 +35,11 @@ class DataType:
     nullable: bool
 
     def to_json(self) -> Any:
-        """What stands in schema files: text for an atomic type, else an object."""
+        """Return what stands in schema files: text for an atomic type, else an object."""
         raise NotImplementedError
 
     def with_nullable(self, nullable: bool) -> DataType:  # noqa: FBT001 - the one thing it sets
-        """The same type with or without NOT NULL."""
+        """Return the same type with or without NOT NULL."""
         extra = getattr(self, "extra", {})
         if "nullable" in extra:  # PyPaimon says it twice
             return replace(self, nullable=nullable, extra={**extra, "nullable": nullable})  # type: ignore[call-arg]
@@ -59,7 +59,7 @@ class AtomicType(DataType):
         parameters: Length, or precision, or precision and scale.
 
     Raises:
-        SchemaError: A parameter is out of range.
+        SchemaError: If a parameter is out of range.
     """
 
     root: str
@@ -96,7 +96,7 @@ class AtomicType(DataType):
         return f"{self.root}({', '.join(map(str, self.parameters))})"
 
     def to_json(self) -> Any:
-        """The type's text."""
+        """Return the type's text."""
         return str(self)
 
 
@@ -111,7 +111,7 @@ class ArrayType(DataType):
         return self._marked(f"ARRAY<{self.element}>")
 
     def to_json(self) -> Any:
-        """The type as in schema files."""
+        """Return the type as in schema files."""
         return {"type": self._marked("ARRAY"), "element": self.element.to_json(), **self.extra}
 
 
@@ -126,7 +126,7 @@ class MultisetType(DataType):
         return self._marked(f"MULTISET<{self.element}>")
 
     def to_json(self) -> Any:
-        """The type as in schema files."""
+        """Return the type as in schema files."""
         return {"type": self._marked("MULTISET"), "element": self.element.to_json(), **self.extra}
 
 
@@ -142,7 +142,7 @@ class VectorType(DataType):
         return self._marked(f"VECTOR<{self.element}, {self.length}>")
 
     def to_json(self) -> Any:
-        """The type as in schema files."""
+        """Return the type as in schema files."""
         element = self.element.to_json()
         return {
             "type": self._marked("VECTOR"),
@@ -164,7 +164,7 @@ class MapType(DataType):
         return self._marked(f"MAP<{self.key}, {self.value}>")
 
     def to_json(self) -> Any:
-        """The type as in schema files."""
+        """Return the type as in schema files."""
         key, value = self.key.to_json(), self.value.to_json()
         return {"type": self._marked("MAP"), "key": key, "value": value, **self.extra}
 
@@ -194,7 +194,7 @@ class DataField:
         return f"{self.name} {self.field_type}{doc}"
 
     def to_json(self) -> dict[str, Any]:
-        """The field as in schema files."""
+        """Return the field as in schema files."""
         out = {"id": self.field_id, "name": self.name, "type": self.field_type.to_json()}
         if self.description is not None:
             out["description"] = self.description
@@ -214,20 +214,20 @@ class RowType(DataType):
         return self._marked(f"ROW<{', '.join(map(str, self.fields))}>")
 
     def to_json(self) -> Any:
-        """The type as in schema files."""
+        """Return the type as in schema files."""
         fields = [f.to_json() for f in self.fields]
         return {"type": self._marked("ROW"), "fields": fields, **self.extra}
 
 
 def children(kind: DataType) -> tuple[DataType, ...]:
-    """The types directly inside a type, but for the fields of a ROW."""
+    """Return the types directly inside a type, but for the fields of a ROW."""
     if isinstance(kind, ArrayType | MultisetType | VectorType):
         return (kind.element,)
     return (kind.key, kind.value) if isinstance(kind, MapType) else ()
 
 
 def nested_fields(kind: DataType) -> Iterator[DataField]:
-    """All fields of ROWs inside a type, at all depths; an outer field before its inner ones."""
+    """Yield all fields of ROWs inside a type, at all depths; an outer field before its inner ones."""
     if isinstance(kind, RowType):
         for field in kind.fields:
             yield field

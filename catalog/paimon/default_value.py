@@ -23,7 +23,7 @@ def check_default(name: str, kind: DataType, text: str | None) -> None:
         text: The default, in quotes or without; None for none.
 
     Raises:
-        SchemaError: Paimon could not cast it, or icecomb cannot tell.
+        SchemaError: If Paimon could not cast it, or icecomb cannot tell.
     """
     if text is None:
         return

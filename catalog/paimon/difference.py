@@ -10,7 +10,7 @@ from icecomb.catalog.paimon.table_schema import TableSchema
 
 
 def differences(old: TableSchema, new: TableSchema) -> list[Difference]:
-    """What leads from one schema to another: fields, then the table's keys, options, comment.
+    """Return what leads from one schema to another: fields, then the table's keys, options, comment.
 
     The kinds beside those of fields that come, go or move are `type`, `nullability`,
     `description`, `default`, `option`, `comment` and `keys`.
@@ -61,7 +61,7 @@ def _null(kind: DataType) -> str:
 
 
 def _own_text(kind: DataType) -> str:
-    """The type without its own nullability and without the fields of ROWs, which have ids."""
+    """Return the type without its own nullability and without the fields of ROWs, which have ids."""
     text = str(kind.with_nullable(True))
     return _without_fields(kind) if children(kind) else "ROW" if isinstance(kind, RowType) else text
 

@@ -49,7 +49,7 @@ class Drift:
 
 
 def drifts(schema: TableSchema, table: HiveTable) -> list[Drift]:
-    """All differences, in the order of the schema's columns; names are compared as Hive does."""
+    """Return all differences, in the order of the schema's columns; names are compared as Hive does."""
     there = {c.name.lower(): c for c in (*table.storage.columns, *table.partition_keys)}
     wanted = {f.name.lower(): f for f in schema.fields}
     found: list[Drift] = []
@@ -79,7 +79,7 @@ def drifts(schema: TableSchema, table: HiveTable) -> list[Drift]:
 
 
 def hive_type(kind: DataType) -> str:
-    """The Hive type that Paimon gives a column in the metastore (Paimon: HiveTypeUtils)."""
+    """Return the Hive type that Paimon gives a column in the metastore (Paimon: HiveTypeUtils)."""
     if isinstance(kind, ArrayType | VectorType):
         return f"array<{hive_type(kind.element)}>"
     if isinstance(kind, MultisetType):

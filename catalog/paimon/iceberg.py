@@ -71,11 +71,11 @@ _CODECS: Final = {"zstd", "snappy", "gzip", "lz4", "none"}
 
 
 def iceberg_schema(schema: TableSchema) -> Schema:
-    """The same columns in Iceberg; columns of the primary key identify rows.
+    """Return the same columns in Iceberg; columns of the primary key identify rows.
 
     Raises:
-        UnsupportedError: A type has no counterpart in format version 2: nanoseconds, VARIANT, BLOB,
-            VECTOR; the message names the column.
+        UnsupportedError: If a type has no counterpart in format version 2: nanoseconds, VARIANT,
+            BLOB, VECTOR; the message names the column.
     """
     fields = tuple(_field(f, f.name) for f in schema.fields)
     by_name = {f.name: f for f in fields}
@@ -84,19 +84,19 @@ def iceberg_schema(schema: TableSchema) -> Schema:
 
 
 def iceberg_type(kind: AtomicType) -> IcebergType:
-    """The type of the values of a column without children.
+    """Return the type of the values of a column without children.
 
     Raises:
-        UnsupportedError: It has no counterpart in format version 2.
+        UnsupportedError: If it has no counterpart in format version 2.
     """
     return _primitive(kind, "")
 
 
 def iceberg_partition_spec(schema: TableSchema) -> PartitionSpec:
-    """The partition keys as identity partitions.
+    """Return the partition keys as identity partitions.
 
     Raises:
-        UnsupportedError: A partition key is no primitive value.
+        UnsupportedError: If a partition key is no primitive value.
     """
     ids = {f.name: f for f in schema.fields}
     keys = [ids[name] for name in schema.partition_keys]
@@ -110,7 +110,7 @@ def iceberg_partition_spec(schema: TableSchema) -> PartitionSpec:
 
 
 def iceberg_properties(schema: TableSchema) -> dict[str, str]:
-    """The table properties that say what options and comment of the Paimon table said."""
+    """Return the table properties that say what options and comment of the Paimon table said."""
     properties: dict[str, str] = {}
     if schema.comment:
         properties["comment"] = schema.comment
@@ -124,11 +124,11 @@ def iceberg_properties(schema: TableSchema) -> dict[str, str]:
 
 
 def iceberg_name_mapping(current: TableSchema, older: Iterable[TableSchema] = ()) -> NameMapping:
-    """The ids of names in files without ids: those of the current schema, and of older ones.
+    """Return the ids of names in files without ids: those of the current schema, and of older ones.
 
     Raises:
-        SchemaError: A name means one field in one schema and another in another; the message names
-            the schema.
+        SchemaError: If a name means one field in one schema and another in another; the message
+            names the schema.
     """
     mapping, number = create_name_mapping(iceberg_schema(current)), current.schema_id
     try:
@@ -148,7 +148,7 @@ def _field(field: DataField, path: str) -> NestedField:
 
 
 def _type(kind: DataType, owner: int, depth: int, path: str) -> IcebergType:
-    """The type of a field, or of what lies `depth` arrays and maps inside it.
+    """Return the type of a field, or of what lies `depth` arrays and maps inside it.
 
     Args:
         kind: Paimon's type.
@@ -195,7 +195,7 @@ def _no_counterpart(kind: DataType, path: str) -> UnsupportedError:
 
 
 def unreadable(old: Schema, new: Schema) -> str | None:
-    """Why rows of an older schema cannot be read under a newer one by field id; None if they can.
+    """Return why rows of an older schema cannot be read under a newer one by field id; None if they can.
 
     Iceberg promotes types as its specification says (Schema Evolution) and has no other casts.
     """

@@ -33,7 +33,7 @@ _ZONED_AS_WRITTEN: Final = "orc.timestamp-ltz.legacy.type"
 
 
 def table_obstacles(schema: TableSchema) -> Iterator[Finding]:
-    """What the latest schema says against reading the files as they are."""
+    """Yield what the latest schema says against reading the files as they are."""
     options = schema.options
     if not schema.is_append_table:
         yield blocker(
@@ -72,7 +72,7 @@ def _unusual(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def file_obstacle(written: TableSchema, name: str) -> str | None:
-    """What is wrong with a data file for the schema it was written with, None if nothing is.
+    """Return what is wrong with a data file for the schema it was written with, None if nothing is.
 
     Args:
         written: That schema.
@@ -89,7 +89,7 @@ def file_obstacle(written: TableSchema, name: str) -> str | None:
 
 
 def value_change(old: TableSchema, new: TableSchema) -> str | None:
-    """Which column has values in older files that Paimon reads as others; None if none has.
+    """Return which column has values in older files that Paimon reads as others; None if none has.
 
     Iceberg knows no lengths, nor times of less than microseconds, nor numbers under 32 bits: it
     reads such values as they stand in the file, where Paimon cuts, pads or wraps them.

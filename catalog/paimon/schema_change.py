@@ -136,7 +136,7 @@ class UpdateComment(SchemaChange):
 def changed(
     base: TableSchema, changes: Sequence[SchemaChange], *, has_snapshots: bool
 ) -> TableSchema:
-    """What changes make of a schema, with the same id and time.
+    """Return what changes make of a schema, with the same id and time.
 
     Args:
         base: The latest schema.
@@ -144,7 +144,7 @@ def changed(
         has_snapshots: Whether there are data: some options are fixed from then on.
 
     Raises:
-        SchemaError: A change is not allowed, or names what is not there.
+        SchemaError: If a change is not allowed, or names what is not there.
     """
     schema = base
     for change in changes:
@@ -339,7 +339,7 @@ def _edited(schema: TableSchema, path: Path, edit: Edit) -> TableSchema:
 
 
 def _edited_fields(fields: Sequence[DataField], path: Path, edit: Edit) -> list[DataField]:
-    """The fields after an edit of the siblings of the last name of a path."""
+    """Return the fields after an edit of the siblings of the last name of a path."""
     if len(path) == 1:
         return edit(list(fields), path[0])
     at = _index(fields, path[0], path)
@@ -363,7 +363,7 @@ def _edited_type(kind: DataType, path: Path, edit: Edit) -> DataType:
 def _retyped(
     schema: TableSchema, path: Path, update: Callable[[DataType], DataType]
 ) -> TableSchema:
-    """The schema after an update of the type at a path, which may end in `element` or `value`."""
+    """Return the schema after an update of the type at a path, which may end in `element` or `value`."""
     fields = list(schema.fields)
     at = _index(fields, path[0], path)
     kind = _type_at(fields[at].field_type, path[1:], update)
@@ -412,7 +412,7 @@ def _default(change: UpdateDefault) -> Edit:
 
 
 def _defaults_fit(fields: list[DataField], name: str) -> list[DataField]:
-    """The same fields, when the defaults of one and of those inside it are of their types."""
+    """Return the same fields, when the defaults of one and of those inside it are of their types."""
     field = fields[_index(fields, name, (name,))]
     for one in (field, *nested_fields(field.field_type)):
         check_default(one.name, one.field_type, one.default_value)
@@ -474,7 +474,7 @@ class _Ids:
         return self.highest
 
     def given(self, kind: DataType) -> DataType:
-        """A type whose fields have new ids, inner fields before the one they are in."""
+        """Return a type whose fields have new ids, inner fields before the one they are in."""
         if isinstance(kind, RowType):
             fields = tuple(self._field(f) for f in kind.fields)
             return replace(kind, fields=fields)

@@ -40,15 +40,15 @@ class SchemaFiles:
         self.location = location.rstrip("/")
 
     def path(self, schema_id: int) -> str:
-        """The location of a schema file."""
+        """Return the location of a schema file."""
         return f"{self.location}/schema/schema-{schema_id}"
 
     def ids(self) -> Sequence[int]:
-        """The numbers of all schemas, ascending.
+        """Return the numbers of all schemas, ascending.
 
         Raises:
-            NoSuchTableError: There is no schema file at all.
-            CorruptFileError: schema-0 or one between others is missing.
+            NoSuchTableError: If there is no schema file at all.
+            CorruptFileError: If schema-0 or one between others is missing.
         """
         folder = f"{self.location}/schema"
         names = (status.location.rpartition("/") for status in self._io.list(folder))
@@ -78,8 +78,8 @@ class SchemaFiles:
         """One schema.
 
         Raises:
-            FileMissingError: There is none of this number.
-            CorruptFileError, UnsupportedError: See `read_table_schema`.
+            FileMissingError: If there is none of this number.
+            CorruptFileError, UnsupportedError: If See `read_table_schema`.
         """
         path = self.path(schema_id)
         try:
@@ -92,18 +92,18 @@ class SchemaFiles:
         return read_table_schema(data, path, schema_id)
 
     def latest(self) -> TableSchema:
-        """The schema of the highest number; errors as in `ids` and `read`."""
+        """Return the schema of the highest number; errors as in `ids` and `read`."""
         return self.read(self.ids()[-1])
 
     def history(self) -> Sequence[TableSchema]:
-        """All schemas, oldest first; errors as in `ids` and `read`."""
+        """Return all schemas, oldest first; errors as in `ids` and `read`."""
         return [self.read(schema_id) for schema_id in self.ids()]
 
     def evolved(self, changes: Sequence[SchemaChange]) -> tuple[TableSchema, TableSchema]:
-        """The latest schema, and what changes make of it; nothing is written.
+        """Return the latest schema, and what changes make of it; nothing is written.
 
         Raises:
-            SchemaError: A change is not allowed, or there is nothing to change.
+            SchemaError: If a change is not allowed, or there is nothing to change.
         """
         base = self.latest()
         new = changed(base, changes, has_snapshots=self._has_snapshots())
@@ -123,9 +123,9 @@ class SchemaFiles:
         """Create the next schema file. When others were first, the changes go onto theirs.
 
         Raises:
-            SchemaError: A change is not allowed on the latest schema; nothing was written.
-            CommitFailedError: Others were first too often; nothing was written.
-            UnsupportedError: The store would replace the schema of another.
+            SchemaError: If a change is not allowed on the latest schema; nothing was written.
+            CommitFailedError: If others were first too often; nothing was written.
+            UnsupportedError: If the store would replace the schema of another.
         """
         if not self._io.replaces_nothing(self.location):
             raise UnsupportedError(

@@ -29,7 +29,7 @@ def check_rules(base: TableSchema, new: TableSchema) -> None:
     What is wrong with the old one already, as tables of older Paimons have it, is left alone.
 
     Raises:
-        SchemaError: The new schema breaks a rule.
+        SchemaError: If the new schema breaks a rule.
     """
     known = set(_broken(base))
     for problem in _broken(new):
@@ -41,7 +41,7 @@ def check_rules(base: TableSchema, new: TableSchema) -> None:
 
 
 def named_by_options(schema: TableSchema) -> dict[str, str]:
-    """The columns that options have in their values or names, and the option that does."""
+    """Return the columns that options have in their values or names, and the option that does."""
     found: dict[str, str] = {}
     for key, value in schema.options.items():
         names = value.split(",") if key in _NAMING else []

@@ -26,8 +26,8 @@ def schema_use(files: SchemaFiles, snapshots: Snapshots) -> list[SchemaUse]:
     """Who refers to each schema: being the latest, snapshots, tags, manifests, data files.
 
     Raises:
-        CorruptFileError: A schema, snapshot or manifest cannot be read: then nothing is known.
-        FileMissingError: A manifest is missing, as when a snapshot expired just now.
+        CorruptFileError: If a schema, snapshot or manifest cannot be read: then nothing is known.
+        FileMissingError: If a manifest is missing, as when a snapshot expired just now.
     """
     users: dict[int, dict[str, None]] = defaultdict(dict)
     numbers = files.ids()

@@ -94,19 +94,19 @@ class Snapshots:
         self.location = location.rstrip("/")
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot, None for a table without data.
+        """Return the newest snapshot, None for a table without data.
 
         Raises:
-            CorruptFileError: Its file cannot be read.
+            CorruptFileError: If its file cannot be read.
         """
         found = self._numbered()
         return read_snapshot(self._io, found[max(found)]) if found else None
 
     def retained(self) -> Sequence[Snapshot]:
-        """All states that can be read: snapshots, tags, and decoupled changelogs.
+        """Return all states that can be read: snapshots, tags, and decoupled changelogs.
 
         Raises:
-            CorruptFileError: One of their files cannot be read.
+            CorruptFileError: If one of their files cannot be read.
         """
         locations = [*self._numbered().values()]
         for folder, prefix in (("tag", "tag-"), ("changelog", "changelog-")):
@@ -115,11 +115,11 @@ class Snapshots:
         return [read_snapshot(self._io, location) for location in locations]
 
     def manifests(self, snapshot: Snapshot) -> Iterator[tuple[str, int]]:
-        """The manifests of a snapshot in order, and the schema each names.
+        """Yield the manifests of a snapshot in order, and the schema each names.
 
         Raises:
-            CorruptFileError: A manifest list cannot be read.
-            FileMissingError: There is none.
+            CorruptFileError: If a manifest list cannot be read.
+            FileMissingError: If there is none.
         """
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         for name in (*lists, snapshot.changelog_manifest_list):
@@ -132,12 +132,12 @@ class Snapshots:
                 )
 
     def files(self, snapshot: Snapshot) -> list[DataFileEntry]:
-        """The data files a snapshot has.
+        """Return the data files a snapshot has.
 
         Raises:
-            CorruptFileError: A manifest list or manifest cannot be read, or deletes a file that was
-                not added, or the rows are not as many as the snapshot says.
-            FileMissingError: There is none of its name.
+            CorruptFileError: If a manifest list or manifest cannot be read, or deletes a file that
+                was not added, or the rows are not as many as the snapshot says.
+            FileMissingError: If there is none of its name.
         """
         added: dict[tuple[bytes, int, int, str], DataFileEntry] = {}
         deleted: dict[tuple[bytes, int, int, str], str] = {}
@@ -166,11 +166,11 @@ class Snapshots:
         return list(added.values())
 
     def entries(self, manifest: str) -> Iterator[tuple[int, DataFileEntry]]:
-        """The entries of a manifest: 0 for an addition or 1 for a deletion, and the file.
+        """Yield the entries of a manifest: 0 for an addition or 1 for a deletion, and the file.
 
         Raises:
-            CorruptFileError: It cannot be read.
-            FileMissingError: There is none.
+            CorruptFileError: If it cannot be read.
+            FileMissingError: If there is none.
         """
         for record in self._records(manifest):
             self._check_version(record, manifest)
@@ -196,11 +196,11 @@ class Snapshots:
             )
 
     def index_kinds(self, snapshot: Snapshot) -> set[str]:
-        """The kinds of index files a snapshot has, such as `DELETION_VECTORS`.
+        """Return the kinds of index files a snapshot has, such as `DELETION_VECTORS`.
 
         Raises:
-            CorruptFileError: The index manifest cannot be read.
-            FileMissingError: There is none.
+            CorruptFileError: If the index manifest cannot be read.
+            FileMissingError: If there is none.
         """
         name = snapshot.index_manifest
         if name is None:
@@ -229,7 +229,7 @@ class Snapshots:
         return read_records(container, container.schema)
 
     def _manifest(self, record: dict[str, Any], name: str) -> str:
-        """The manifest that a record of a manifest list names."""
+        """Return the manifest that a record of a manifest list names."""
         self._check_version(record, name)
         found: str = self._value(record, "_FILE_NAME", str, name)
         return found
@@ -264,9 +264,9 @@ def read_snapshot(io: FileIO, location: str) -> Snapshot:
     """Read a snapshot file, or a tag.
 
     Raises:
-        CorruptFileError: It is no JSON, cut short, or lacks a member.
-        FileMissingError: There is none; it may have expired just now.
-        UnsupportedError: Its version is unknown.
+        CorruptFileError: If it is no JSON, cut short, or lacks a member.
+        FileMissingError: If there is none; it may have expired just now.
+        UnsupportedError: If its version is unknown.
     """
     try:
         raw = json.loads(io.read(location))

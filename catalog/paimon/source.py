@@ -47,7 +47,7 @@ class PaimonSource:
 
 
 def is_paimon(table: HiveTable) -> bool:
-    """Whether the metastore's parameters say so (Paimon: HiveCatalog)."""
+    """Return whether the metastore's parameters say so (Paimon: HiveCatalog)."""
     return not table.is_view and (
         table.parameters.get("table_type", "").lower() == "paimon"
         or table.parameters.get("storage_handler") == _HANDLER
@@ -56,10 +56,10 @@ def is_paimon(table: HiveTable) -> bool:
 
 
 def find_table(catalog: HiveCatalog, identifier: str) -> PaimonSource:
-    """The Paimon table of a name.
+    """Return the Paimon table of a name.
 
     Raises:
-        NoSuchTableError: There is none of this name, or it is not Paimon's.
+        NoSuchTableError: If there is none of this name, or it is not Paimon's.
     """
     table = catalog.client.table(*database_and_table(identifier))
     if not is_paimon(table) or not table.storage.location:
@@ -72,10 +72,10 @@ def find_table(catalog: HiveCatalog, identifier: str) -> PaimonSource:
 
 
 def list_tables(catalog: HiveCatalog, database: str) -> list[HiveTable]:
-    """The Paimon tables of a database, by name.
+    """Return the Paimon tables of a database, by name.
 
     Raises:
-        NoSuchNamespaceError: there is no such database.
+        NoSuchNamespaceError: If there is no such database.
     """
     names = catalog.client.table_names(database)
     if not names:

@@ -79,7 +79,7 @@ class ImportPlan(TakeoverPlan):
         return sum(file.record_count for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """The plan for programs and people."""
+        """Return the plan for programs and people."""
         return {
             "source": self.table,
             "location": self.location,
@@ -110,10 +110,10 @@ def plan_import(source: PaimonSource, progress: Progress = SILENT) -> ImportPlan
         progress: Told of the files looked at.
 
     Raises:
-        NoSuchTableError: There is no Paimon table.
-        CorruptFileError: A schema, snapshot, manifest or data file cannot be read.
-        UnsupportedError: A snapshot or manifest is of an unknown version or form.
-        CommitFailedError: The table changed meanwhile, and files that were looked for are gone.
+        NoSuchTableError: If there is no Paimon table.
+        CorruptFileError: If a schema, snapshot, manifest or data file cannot be read.
+        UnsupportedError: If a snapshot or manifest is of an unknown version or form.
+        CommitFailedError: If the table changed meanwhile, and files that were looked for are gone.
     """
     # A schema is there before the first snapshot that has files of it.
     snapshot = source.snapshots.latest()
@@ -126,11 +126,11 @@ def plan_import(source: PaimonSource, progress: Progress = SILENT) -> ImportPlan
 
 
 def draft_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Draft:
-    """The table that an import without blockers begins with; nothing is written.
+    """Return the table that an import without blockers begins with; nothing is written.
 
     Raises:
-        TableAlreadyExistsError: The name is taken.
-        NoSuchNamespaceError: There is no such namespace.
+        TableAlreadyExistsError: If the name is taken.
+        NoSuchNamespaceError: If there is no such namespace.
     """
     properties = iceberg_properties(plan.latest)
     made = plan.definition(properties, plan.mapping, plan.last_column_id)
@@ -144,10 +144,11 @@ def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
     is only read. The snapshot's summary names Paimon's snapshot.
 
     Raises:
-        ImportBlockedError: The plan has blockers; nothing was changed.
-        CommitFailedError: The Paimon table is not any more what was planned; nothing was changed.
-        TableAlreadyExistsError: The name is taken.
-        CommitStateUnknownError: It cannot be told whether the table was made.
+        ImportBlockedError: If the plan has blockers; nothing was changed.
+        CommitFailedError: If the Paimon table is not any more what was planned; nothing was
+            changed.
+        TableAlreadyExistsError: If the name is taken.
+        CommitStateUnknownError: If it cannot be told whether the table was made.
     """
     if plan.blockers:
         raise ImportBlockedError(plan)
@@ -251,7 +252,7 @@ class _Survey:
             self._findings.append(blocker(code, text, ANEW, tuple(names)))
 
     def _described(self, entries: Sequence[DataFileEntry], progress: Progress) -> list[DataFile]:
-        """The files as Iceberg's, in the order of their schemas and partitions."""
+        """Return the files as Iceberg's, in the order of their schemas and partitions."""
         locations = _locations(self._source, entries)
         groups: dict[tuple[int, bytes], list[DataFileEntry]] = defaultdict(list)
         for entry in entries:
@@ -333,7 +334,7 @@ class _Survey:
 def _locations(
     source: PaimonSource, entries: Sequence[DataFileEntry]
 ) -> dict[tuple[str, int], str]:
-    """Where the data files are: how partitions are spelled in folders depends on options."""
+    """Return where the data files are: how partitions are spelled in folders depends on options."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for status in source.io.list(source.location.rstrip("/")):
         folder, _, name = status.location.rpartition("/")

@@ -32,7 +32,7 @@ _OF_COLUMNS: Final = ("sequence-group", "nested-key")
 
 
 def switched_on(options: Mapping[str, str], key: str, *, default: bool = False) -> bool:
-    """Whether an option is true."""
+    """Return whether an option is true."""
     return options.get(key, str(default)).strip().lower() == "true"
 
 
@@ -48,7 +48,7 @@ def check_option(
         has_snapshots: Whether the table has data.
 
     Raises:
-        SchemaError: The option cannot change, or not so.
+        SchemaError: If the option cannot change, or not so.
     """
     old = options.get(key)
     if value == old or (key == "type" and (value or "table").lower() == (old or "table").lower()):
@@ -90,7 +90,7 @@ def check_option(
 
 
 def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
-    """The options after a column got another name."""
+    """Return the options after a column got another name."""
 
     def names(text: str) -> str:
         return ",".join(new if name.strip() == old else name for name in text.split(","))

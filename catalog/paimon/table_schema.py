@@ -42,7 +42,7 @@ class TableSchema:
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        SchemaError: The parts contradict each other; the message names the field.
+        SchemaError: If the parts contradict each other; the message names the field.
     """
 
     schema_id: int
@@ -89,11 +89,11 @@ class TableSchema:
         return RowType(False, self.fields)
 
     def all_fields(self) -> Iterable[DataField]:
-        """All fields at all depths."""
+        """Return all fields at all depths."""
         return nested_fields(self.row_type)
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the file, in Paimon's order."""
+        """Return the members of the file, in Paimon's order."""
         out: dict[str, Any] = {
             "version": self.version,
             "id": self.schema_id,
@@ -108,7 +108,7 @@ class TableSchema:
         return {**out, "timeMillis": self.time_millis, **self.extra}
 
     def to_text(self) -> str:
-        """The file as Paimon lays it out."""
+        """Return the file as Paimon lays it out."""
         return _laid_out(self.to_json(), 0)
 
 
@@ -123,9 +123,9 @@ def read_table_schema(
         schema_id: The number in its name; the content must have the same.
 
     Raises:
-        CorruptFileError: It is no JSON, cut short, or not a valid schema; the message names the
+        CorruptFileError: If it is no JSON, cut short, or not a valid schema; the message names the
             file and the field.
-        UnsupportedError: The version is unknown.
+        UnsupportedError: If the version is unknown.
     """
     try:
         raw = json.loads(data)

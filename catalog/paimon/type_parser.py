@@ -45,7 +45,7 @@ def parse_type(text: str) -> DataType:
     """Read a type.
 
     Raises:
-        SchemaError: It is none; the message quotes the text.
+        SchemaError: If it is none; the message quotes the text.
     """
     parser = _Parser(text)
     found = parser.kind()
@@ -62,7 +62,7 @@ def field_from_json(raw: Any, place: str = "fields") -> DataField:
         place: Where it stands, for errors.
 
     Raises:
-        SchemaError: A member is missing or has the wrong shape; the message names the field.
+        SchemaError: If a member is missing or has the wrong shape; the message names the field.
     """
     if not isinstance(raw, dict):
         raise SchemaError(f"{place}: not an object: {raw!r}")
@@ -84,7 +84,7 @@ def type_from_json(raw: Any, place: str) -> DataType:
     """Read a type from its JSON form.
 
     Raises:
-        SchemaError: This is no type; the message begins with `place`.
+        SchemaError: If this is no type; the message begins with `place`.
     """
     if isinstance(raw, str):
         try:
@@ -150,7 +150,7 @@ class _Parser:
         return self._tokens[self._at - 1]
 
     def kind(self) -> DataType:
-        """A type with what is said of its nullability."""
+        """Return a type with what is said of its nullability."""
         found = self._without_nullability()
         if self._taken("NOT"):
             self._expect("NULL")
