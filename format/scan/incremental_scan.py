@@ -44,7 +44,7 @@ class IncrementalAppendScan(TableScan):
         if self.snapshot_id is not None or self.ref is not None:
             raise ValidationError(
                 "An incremental scan reads a range of snapshots, not one",
-                hint="Say from_snapshot_id and to_snapshot_id.",
+                hint="Pass from_snapshot_id and to_snapshot_id instead.",
             )
         self.snapshots()
 
@@ -73,8 +73,8 @@ class IncrementalAppendScan(TableScan):
         if start is not None:
             if start not in {known for one in line for known in _known_ids(one)}:
                 raise ValidationError(
-                    f"Snapshot {start} is not one that "
-                    f"{None if last is None else last.snapshot_id} comes from",
+                    f"Snapshot {start} is not an ancestor of "
+                    f"{None if last is None else last.snapshot_id}",
                     hint="Give snapshots of one branch, the older one first.",
                     snapshot_id=start,
                 )

@@ -16,7 +16,7 @@ from icecomb.format.rows.read.data_file_reader import reading
 from icecomb.format.spec.types import PrimitiveType
 
 _NEAR, _FAR = 1 << 12, 1 << 18
-"""How much is read at once: far away, to pass bytes over costs more than to read them."""
+"""Bytes per read, local and remote: in remote files skipping costs more than reading."""
 
 
 class AvroHeader(FileTail):

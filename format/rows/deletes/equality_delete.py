@@ -63,7 +63,7 @@ class ColumnPlaces:
                     f"Equality deletes of {metadata.location} compare the column of id {field_id}, "
                     "which no schema of the table has any more",
                     hint="An expiration removed the schemas that had it: go back to a metadata "
-                    "file from before, or write the rows anew with what made the deletes.",
+                    "file from before, or rewrite the rows with the engine that wrote the deletes.",
                 )
             (column,) = prune(schema, {field_id}).fields
             at = len(projected) + len(self.extra)

@@ -127,7 +127,7 @@ def reading(location: str) -> Iterator[None]:
         raise
     except NotImplementedError as problem:
         raise UnsupportedError(
-            f"Data file {location} has what cannot be read here: {problem}",
+            f"Data file {location} has content that cannot be read: {problem}",
             hint="Rewrite it with the engine that wrote it.",
             path=location,
         ) from problem
