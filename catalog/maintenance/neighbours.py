@@ -1,4 +1,4 @@
-"""Other tables whose files lie in a table's folder: found by their metadata and in the catalog."""
+"""Other tables stored in a table's folder, found by their metadata and in the catalog."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Neighbours:
     """Other tables in a folder.
 
     Attributes:
-        folders: Below these everything is theirs; with what is known of the table.
+        folders: Folders that belong to other tables with all contents, and their tables.
         metadata_files: Metadata files of other tables in folders of this one.
     """
 
@@ -47,19 +47,19 @@ class Neighbours:
 def find_neighbours(
     table: Table, root: str, listing: FolderListing, reachable: ReachableFiles, spelling: Spelling
 ) -> Neighbours:
-    """Find the other tables in a folder; what their metadata reaches is made reachable, too.
+    """Find the other tables in a folder, and mark the files that their metadata reaches.
 
     Args:
-        table: The table that is looked after.
+        table: The table to maintain.
         root: The folder.
-        listing: What lies in it.
-        reachable: What the table reaches.
-        spelling: How locations are read.
+        listing: The files in the folder.
+        reachable: The files that the table reaches.
+        spelling: The interpretation of locations.
 
     Raises:
         ValidationError: If a table of another format has the table's own folder.
-        FileMissingError, CorruptFileError: If the metadata of a table that the catalog has in this
-            folder cannot be read: it is unknown which files are its own.
+        FileMissingError, CorruptFileError: If the metadata of a table that the catalog has in
+            this folder is unreadable: it is unknown which files are its own.
     """
     own = _plain(spelling, [table.location().rstrip("/")])
     folders = dict(listing.others)
@@ -92,16 +92,16 @@ def find_neighbours(
 def tables_in_folder(
     catalog: Catalog, name: Identifier, folder: str, io: FileIO, *, anywhere: bool = False
 ) -> Iterator[tuple[TableMetadata, str]]:
-    """The other tables of a table's namespace that lie in its folder, with their metadata files.
+    """Yield other tables of the namespace stored in a table's folder, with their metadata files.
 
-    They may have files of the table: two entries may stand on one metadata file.
+    They may share files with the table: two entries may name one metadata file.
 
     Args:
         catalog: The catalog.
-        name: The table's.
-        folder: The table's.
-        io: Reads metadata files.
-        anywhere: Look at the tables of other namespaces, too, which may be many.
+        name: The table's name.
+        folder: The table's folder.
+        io: File system that holds the metadata files.
+        anywhere: Whether to check tables of other namespaces, too, which may be many.
 
     Raises:
         ValidationError: If a table of another format has this folder.
@@ -119,7 +119,7 @@ def tables_in_folder(
             other, table = ".".join(entry.identifier), ".".join(name)
             raise ValidationError(
                 f"It is unknown which files only {table} needs: its folder is that of table "
-                f"{other}, too: {folder}",
+                f"{other} as well: {folder}",
                 hint=f"drop the entry {other}, or give one of the two a folder of its own",
                 table=table,
                 path=folder,
@@ -129,7 +129,7 @@ def tables_in_folder(
 def _foreign_metadata(
     table: Table, files: Mapping[str, int], reachable: ReachableFiles, spelling: Spelling
 ) -> dict[str, str]:
-    """Metadata files of other tables by their uuid, with what the newest of each reaches."""
+    """Return other tables' metadata files with uuids; mark the files that the newest reach."""
     own = _plain(spelling, [table.location().rstrip("/")])
     own_uuid = str(table.metadata.table_uuid)
     is_numbered = version_of(table.metadata_location) is not None
@@ -147,11 +147,11 @@ def _foreign_metadata(
             continue
         uuid, place = facts.get("table-uuid"), facts.get("location")
         if uuid is None and isinstance(place, str):
-            # metadata of format version 1 may have no uuid: its location tells whose it is
+            # metadata of format version 1 may have no uuid: its location identifies the table
             uuid = own_uuid if _plain(spelling, [place.rstrip("/")]) == own else place
         if uuid == own_uuid and (is_numbered or version_of(location) is None):
             continue
-        # numbered files beside those of a catalog are a file-system table that it was made from
+        # numbered files beside a catalog's are a file-system table from which it was registered
         found[location] = str(uuid)
         changed = facts.get("last-updated-ms")
         age = (changed if isinstance(changed, int) else 0, location)
@@ -165,7 +165,7 @@ def _foreign_metadata(
 def _to_look_at(
     table: Table, files: Mapping[str, int], reachable: ReachableFiles, spelling: Spelling
 ) -> list[str]:
-    """Metadata files that are not reached: all of own folders, of others the youngest."""
+    """Return the unreached metadata files: in own folders all, in others the youngest."""
     if not files:
         return []
     locations = pa.array(list(files), pa.string())
@@ -187,7 +187,7 @@ def _to_look_at(
 
 
 def _facts(io: FileIO, location: str) -> dict[str, Any] | None:
-    """What a metadata file says; None if it is none, or gone."""
+    """Return the contents of a metadata file; None if it is not one, or deleted."""
     try:
         found = json.loads(read_metadata_json(io, location))
     except (ValueError, FileMissingError):
@@ -199,8 +199,8 @@ def _check_not_own(table: Table, own: Any, spelling: Spelling, folder: str, what
     if _plain(spelling, [folder.rstrip("/")]) == own:
         name = ".".join(table.name())
         raise ValidationError(
-            f"Orphan files of {name} cannot be told: its folder is that of {what}, too: {folder}",
-            hint="its files are not known here: give one of the two tables a folder of its own",
+            f"Orphan files of {name} are unknown: its folder is also that of {what}: {folder}",
+            hint="its files are unknown here: give one of the two tables a folder of its own",
             table=name,
             path=folder,
         )
