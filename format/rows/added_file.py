@@ -91,7 +91,7 @@ class AddedFiles:
         self._given = {} if callable(partition) else self._partition_given(partition or {})
 
     def describe(self, location: str) -> DataFile:
-        """Return the manifest entry of a file, after checking the file against the table.
+        """Return a file's description for a manifest, after checking it against the table.
 
         The format is detected by content. Only the tail is read (of Avro files the header and the
         row counts of blocks). In addition, Parquet columns of plain bytes are read where the table

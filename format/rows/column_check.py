@@ -100,9 +100,9 @@ class ColumnCheck:
         """Yield the problems of a file, in the order of its columns.
 
         Args:
-            fields: Its columns, with their own ids or those that the name mapping gives them.
+            fields: Columns of the file, with their own ids or those from the name mapping.
             footer: The schema of a Parquet file, to check the units of its columns.
-            file_format: Its format, which decides which types Iceberg Java can read.
+            file_format: Format of the file, which decides which types Iceberg Java can read.
         """
         walk = _Walk(self._names, frozenset(self.schema.field_ids), footer, file_format)
         return walk.struct(fields, self.schema.fields, "", None)

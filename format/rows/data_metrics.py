@@ -232,7 +232,7 @@ def summarised(
 
     Args:
         tail: The tail of the file.
-        columns: Its summary of each column, by field id.
+        columns: The tail's summary of each column, by field id.
         config: The metrics to keep.
         nan_counts: As for `parquet_metrics`.
     """
@@ -283,8 +283,8 @@ def bounds(
 
     Args:
         kind: The column's type.
-        lower: An internal value not greater than any in the column, or None.
-        upper: An internal value not less than any in the column, or None.
+        lower: A lower bound, as an internal value; None if unknown.
+        upper: An upper bound, as an internal value; None if unknown.
         mode: The column's mode.
     """
     if mode.kind is MetricsKind.TRUNCATE and isinstance(kind, (StringType, BinaryType)):

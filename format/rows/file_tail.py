@@ -98,5 +98,5 @@ class FileTail(ABC):
 
     @property
     def numbered(self) -> bool:
-        """Whether the columns are named by number (`_col0`), as Hive before version 2 did."""
+        """True if the columns are named by number (`_col0`), as Hive before version 2 did."""
         return False

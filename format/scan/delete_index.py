@@ -203,8 +203,8 @@ class DeleteFileIndex:
 
         Args:
             sequence_number: The file's data sequence number.
-            key: Its partition, as `partition_keys` returns it.
-            path: Its location.
+            key: The file's partition, as `partition_keys` returns it.
+            path: The file's location.
         """
         found = self._equality_files(sequence_number, key)
         if (position := self._position.get(key)) is not None:

@@ -51,17 +51,17 @@ class AvroOptions:
 
     @property
     def row_group_bytes(self) -> int:
-        """As `FileOptions.row_group_bytes`; the writer itself makes the blocks."""
+        """The size of the buffer in bytes: the writer itself makes smaller blocks."""
         return self.buffer_bytes
 
     @property
     def row_group_rows(self) -> int:
-        """As `FileOptions.row_group_rows`."""
+        """The maximum number of rows written at once; see `FileOptions.row_group_rows`."""
         return 1 << 16
 
     @property
     def buffer_bytes(self) -> int:
-        """As `FileOptions.buffer_bytes`; encoding takes a few times as much."""
+        """The size of the buffer in bytes; encoding takes a few times as much memory."""
         return 4 << 20
 
     def fitting(self, target_bytes: int, open_bytes: int) -> AvroOptions:

@@ -101,7 +101,7 @@ class OrcFileTail(FileTail):
 
     @property
     def numbered(self) -> bool:
-        """As `FileTail.numbered`."""
+        """True if the columns are named by number; see `FileTail.numbered`."""
         return has_place_names(self.schema)
 
     def _trusted(self, found: ChunkStatistics, kind: PrimitiveType) -> tuple[ChunkStatistics, bool]:

@@ -3,8 +3,8 @@
 pyarrow reads a stripe by number, but gives neither its offset nor its statistics. It returns the
 footer as a protocol buffer message, of which the few fields needed are decoded here. Statistics
 that cannot be trusted are not used: all by writers that counted no values, those of text by writers
-before HIVE-8732, floating-point numbers with a NaN possibly among them, and timestamps beyond a
-precision of one day, because writers disagree on their zone.
+before HIVE-8732, and those of floating-point numbers where a NaN may be among them. Timestamps are
+widened by a day, because writers disagree on their zone.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class OrcTail:
         self.rows = _number(footer, 6)
         """The number of rows in the file."""
         self.julian = _number(footer, 9) == 0 and _number(footer, 11) != _PROLEPTIC
-        """Whether ORC's Java library numbered old dates by the Julian calendar (ORC-622)."""
+        """True if ORC's Java library numbered old dates by the Julian calendar (ORC-622)."""
         self._statistics: list[Sequence[bytes]] = []
         self.stripes = tuple(
             Stripe(_number(m, 1), _number(m, 5)) for m in map(_message, footer.get(3, ()))
@@ -97,7 +97,7 @@ class OrcTail:
 
     @property
     def padded(self) -> list[bool]:
-        """Whether each type is `char`; types are counted depth-first, the row being 0."""
+        """For each type, True if it is `char`; counted depth-first, the row being 0."""
         return [kind == _CHAR_KIND for kind in self._kinds]
 
     def load_statistics(self, section: bytes) -> None:

@@ -55,7 +55,7 @@ class OrcOptions:
     """Options for writing ORC files.
 
     Args:
-        compression: pyarrow's name of the codec.
+        compression: The codec, by its name in pyarrow.
         strategy: `speed` or `compression`.
         stripe_bytes: The approximate length of a stripe, in bytes.
         batch_rows: The number of rows encoded at once.
@@ -77,17 +77,17 @@ class OrcOptions:
 
     @property
     def row_group_bytes(self) -> int:
-        """As `FileOptions.row_group_bytes`; the writer itself makes the stripes."""
+        """The length of a stripe, in bytes; the writer itself makes stripes."""
         return self.stripe_bytes
 
     @property
     def row_group_rows(self) -> int:
-        """As `FileOptions.row_group_rows`."""
+        """The maximum number of rows written at once; see `FileOptions.row_group_rows`."""
         return 1 << 17
 
     @property
     def buffer_bytes(self) -> int:
-        """As `FileOptions.buffer_bytes`."""
+        """The size of the buffer in bytes; see `FileOptions.buffer_bytes`."""
         return 8 << 20
 
     @classmethod

@@ -144,7 +144,7 @@ def read_struct(data: Data, at: int = 0) -> tuple[Struct, int]:
 
 def _struct(data: Data, at: int, depth: int) -> tuple[Struct, int]:
     if depth > _DEEPEST:
-        raise CompactError(f"structures are in each other more than {_DEEPEST} times")
+        raise CompactError(f"structures are nested more than {_DEEPEST} deep")
     found = Struct()
     fields = found._fields
     number = 0
@@ -200,12 +200,12 @@ def _value(data: Data, at: int, kind: int, depth: int) -> tuple[Any, int]:
         return struct.unpack_from("<d", data, at)[0], at + 8
     if kind == MAP:
         return _pairs(data, at, depth)
-    raise CompactError(f"there is no kind {kind} of values")
+    raise CompactError(f"unknown kind of value {kind}")
 
 
 def _items(data: Data, at: int, depth: int) -> tuple[Items, int]:
     if depth > _DEEPEST:
-        raise CompactError(f"lists are in each other more than {_DEEPEST} times")
+        raise CompactError(f"lists are nested more than {_DEEPEST} deep")
     head = data[at]
     at += 1
     size, kind = head >> 4, head & 0x0F

@@ -113,7 +113,7 @@ class _Comparison:
             where = f" in {before.rstrip('.')}" if before else ""
             names = ", ".join(f"{f.name} ({f.field_id})" for f in found)
             raise NotCopyableError(
-                f"its columns{where} are not those of the table now, in their order: {names}"
+                f"its columns{where} are not the table's current columns in order: {names}"
             )
         for f, field in zip(found, wanted, strict=True):
             self._field(f, field, f"{before}{field.name}")

@@ -31,13 +31,13 @@ class ParquetFooter(FileTail):
 
     @property
     def writer_zone(self) -> str | None:
-        """The time zone that Hive recorded: that of the local times which it shows everywhere."""
+        """The time zone recorded by Hive: that of the local times, which Hive shows in any zone."""
         said = (self.metadata.metadata or {}).get(b"writer.time.zone")
         return None if said is None else said.decode("utf-8", "replace")
 
     @property
     def legacy_zone_conversion(self) -> bool:
-        """Whether Hive recorded that it converted local times as old Java does (HIVE-25104)."""
+        """True if Hive recorded that it converted local times as old Java does (HIVE-25104)."""
         said = (self.metadata.metadata or {}).get(b"writer.zone.conversion.legacy", b"")
         return bool(said.lower() == b"true")
 

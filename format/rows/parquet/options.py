@@ -60,7 +60,7 @@ class ParquetOptions:
     """Options for writing Parquet files.
 
     Args:
-        compression: pyarrow's name of the codec.
+        compression: The codec, by its name in pyarrow.
         level: The codec's level; None for its default.
         row_group_bytes: The approximate maximum size of a row group in the file, in bytes.
         row_group_rows: The maximum number of rows in a row group.
@@ -95,7 +95,7 @@ class ParquetOptions:
 
     @property
     def buffer_bytes(self) -> int:
-        """As `FileOptions.buffer_bytes`; a row group is written as a whole."""
+        """The size of the buffer in bytes: at least a row group, which is written as a whole."""
         return max(self.row_group_bytes, 128 << 20)
 
     def fitting(self, target_bytes: int, open_bytes: int) -> ParquetOptions:

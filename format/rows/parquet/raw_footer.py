@@ -259,7 +259,7 @@ class RawFooter:
                 raise NotCopyableError("it is encrypted")
             known("a column's metadata", fields[META_DATA])
             if _GEOSPATIAL in fields[META_DATA]:
-                raise NotCopyableError("it has statistics of places")
+                raise NotCopyableError("it has geospatial statistics")
         for at, chunk in enumerate(self.chunks(group)):
             if chunk.start < len(MAGIC) or chunk.start + chunk.length > self._rows_end:
                 raise self.wrong(

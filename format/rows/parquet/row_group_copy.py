@@ -148,10 +148,11 @@ class FileLayout:
         """
         if other.created_by != self.created_by:
             raise NotCopyableError(
-                f"{other.created_by or 'nobody'} wrote it, {self.created_by} the one before"
+                f"{other.created_by or 'an unnamed writer'} wrote it, "
+                f"{self.created_by} the file before"
             )
         if other != self:
-            raise NotCopyableError("its columns are written in another way than before")
+            raise NotCopyableError("its columns are written differently from the file before")
 
     def columns(self) -> list[PhysicalColumn]:
         """Return the physical columns."""

@@ -51,8 +51,8 @@ class ChunkStatistics:
     Args:
         value_count: The number of values, nulls included.
         null_count: The number of nulls; None if unknown.
-        lower: A value not greater than any value; None if unknown or if there are no values.
-        upper: A value not less than any value except NaN; None as for `lower`.
+        lower: A lower bound of the values; None if unknown or if there are no values.
+        upper: An upper bound of the values, except for NaN; None as for `lower`.
     """
 
     value_count: int
@@ -62,7 +62,7 @@ class ChunkStatistics:
 
     @property
     def only_nulls(self) -> bool:
-        """Whether all values are null."""
+        """True if all values are null."""
         return self.null_count == self.value_count
 
 

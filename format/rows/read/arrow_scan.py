@@ -53,7 +53,7 @@ _TABLE_BATCH_ROWS = 1 << 20
 """Tables, which are held in memory whole, are read in fewer, larger batches."""
 _MOST_BYTES = 1 << 62
 _WORKERS = 8
-"""The maximum number of tasks read in parallel; always used for remote files."""
+"""The default number of tasks read in parallel; of local files at most one per processor."""
 _NOT_ASCII = 0x80
 
 
@@ -67,8 +67,8 @@ class ArrowScan:
         limit: The maximum number of rows to return; None for all.
         ordered: Whether rows come in the order of the tasks.
         batch_size: The maximum number of rows in a batch.
-        workers: The number of tasks to read in parallel; None for one for each processor, and for
-            more if files are remote, as most then wait for the network.
+        workers: The number of tasks to read in parallel; by default one per processor, at most
+            eight, and eight for remote files, as most tasks then wait for the network.
         checksums: Whether to verify pages of data files with their checksums.
         keys: The source of the keys that equality delete files delete; the files by default.
         schema: The schema with which the scan reads, the current one by default: it has the

@@ -38,7 +38,7 @@ from icecomb.format.storage.file_io import FileIO
 
 _ORDERED = flag(
     "use-table-distribution-and-ordering",
-    "Whether rows are sorted as the table says.",
+    "Whether to sort rows by the table's sort order.",
     default=True,
 )
 _PIECE_ROWS = 1 << 18
@@ -211,8 +211,8 @@ def frame_projection(schema: Schema, frame: pa.Schema) -> Projection:
 def in_pieces(data: pa.Table | Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the data in batches of suitable size, neither copied nor split without need.
 
-    Batches may have different schemas, but only batches of the same schema are joined. Layouts
-    become plain.
+    Batches may have different schemas; those of the same schema are joined. Yielded batches have
+    plain layouts.
     """
     batches = data.to_batches(max_chunksize=_PIECE_ROWS) if isinstance(data, pa.Table) else data
     small: list[pa.RecordBatch] = []

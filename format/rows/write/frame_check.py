@@ -156,7 +156,7 @@ def _check_nulls(field: NestedField, array: pa.Array, path: str) -> None:
 
 
 def _live_values(array: pa.MapArray) -> pa.Array:
-    """Return the values of non-null maps, without those outside of a slice."""
+    """Return the values of maps without nulls, only those inside the array's slice."""
     if not len(array):
         return array.items.slice(0, 0)
     begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()

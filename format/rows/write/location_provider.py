@@ -53,7 +53,7 @@ class DefaultLocationProvider(LocationProvider):
         self.root = _root(configured, table_location)
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
-        """See `LocationProvider`."""
+        """Implement `LocationProvider.new_data_location`."""
         return "/".join(filter(None, (self.root, partition_path, file_name)))
 
 
@@ -82,7 +82,7 @@ class ObjectStoreLocationProvider(LocationProvider):
         self.context = None if inside else _context(table_location)
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
-        """See `LocationProvider`."""
+        """Implement `LocationProvider.new_data_location`."""
         name = file_name
         if self.partitioned_paths and partition_path:
             name = f"{partition_path}/{file_name}"

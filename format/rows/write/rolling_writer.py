@@ -130,7 +130,7 @@ class RollingWriter:
 
     @property
     def is_open(self) -> bool:
-        """Whether a file is open."""
+        """True if a file is open."""
         return self._file is not None
 
     def add(self, batch: pa.RecordBatch) -> int:

@@ -27,11 +27,11 @@ class RowKey(Protocol):
 
     @property
     def descending(self) -> bool:
-        """Whether the greatest value comes first."""
+        """True if the greatest value comes first."""
 
     @property
     def nulls_first(self) -> bool:
-        """Whether nulls come before all values."""
+        """True if nulls come before all values."""
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the values to compare, in a type that Arrow sorts in the wanted order."""
