@@ -355,7 +355,7 @@ def _proven(field: PartitionField, known: ColumnSummary | None, location: str) -
     if values.only_nulls:
         return (None,)
     lower, upper, nulls = values.lower, values.upper, values.null_count
-    # No statistics count NaNs, so floating numbers prove nothing.
+    # No statistics count NaNs, so those of floating-point numbers prove nothing.
     if lower is None or upper is None or isinstance(kind, FloatType | DoubleType):
         return None
     first = field.transform.apply(lower, kind)

@@ -1,6 +1,6 @@
-"""Checks whether the columns of a data file written elsewhere can be those of a table.
+"""A check that the columns of a data file written elsewhere can be those of a table.
 
-They run before such a file becomes part of a table, whatever its format and its origin
+It runs before such a file becomes part of a table, whatever its format and its origin
 (`add_files`, migration of a Hive table, import from Paimon): every engine can read the files that
 pass, and reads the right columns.
 """

@@ -57,7 +57,7 @@ _REMEDIES: Final = {
 
 
 class UnknownFormatError(CorruptFileError):
-    """A file that is not of a format that a table can have.
+    """A file of a format that a table cannot have.
 
     `context["code"]` is the stable name of what the file is, `context["what"]` describes it.
     """

@@ -60,7 +60,7 @@ class PlannedBatches:
     * `residual`: the part of the filter left to check on the rows, as JSON (see
       `icecomb.format.expressions.json_form`), dictionary-encoded; null when all rows match.
 
-    It can be read more than once; each time is planned anew.
+    It can be read more than once; each iteration plans again.
 
     Args:
         metadata: Metadata of the table.

@@ -26,7 +26,7 @@ class _Micros:
     def from_orc(seconds: int, nanoseconds: int, _: object) -> int:
         return seconds * 1_000_000 + nanoseconds // 1000
 
-    to_orc = from_orc  # asked for, and not used
+    to_orc = from_orc  # required, but not used
 
 
 class _Days:
@@ -36,7 +36,7 @@ class _Days:
     def from_orc(days: int) -> int:
         return days
 
-    to_orc = from_orc  # asked for, and not used
+    to_orc = from_orc  # required, but not used
 
 
 _CONVERTERS: Final[dict[Any, Any]] = {

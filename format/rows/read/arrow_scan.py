@@ -1,4 +1,4 @@
-"""Reading of scan tasks as Arrow data: projected by field id, without deleted rows, filtered."""
+"""Reading of scan tasks as Arrow data: projected by field id, deletes and filters applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that a frame of rows can be written to a table, with the differences if not."""
+"""A check that a frame of rows can be written to a table, which lists the differences."""
 
 from __future__ import annotations
 
