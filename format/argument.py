@@ -144,7 +144,7 @@ def hint_of_pyiceberg(value: Any, wanted: str) -> str | None:
     """
     if not _is_of_pyiceberg(value):
         return None
-    return f"It is {name_of_type(value)}: take {wanted} of icecomb.format."
+    return f"It is {name_of_type(value)}: use {wanted} of icecomb.format."
 
 
 def _is_of_pyiceberg(value: Any) -> bool:

@@ -77,7 +77,7 @@ class PendingUpdate(ABC):
         self._commit(self)
 
     def __repr__(self) -> str:
-        tried = "committed, or rejected" if self._tried else "nothing happens before commit()"
+        tried = "committed, or refused" if self._tried else "nothing has happened before commit()"
         return f"<{type(self).__name__}: {tried}>"
 
     def __enter__(self) -> Self:

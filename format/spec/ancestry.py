@@ -29,8 +29,8 @@ def ancestors_of(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[S
             raise CorruptFileError(
                 f"The metadata of the table at {metadata.location} is damaged: snapshot {at} is "
                 "among its own ancestors",
-                hint="Go back to an older metadata file, or make a branch of a snapshot whose "
-                "parents are right the current one.",
+                hint="Go back to an older metadata file, or set main to a snapshot whose ancestors "
+                "are intact.",
                 path=metadata.location,
             )
         seen.add(at)

@@ -41,7 +41,7 @@ class _Index:
         """Check that an id belongs to one field; without an id, that all ids do.
 
         Raises:
-            SchemaError: If several fields have an id.
+            SchemaError: If several fields have the same id.
         """
         if self.repeated and (field_id is None or field_id in self.repeated):
             which = next(iter(self.repeated)) if field_id is None else field_id

@@ -63,7 +63,7 @@ def ref_type(given: Any) -> SnapshotRefType:
     """Return a type of reference, given itself or by name in any case.
 
     Raises:
-        ValidationError: If it is neither.
+        ValidationError: If it is neither branch nor tag.
     """
     try:
         return SnapshotRefType(given.lower() if isinstance(given, str) else given)

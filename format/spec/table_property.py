@@ -111,7 +111,7 @@ MANIFEST_TARGET_BYTES: Final = number(
 MANIFEST_MIN_COUNT: Final = number(
     "commit.manifest.min-count-to-merge",
     100,
-    "The number of manifests from which the newest are merged.",
+    "The number of manifests from which on the newest are merged.",
     least=0,
 )
 MANIFEST_MERGE: Final = flag(
@@ -161,7 +161,7 @@ METRICS_MAX_INFERRED: Final = number(
 SUMMARY_PARTITION_LIMIT: Final = number(
     "write.summary.partition-limit",
     0,
-    "The most changed partitions for which a snapshot's summary lists the changes of each.",
+    "The most changed partitions for which a snapshot's summary lists each one's changes.",
     least=0,
 )
 
@@ -239,7 +239,7 @@ WAP_ENABLED: Final = flag(
 PUBLISHED_SNAPSHOTS: Final = text(
     "icecomb.published-snapshots",
     "The snapshots that were published or cherry-picked, as long as they or the snapshots made "
-    "of them are in the table: none is published again, even after its copy on `main` expired. "
+    "from them are in the table: none is published again, even after its copy on `main` expired. "
     "Maintained by icecomb.",
     "ids of snapshots, separated by commas",
     lambda said: all(
@@ -260,13 +260,13 @@ PARQUET_ROW_GROUP_BYTES: Final = number(
     "write.parquet.row-group-size-bytes", 128 << 20, "The size of a row group, in bytes.", least=1
 )
 PARQUET_ROW_GROUP_ROWS: Final = number(
-    "write.parquet.row-group-limit", 1 << 20, "The most rows of a row group.", least=1
+    "write.parquet.row-group-limit", 1 << 20, "The maximum number of rows in a row group.", least=1
 )
 PARQUET_PAGE_BYTES: Final = number(
-    "write.parquet.page-size-bytes", 1 << 20, "The approximate bytes of a page.", least=1
+    "write.parquet.page-size-bytes", 1 << 20, "The approximate size of a page, in bytes.", least=1
 )
 PARQUET_PAGE_ROWS: Final = number(
-    "write.parquet.page-row-limit", 20_000, "The most rows of a page.", least=1
+    "write.parquet.page-row-limit", 20_000, "The maximum number of rows in a page.", least=1
 )
 PARQUET_PAGE_VERSION: Final = choice(
     "write.parquet.page-version", ("v1", "v2"), "The version of data pages."
@@ -291,11 +291,11 @@ PARQUET_BLOOM: Final = flag(
     default=False,
 )
 PARQUET_BLOOM_FPP: Final = fraction(
-    "write.parquet.bloom-filter-fpp.column.", 0.01, "The rate of false positives."
+    "write.parquet.bloom-filter-fpp.column.", 0.01, "Their rate of false positives."
 )
 PARQUET_BLOOM_NDV: Final = optional_number(
     "write.parquet.bloom-filter-ndv.column.",
-    "The number of distinct values; by default the number of rows.",
+    "The distinct values for which they are sized; by default as many as rows.",
     least=1,
 )
 PARQUET_BLOOM_MAX_BYTES: Final = number(
@@ -309,13 +309,13 @@ PARQUET_BLOOM_ADAPTIVE: Final = flag(
 PARQUET_CHECK_MIN_ROWS: Final = number(
     "write.parquet.row-group-check-min-record-count",
     100,
-    "The rows after which Spark first checks whether a page or row group is full.",
+    "The number of rows after which Spark first checks whether a page or row group is full.",
     least=1,
 )
 PARQUET_CHECK_MAX_ROWS: Final = number(
     "write.parquet.row-group-check-max-record-count",
     10_000,
-    "The most rows until Spark checks again.",
+    "The maximum number of rows until Spark checks again.",
     least=1,
 )
 ORC_CODEC: Final = choice(
@@ -338,12 +338,14 @@ ORC_BLOCK_BYTES: Final = number(
     least=1,
 )
 ORC_BATCH_ROWS: Final = number(
-    "write.orc.vectorized.batch-size", 1024, "The rows encoded at once.", least=1
+    "write.orc.vectorized.batch-size", 1024, "The number of rows encoded at once.", least=1
 )
 ORC_BLOOM_COLUMNS: Final = text(
     "write.orc.bloom.filter.columns", "The columns with bloom filters.", "names separated by commas"
 )
-ORC_BLOOM_FPP: Final = fraction("write.orc.bloom.filter.fpp", 0.05, "The rate of false positives.")
+ORC_BLOOM_FPP: Final = fraction(
+    "write.orc.bloom.filter.fpp", 0.05, "Their rate of false positives."
+)
 AVRO_CODEC: Final = choice(
     "write.avro.compression-codec",
     ("gzip", "zstd", "snappy", "uncompressed", "none"),
@@ -372,7 +374,7 @@ COMMAND_DISTRIBUTION_MODE: Final = {
     command: choice(
         f"write.{command}.distribution-mode",
         ("none", "hash", "range"),
-        f"How Spark distributes the rows of a {command.upper()}; by default hash.",
+        f"How Spark distributes the rows of {command.upper()}; by default hash.",
     )
     for command in _COMMANDS
 }
@@ -404,7 +406,7 @@ PARQUET_VECTORIZED: Final = flag(
 )
 PARQUET_BATCH_ROWS: Final = optional_number(
     "read.parquet.vectorization.batch-size",
-    "The rows of such a batch; by default as in Spark's settings.",
+    "The number of rows per batch; by default as in Spark's settings.",
     least=1,
 )
 
@@ -439,7 +441,7 @@ COPY_MIN_ROW_GROUP_BYTES: Final = number(
 LOCAL_LIMIT: Final = number(
     "icecomb.maintenance.local-limit",
     50 << 30,
-    "The most bytes that a CALL rewrites on the driver's machine; executors rewrite more.",
+    "The most bytes that a CALL rewrites on the driver's machine; beyond, executors rewrite.",
     least=0,
 )
 HIVE_ENGINE: Final = flag(
@@ -558,7 +560,7 @@ def check_no_entry_properties(names: Iterable[str]) -> None:
     """
     _refuse(
         ENTRY_PROPERTIES.intersection(names),
-        "They are the pointer in the metastore: use register_table to make a table of a file.",
+        "They are the pointer in the metastore: use register_table to create a table from a file.",
     )
 
 
