@@ -72,7 +72,7 @@ class FastAppend(SnapshotProducer):
         return self
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `SnapshotProducer.clean_up`."""
+        """Implement `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
             self._written = None

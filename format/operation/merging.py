@@ -166,12 +166,12 @@ class MergingProducer(SnapshotProducer):
         return {**counts.to_map(), **({ONTO_PARENT: "true"} if onto_parent else {})}
 
     def replaced_manifest_count(self) -> int:
-        """See `SnapshotProducer.replaced_manifest_count`."""
+        """Implement `SnapshotProducer.replaced_manifest_count`."""
         filtered = sum(found.replaced for found in self.filters.values())
         return filtered + sum(merge.replaced for merge in self._merges.values())
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `SnapshotProducer.clean_up`."""
+        """Implement `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
             self._forget()

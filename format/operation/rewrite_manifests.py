@@ -168,7 +168,7 @@ class RewriteManifests(SnapshotProducer):
         }
 
     def replaced_manifest_count(self) -> int:
-        """See `SnapshotProducer.replaced_manifest_count`."""
+        """Implement `SnapshotProducer.replaced_manifest_count`."""
         return len({**self._deleted, **self._done.replaced})
 
     def created_manifest_count(self) -> int:
@@ -176,7 +176,7 @@ class RewriteManifests(SnapshotProducer):
         return len(self._done.created) + len(self._added)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `SnapshotProducer.clean_up`."""
+        """Implement `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
             self._done = _Rewritten({}, (), 0, 0)

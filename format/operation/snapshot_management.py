@@ -263,7 +263,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         return Changes(tuple(edit.requirements), tuple(edit.updates))
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `PendingUpdate.clean_up`."""
+        """Implement `PendingUpdate.clean_up`."""
         for pick in self._picks:
             pick.clean_up(committed)
 
