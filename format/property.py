@@ -161,7 +161,7 @@ def milliseconds(key: str, default: int, about: str) -> Property[int]:
 
 
 def choice(key: str, names: Collection[str], about: str, default: str = "") -> Property[str]:
-    """Return a property that is one of several words, in any case; by default the first."""
+    """Return a property that is one of several words, ignoring case; by default the first."""
     known = tuple(names)
     accepted = f"{', '.join(known[:-1])} or {known[-1]}"
 
@@ -174,7 +174,7 @@ def choice(key: str, names: Collection[str], about: str, default: str = "") -> P
 
 
 def choices(key: str, names: Collection[str], about: str) -> Property[tuple[str, ...]]:
-    """Return a property that is a comma-separated subset of words, in any case; by default none."""
+    """Return a property that is a comma-separated subset of words, ignoring case; default none."""
     known = tuple(names)
     accepted = f"one or more of {', '.join(known[:-1])} and {known[-1]}, separated by commas"
 
@@ -218,7 +218,7 @@ def nearest(key: str, known: Iterable[str], alike: float = _ALIKE) -> str | None
     """Return the known name of which a name seems to be a misspelling; None if there is none.
 
     Args:
-        key: The name, in any case.
+        key: The name; its case is ignored.
         known: The names.
         alike: The least similarity (`difflib`).
     """
@@ -226,7 +226,7 @@ def nearest(key: str, known: Iterable[str], alike: float = _ALIKE) -> str | None
 
 
 def similar(name: str, known: Iterable[str], alike: float = 0.6) -> list[str]:
-    """Return at most three known names similar to this one, in any case, the nearest first."""
+    """Return at most three known names similar to this one, ignoring case, nearest first."""
     by_lowered = {one.lower(): one for one in known}
     return [by_lowered[one] for one in get_close_matches(name.lower(), by_lowered, cutoff=alike)]
 

@@ -202,7 +202,7 @@ class SchemaEdit:
         self._identifiers = set(found)
 
     def union(self, new: StructType) -> None:
-        """Add the fields that another schema has more, by name; widen types to its wider ones."""
+        """Add the extra fields of another schema, by name; widen types that are wider there."""
         self._union(self.schema.as_struct(), new, ())
 
     def result(self) -> Schema:

@@ -69,7 +69,7 @@ class JsonSequence(Sequence[T], Generic[T]):
         return longer
 
     def added_to(self, base: JsonSequence[T]) -> Iterator[T]:
-        """Return the values that ``base`` lacks, but those still JSON, which a file had."""
+        """Return the decoded values that ``base`` lacks; those still JSON were read from a file."""
         before = len(base._items)
         if before and len(self) >= before and self._items[before - 1] is base._items[-1]:
             new: Iterable[Any] = self._items[before:]

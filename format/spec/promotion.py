@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def can_promote(old: IcebergType, new: IcebergType) -> bool:
-    """Return whether a column's type may change so (spec: Schema Evolution), or is the same."""
+    """Return whether a column may change from one type to another (spec: Schema Evolution).
+
+    The same type counts.
+    """
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
         return old.scale == new.scale and old.precision <= new.precision
     return (

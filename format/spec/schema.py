@@ -359,7 +359,7 @@ def with_children(field_type: IcebergType, fields: Iterable[NestedField]) -> Ice
 
 
 def check_defaults(schema: Schema, base: Schema | None = None) -> None:
-    """Check that a schema has no default values, which need format version 3, but its base's.
+    """Check that a schema has no default values (format version 3) except those of its base.
 
     Raises:
         UnsupportedError: If a field has one; the message names it.

@@ -60,7 +60,7 @@ class SnapshotRefType(str, Enum):
 
 
 def ref_type(given: Any) -> SnapshotRefType:
-    """Return a type of reference, given itself or by name in any case.
+    """Return a type of reference, given itself or by name, ignoring case.
 
     Raises:
         ValidationError: If it is neither branch nor tag.
