@@ -62,7 +62,7 @@ def latest_ancestor_before(
     expired, those before it are unknown.
 
     Args:
-        metadata: The table.
+        metadata: The table's metadata.
         timestamp_ms: Milliseconds since the epoch.
         of: The snapshot to begin with, itself included.
     """
