@@ -112,8 +112,8 @@ class Workplace:
             raise MigrationError(
                 f"{table.full_name} is an Iceberg table, but {table.metadata_location} is gone, as "
                 "after an overwrite of Hive that was under way when it was migrated",
-                hint=f"icecomb migrate revert {table.full_name} tells what restoring the Hive table "
-                "would lose",
+                hint=f"icecomb migrate revert {table.full_name} tells what restoring the Hive "
+                "table would lose",
                 table=table.full_name,
             )
 

@@ -1,4 +1,4 @@
-"""The Hive table that is to become an Iceberg table, as migration sees it."""
+"""Properties of a Hive table that a migration depends on."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _FORMATS: Final = {
     "OrcInputFormat": FileFormat.ORC,
     "AvroContainerInputFormat": FileFormat.AVRO,
 }
-"""Classes that read every file of a folder: others, as Hudi's for Parquet, know which count."""
+"""Classes that read every file of a folder; others, such as Hudi's for Parquet, select files."""
 _SERDES: Final = {
     "ParquetHiveSerDe": FileFormat.PARQUET,
     "OrcSerde": FileFormat.ORC,
     "AvroSerDe": FileFormat.AVRO,
 }
-"""Classes that show rows as they are in the files."""
+"""Classes that show rows unchanged from the files."""
 _NULL_NAME: Final = "hive.exec.default.partition.name"
 
 
@@ -36,16 +36,16 @@ def table_place(table: HiveTable) -> Place:
 def partition_place(
     table: HiveTable, partition: HivePartition, converted: SourceSchema, time_zone: str
 ) -> Place:
-    """Return the folder of a partition, and its values in Iceberg.
+    """Return the folder of a partition, with its values in Iceberg.
 
     Args:
         table: The table.
         partition: The partition.
         converted: The table's schema and spec.
-        time_zone: The zone of local timestamps in partition values.
+        time_zone: Time zone of local timestamps in partition values.
 
     Raises:
-        ValidationError: If a value is no exact value of its column's type.
+        ValidationError: If a value is not an exact value of its column's type.
     """
     values = partition_values(
         partition.values,
@@ -64,7 +64,7 @@ def null_name(table: HiveTable) -> str:
 
 
 def partition_name(table: HiveTable, partition: HivePartition) -> str:
-    """Return how people call a partition: ``dt=2024-01-01/k=1``, not escaped."""
+    """Return the name of a partition for messages: ``dt=2024-01-01/k=1``, not escaped."""
     pairs = zip(table.partition_keys, partition.values, strict=False)
     return "/".join(f"{key.name}={value}" for key, value in pairs)
 
@@ -75,14 +75,14 @@ def orc_by_position(entry: HiveTable | HivePartition) -> bool:
 
 
 def parquet_by_position(entry: HiveTable | HivePartition) -> bool:
-    """Return the same of its Parquet files."""
+    """Return whether Hive finds the columns of an entry's Parquet files by position."""
     return _says(entry, "parquet.column.index.access")
 
 
 def format_of(storage: StorageDescriptor) -> FileFormat | None:
-    """Return what Hive takes an entry's files for, read as they are.
+    """Return the format of an entry's files, if Hive reads them unchanged.
 
-    None for what Iceberg does not have, and where a class of others has a say: only that knows
+    None for formats that Iceberg lacks, and where a third-party class takes part: only that knows
     which files count, or what their rows are.
     """
     kind = _FORMATS.get(_class(storage.input_format))
@@ -91,25 +91,25 @@ def format_of(storage: StorageDescriptor) -> FileFormat | None:
 
 
 def classes_of(storage: StorageDescriptor) -> str:
-    """By which classes Hive reads an entry's files, for messages."""
+    """Return the classes by which Hive reads an entry's files, for messages."""
     given = [one for one in (storage.input_format, storage.serde) if one]
     plain = format_of(replace(storage, serde=None)) is not None
     return ", ".join(given if plain else given[:1]) or "none"
 
 
 def said_of(entry: HiveTable | HivePartition) -> dict[str, str]:
-    """Return the parameters of an entry, with those of its SerDe below them."""
+    """Return the parameters of an entry, with those of its SerDe as defaults."""
     return {**entry.storage.serde_parameters, **entry.parameters}
 
 
 def is_transactional(table: HiveTable) -> bool:
-    """Return whether Hive's transactions tell which of its files count; Hive takes the key in any case."""
+    """Return whether Hive's transactions select its files; Hive ignores the key's case."""
     pairs = ((key.lower(), value.lower()) for key, value in table.parameters.items())
     return ("transactional", "true") in pairs
 
 
 def provider_of(table: HiveTable) -> str:
-    """By which source Spark reads a table: ``hive`` for Hive's own."""
+    """Return the source by which Spark reads a table: ``hive`` for Hive's own."""
     return table.parameters.get("spark.sql.sources.provider", "hive").lower()
 
 
@@ -118,5 +118,5 @@ def _class(name: str | None) -> str:
 
 
 def _says(entry: HiveTable | HivePartition, key: str) -> bool:
-    """Return whether a parameter, or else one of the SerDe's, is true."""
+    """Return whether a parameter of an entry, or else of its SerDe, is true."""
     return said_of(entry).get(key, "").lower() == "true"

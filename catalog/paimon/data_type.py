@@ -1,4 +1,4 @@
-"""Paimon's data types, and how they are written (Paimon docs: Data Types; Spec: Schema)."""
+"""Paimon's data types and their text and JSON forms (Paimon docs: Data Types; Spec: Schema)."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ PLAIN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """The common base of all types.
+    """The base of all types.
 
     Attributes:
-        nullable: Whether null is a value.
+        nullable: Whether values may be null.
     """
 
     nullable: bool
 
     def to_json(self) -> Any:
-        """Return what stands in schema files: text for an atomic type, else an object."""
+        """Return the type as in schema files: text for an atomic type, else an object."""
         raise NotImplementedError
 
     def with_nullable(self, nullable: bool) -> DataType:  # noqa: FBT001 - the one thing it sets
         """Return the same type with or without NOT NULL."""
         extra = getattr(self, "extra", {})
-        if "nullable" in extra:  # PyPaimon says it twice
+        if "nullable" in extra:  # PyPaimon writes it twice
             return replace(self, nullable=nullable, extra={**extra, "nullable": nullable})  # type: ignore[call-arg]
         return replace(self, nullable=nullable)
 
@@ -117,7 +117,7 @@ class ArrayType(DataType):
 
 @dataclass(frozen=True, slots=True)
 class MultisetType(DataType):
-    """A bag: elements and how often they occur."""
+    """A bag of elements, each with its number of occurrences."""
 
     element: DataType
     extra: Mapping[str, Any] = extra_field()
@@ -174,12 +174,12 @@ class DataField:
     """A column, or a field of a ROW.
 
     Attributes:
-        field_id: Finds the field in files of older schemas, whatever its name is.
-        name: Its name among its siblings.
-        field_type: Its type.
-        description: A comment.
-        default_value: The text of the value that writers put where none is given.
-        extra: Members that icecomb does not know; they are written back.
+        field_id: The id, which finds the field in files of older schemas whatever its name.
+        name: The name, unique among siblings.
+        field_type: The type.
+        description: The comment.
+        default_value: The text of the value that writers use where none is given.
+        extra: Members unknown to icecomb, which are written back.
     """
 
     field_id: int
@@ -227,7 +227,7 @@ def children(kind: DataType) -> tuple[DataType, ...]:
 
 
 def nested_fields(kind: DataType) -> Iterator[DataField]:
-    """Yield all fields of ROWs inside a type, at all depths; an outer field before its inner ones."""
+    """Yield all fields of ROWs inside a type, at all depths, outer fields before inner ones."""
     if isinstance(kind, RowType):
         for field in kind.fields:
             yield field
