@@ -300,7 +300,7 @@ def test_a_dotted_path_adds_inside_a_struct_and_never_guesses():
         ),
         (lambda u: u.add_column("", LongType()), "without a name"),
         (lambda u: u.rename_column("id", ""), "to nothing"),
-        (lambda u: u.add_column(("Name", "x"), LongType()), "no struct"),
+        (lambda u: u.add_column(("Name", "x"), LongType()), "not a struct"),
         (lambda u: u.delete_column("nothing"), "no field"),
         (lambda u: u.delete_column("tags.element"), "not a field of a struct"),
         (lambda u: u.delete_column("by_day.key"), "not a field of a struct"),
