@@ -108,7 +108,7 @@ SET_UGI: Final = _renamed(
     )
 )
 CATALOG: Final = text(
-    "metastore.catalog.default", "A catalog of the metastore's own (Hive 3 and later).", "its name"
+    "metastore.catalog.default", "A catalog of the metastore's own (Hive 3 and later).", "a name"
 )
 
 SASL: Final = _renamed(
@@ -118,7 +118,7 @@ SERVICE: Final = _renamed(
     text(
         "hive.metastore.kerberos.principal",
         "The metastore's principal.",
-        "such as hive/_HOST@REALM, where _HOST is the host connected to",
+        "a principal such as hive/_HOST@REALM, where _HOST is the host connected to",
     )
 )
 PRINCIPAL: Final = _renamed(
@@ -140,7 +140,7 @@ TOKEN_SIGNATURE: Final = _renamed(
     text(
         "hive.metastore.token.signature",
         "The service of the delegation token to use instead of Kerberos.",
-        "its name",
+        "a name",
     )
 )
 _PROTECTIONS: Final = {"authentication": "auth", "integrity": "auth-int", "privacy": "auth-conf"}
@@ -238,7 +238,7 @@ FOLDER_TURN_INTERVAL: Final = number(
 LOCK_IMPL: Final = text(
     "lock-impl",
     "Iceberg's lock of tables in folders; icecomb takes none.",
-    "left out where a table in a folder is written to",
+    "unset where a table in a folder is written to",
 )
 
 CATALOG_PROPERTIES: Final[Mapping[str, Property[Any]]] = {

@@ -316,7 +316,7 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
         raise CommitStateUnknownError(
             f"{pointer.name}: it is unknown whether the commit happened: {outcome.reason}. "
             f"New metadata: {new.location}; current metadata: {seen}",
-            hint="nothing was deleted; before you repeat the commit, ask for its outcome:  "
+            hint="nothing was deleted; before you repeat the commit, ask for its outcome: "
             f"icecomb commit settle {shlex.join((*checked, pointer.name, new.location))}",
             table=pointer.name,
             new=new.location,

@@ -30,7 +30,7 @@ engine = click.option(
     "--engine",
     type=click.Choice(["auto", "local", "spark"], case_sensitive=False),
     default="auto",
-    help="auto and local run on this machine; spark only says how to run it in Spark.",
+    help="auto (default) and local run on this machine; spark is refused with an explanation.",
 )
 yes = click.option("--yes", is_flag=True, help="Do it; without --yes, only show what would happen.")
 

@@ -50,7 +50,7 @@ _choices = (
         "--accept",
         type=click.Choice(sorted(ACCEPTABLE)),
         multiple=True,
-        help="Convert in spite of this:  " + "; ".join(f"{k}: {v}" for k, v in ACCEPTABLE.items()),
+        help="Convert in spite of this: " + "; ".join(f"{k}: {v}" for k, v in ACCEPTABLE.items()),
     ),
     click.option(
         "--interop",

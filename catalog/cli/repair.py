@@ -24,7 +24,7 @@ def commit() -> None:
 @click.option(
     "--checked",
     is_flag=True,
-    help="The commit's request named the pointer it expects, as icecomb's error told you.",
+    help="The request named the pointer it expects; icecomb's errors say whether it did.",
 )
 @click.option("--yes", is_flag=True, help="Remove the leftovers of a commit that did not happen.")
 @click.pass_obj

@@ -245,7 +245,7 @@ class HadoopPointer:
         """Refuse storage where two concurrent commits may both succeed, and one is lost."""
         if not self._io.replaces_nothing(folder):
             raise UnsupportedError(
-                f"{self._name}: the store of {folder} replaces objects on a conditional write "
+                f"{self._name}: the store of {folder} replaces objects despite a conditional write "
                 "(If-None-Match: *): of two commits at once one would be lost",
                 hint="keep the table in a metastore, or update the store's software",
                 table=self._name,

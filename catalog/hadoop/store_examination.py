@@ -125,7 +125,7 @@ def _conditional(honoured: bool, *, in_folders: bool) -> Finding:  # noqa: FBT00
         return Finding(
             Severity.OK, "conditional write", "the store does not replace objects: commits are safe"
         )
-    said = "the store replaces objects on a conditional write (If-None-Match: *)"
+    said = "the store replaces objects despite a conditional write (If-None-Match: *)"
     if in_folders:
         return Finding(
             Severity.PROBLEM,

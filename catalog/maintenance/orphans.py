@@ -283,7 +283,7 @@ class _Orphans:
             raise ValidationError(
                 "It is unknown whether some files are orphans: metadata names files of the same "
                 f"path under another scheme or authority than {', '.join(found)}, as {example}",
-                hint="declare equal ones by equal_schemes and equal_authorities;  "
+                hint="declare equal ones by equal_schemes and equal_authorities; "
                 "prefix_mismatch_mode IGNORE keeps such files, DELETE deletes them",
                 path=example,
             )

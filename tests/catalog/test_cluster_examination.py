@@ -92,7 +92,7 @@ def test_a_warehouse_that_does_not_exist_is_judged_by_the_folder_above(doctor, h
     assert code == 3
     level, said = of(findings[:-1], "warehouse")
     assert level == "note"
-    assert f"{hdfs.uri}/elsewhere/lake does not exist; the first table makes it" in said
+    assert f"{hdfs.uri}/elsewhere/lake does not exist; the first table creates it" in said
     assert "alice may not write in /: " in of(findings, "permission")[1]
 
 

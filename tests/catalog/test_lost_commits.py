@@ -480,7 +480,7 @@ def test_what_its_writer_may_try_again_waits(table, monkeypatch):
 
 def test_only_lost_files_of_the_table_are_brought_back(table):
     location = lose(table, append(3))
-    with pytest.raises(ValidationError, match="nobody has gone on") as refused:
+    with pytest.raises(ValidationError, match="no commit has followed") as refused:
         plan_reapplication(table, location)
     assert f"icecomb repair db.t --to {location}" in refused.value.hint
     older = table.metadata_location
