@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns
 
 DELETE_STATISTICS: Final = BOUNDS
-"""The statistics of delete manifests to read: the bounds of the data files that deletes name."""
+"""The statistics of delete manifests to read: the bounds of the paths that deletes name."""
 _TEXT: Final = pa.large_string()
 
 

@@ -107,7 +107,7 @@ class MetadataScan:
         return pa.Table.from_batches(self.to_arrow_batches(), self.arrow_schema)
 
     def to_pandas(self, **options: Any) -> Any:
-        """Return the rows as a pandas `DataFrame`, with the options of `Table.to_pandas`."""
+        """Return the rows as a pandas `DataFrame`; see `pyarrow.Table.to_pandas` for `options`."""
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> Any:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class GroupConflictError(ConflictError):
-    """The error that groups have to be rewritten again, and nothing was committed.
+    """Error raised if groups have to be rewritten again; nothing was committed.
 
     Attributes:
         groups: The numbers of these groups.

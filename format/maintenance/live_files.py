@@ -125,7 +125,7 @@ class DataFileAges:
         manifests: The manifests of one snapshot.
         partitions: The partitions.
         targets: The paths of the named files.
-        wide: Whether other files of these partitions will also be asked for.
+        wide: Whether other files of these partitions will be looked up, too.
     """
 
     def __init__(

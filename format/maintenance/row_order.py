@@ -175,7 +175,7 @@ class _Parser:
         if isinstance(transform, UnknownTransform):
             raise _wrong(self._text, f"there is no {word}(...), or its number is missing")
         if not transform.can_transform(self._schema.find_type(source)):
-            raise _wrong(self._text, f"{word}({name}) cannot be made of that column's type")
+            raise _wrong(self._text, f"{word}({name}) does not apply to that column's type")
         return transform, source
 
     def _names(self) -> list[str]:

@@ -86,7 +86,7 @@ class ExpireSnapshots(PendingUpdate):
         others: A function that loads other tables which may need files of this one.
 
     Attributes:
-        result: What was removed, or would be; None before the commit.
+        result: The result of the expiration, or its plan; None before the commit.
     """
 
     def __init__(

@@ -107,7 +107,7 @@ def check_not_picked(base: TableMetadata, picked: Snapshot) -> None:
 def may_be_hidden(base: TableMetadata, picked: Snapshot) -> bool:
     """Return whether the snapshot that published a change on `main` may have expired.
 
-    It would be newer than the snapshot that first made the change.
+    It is newer than its source, so it may have expired if all known ancestors are, too.
     """
     line = list(ancestors_of(base, base.current_snapshot_id))
     if not line or line[-1].parent_snapshot_id in {None, NO_PARENT}:

@@ -107,8 +107,8 @@ class Reapplication(CherryPick):
             return
         raise ValidationError(
             f"Cannot bring back snapshot {self.picked_id}: it was not made on snapshot {start}, "
-            "the last that the table and the lost metadata have in common, and those that came of "
-            "it: the table was replaced or rolled back before it, or snapshots have expired since",
+            "the last that the table and the lost metadata have in common, or its descendants: "
+            "the table was replaced or rolled back before it, or snapshots have expired since",
             hint="Look at its rows (icecomb register), and make the change again; where snapshots "
             "have expired, name the metadata files of the lost commits, the oldest first.",
             snapshot_id=self.picked_id,
