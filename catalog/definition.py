@@ -112,7 +112,7 @@ class TableDefinition:
 
 
 class Draft:
-    """A created table that is not in its catalog yet; nothing of it is written.
+    """A new table that is not in its catalog yet; nothing of it is written.
 
     Args:
         identifier: The table's name.

@@ -13,7 +13,7 @@ ROOT: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference.
+    """A difference between two schemas.
 
     Attributes:
         kind: `added`, `dropped`, `renamed`, `moved`, or the aspect that changed.

@@ -25,7 +25,7 @@ class Severity(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
+    """A finding of an examination or a plan.
 
     Attributes:
         severity: ``BLOCKER`` stops a plan before anything is changed. ``PROBLEM``: something is
@@ -55,7 +55,7 @@ _SHOWN: Final = 5
 
 
 class Mentions(Collection[str]):
-    """Any number of places of a finding: all are counted, a handful are kept."""
+    """The places of a finding, all counted, a handful kept."""
 
     def __init__(self) -> None:
         self._first: list[str] = []

@@ -28,7 +28,7 @@ class Progress(Protocol):
     """A receiver of progress."""
 
     def task(self, what: str, total: int, unit: str) -> _Task:
-        """Begin a step of ``total`` units; the yielded function takes the number of units done."""
+        """Begin a step of ``total`` units; the yielded function takes newly done units."""
 
     def say(self, message: str) -> None:
         """Report a finished step."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 Unneeded: TypeAlias = Callable[[list[str]], list[str]]
-"""Returns those of some files that may be deleted."""
+"""A function that selects the files that may be deleted."""
 _BATCH: Final = 1000
 
 

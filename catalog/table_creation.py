@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class CreateTableTransaction(Transaction):
-    """Creates a table together with changes of it; it is not retried if the name is taken.
+    """A transaction that creates a table with its changes; not retried if the name is taken.
 
     >>> with catalog.create_table_transaction("db.t", schema) as new:  # doctest: +SKIP
     ...     new.append(rows)
@@ -79,7 +79,7 @@ class CreateTableTransaction(Transaction):
 
 
 class ReplaceTableTransaction(Transaction):
-    """Replaces a table by another one together with changes of it; the history stays.
+    """A transaction that replaces a table, together with changes of it; the history stays.
 
     If others commit first, their version of the old table is replaced; rows derived from the old
     table must `rely_on` the snapshot from which they were read.

@@ -37,7 +37,7 @@ CONTENTS: Final = ("data", "position_deletes", "equality_deletes")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One of the two states.
+    """A state to compare.
 
     Attributes:
         snapshot: The snapshot to read; None for a table without snapshots.

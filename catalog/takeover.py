@@ -63,7 +63,7 @@ class TakeoverPlan:
 
 
 class BlockedError(IcecombError):
-    """A plan has blockers; nothing was changed. ``plan`` holds all of them."""
+    """A refusal of a plan with blockers; nothing was changed. ``plan`` has all of them."""
 
     _REFUSED: ClassVar[str]
     _LISTED: ClassVar[str]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Transaction(RowOperations, MetadataOperations):
-    """Collects changes; each sees those before it, others see all of them or none.
+    """Several changes; each sees those before it, others see all of them or none.
 
     If others commit first, the changes are repeated on the new metadata in the same order.
 

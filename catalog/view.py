@@ -104,7 +104,7 @@ class View:
         return self.change(lambda base: with_properties(base, updates or {}, removals or ()))
 
     def change(self, make: Callable[[ViewMetadata], ViewMetadata]) -> View:
-        """Commit the change ``make``, of the newest metadata if other writers were first.
+        """Commit the result of ``make``, applied to newer metadata if other writers were first.
 
         Raises:
             CommitFailedError: If other writers were first too often; nothing was changed.

@@ -67,7 +67,7 @@ class _WholeWords(ShellComplete):
 
 
 class _Bash(BashComplete, _WholeWords):
-    """Bash, which splits ``--output=js`` into three words, and completes only the last one."""
+    """Completion for bash, which splits ``--output=js`` into three words."""
 
     _splits = False
 
@@ -89,11 +89,11 @@ class _Bash(BashComplete, _WholeWords):
 
 
 class _Zsh(ZshComplete, _WholeWords):
-    """Zsh, by whole words."""
+    """Completion by whole words for zsh."""
 
 
 class _Fish(FishComplete, _WholeWords):
-    """Fish, by whole words."""
+    """Completion by whole words for fish."""
 
 
 for _shell in (_Bash, _Zsh, _Fish):

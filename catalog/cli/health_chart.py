@@ -43,7 +43,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One drawing.
+    """A chart of bars and texts.
 
     Attributes:
         title: The heading.

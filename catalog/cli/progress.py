@@ -26,7 +26,7 @@ class TerminalProgress:
 
     @contextmanager
     def task(self, what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-        """Begin a step of ``total`` units; the yielded function takes the number of units done."""
+        """Begin a step of ``total`` units; the yielded function takes newly done units."""
         if not self._live or total == 0:
             yield lambda _: None
             return

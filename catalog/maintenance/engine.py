@@ -64,7 +64,7 @@ def check_local(engine: str, action: str, why: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GroupJob:
-    """One group for another engine.
+    """A group for another engine to rewrite.
 
     Attributes:
         identifier: The table's name.

@@ -198,7 +198,7 @@ class _NotStartedError(Exception):
 
 
 class _Process:
-    """One process.
+    """A process that rewrites groups.
 
     Raises:
         _NotStartedError: If it did not start, or is not like this one.

@@ -75,7 +75,7 @@ class GroupRun(ABC, Generic[G, R]):
         return False
 
     def cut(self, group: G, parts: int) -> Sequence[G]:
-        """Cut a group into smaller ones of about one size; unchanged if that makes a difference.
+        """Cut a group into smaller ones of about one size; keep it if a cut changed the result.
 
         Args:
             group: The group.

@@ -36,7 +36,7 @@ class Neighbours:
     """Other tables in a folder.
 
     Attributes:
-        folders: Folders that belong to other tables with all contents, and their tables.
+        folders: Folders whose contents belong to other tables, with a description of these.
         metadata_files: Metadata files of other tables in folders of this one.
     """
 

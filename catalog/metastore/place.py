@@ -38,7 +38,7 @@ _SECRET_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class RunningMetastore:
-    """A metastore that answers.
+    """A running embedded metastore.
 
     Attributes:
         warehouse: The folder whose tables it knows, or the one that represents a warehouse in an
