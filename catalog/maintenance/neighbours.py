@@ -187,7 +187,7 @@ def _to_look_at(
 
 
 def _facts(io: FileIO, location: str) -> dict[str, Any] | None:
-    """Return what a metadata file says; None if it is not one, or gone."""
+    """What a metadata file says; None if it is none, or gone."""
     try:
         found = json.loads(read_metadata_json(io, location))
     except (ValueError, FileMissingError):
