@@ -209,7 +209,7 @@ GCS_NO_AUTH: Final = flag(
 ADLS_CONNECTION: Final = text(
     "adls.connection-string",
     "Account, key and hosts in one text; `adls.connection-string.<account>` is for one account.",
-    "a text such as AccountName=a;AccountKey=...;EndpointSuffix=core.windows.net",
+    "a connection string such as AccountName=a;AccountKey=...;EndpointSuffix=core.windows.net",
 )
 ADLS_ACCOUNT: Final = replace(
     text("adls.account-name", "The storage account of locations that name none.", "a name"),
