@@ -31,7 +31,7 @@ class SchemaFiles:
     """The schemas of one table.
 
     Args:
-        io: Where the files lie.
+        io: File system that holds the files.
         location: The table's folder.
     """
 
@@ -75,11 +75,11 @@ class SchemaFiles:
         return found
 
     def read(self, schema_id: int) -> TableSchema:
-        """One schema.
+        """Read a schema.
 
         Raises:
             FileMissingError: If there is none of this number.
-            CorruptFileError, UnsupportedError: If See `read_table_schema`.
+            CorruptFileError, UnsupportedError: See `read_table_schema`.
         """
         path = self.path(schema_id)
         try:
@@ -92,15 +92,15 @@ class SchemaFiles:
         return read_table_schema(data, path, schema_id)
 
     def latest(self) -> TableSchema:
-        """Return the schema of the highest number; errors as in `ids` and `read`."""
+        """Return the schema of the highest number; raises like `ids` and `read`."""
         return self.read(self.ids()[-1])
 
     def history(self) -> Sequence[TableSchema]:
-        """Return all schemas, oldest first; errors as in `ids` and `read`."""
+        """Return all schemas, oldest first; raises like `ids` and `read`."""
         return [self.read(schema_id) for schema_id in self.ids()]
 
     def evolved(self, changes: Sequence[SchemaChange]) -> tuple[TableSchema, TableSchema]:
-        """Return the latest schema, and what changes make of it; nothing is written.
+        """Return the latest schema and the changed schema, without writing anything.
 
         Raises:
             SchemaError: If a change is not allowed, or there is nothing to change.
@@ -120,17 +120,17 @@ class SchemaFiles:
         return base, stamped
 
     def evolve(self, changes: Sequence[SchemaChange]) -> TableSchema:
-        """Create the next schema file. When others were first, the changes go onto theirs.
+        """Create the next schema file, on top of other writers' schemas if they were first.
 
         Raises:
             SchemaError: If a change is not allowed on the latest schema; nothing was written.
-            CommitFailedError: If others were first too often; nothing was written.
-            UnsupportedError: If the store would replace the schema of another.
+            CommitFailedError: If other writers were first too often; nothing was written.
+            UnsupportedError: If the store would replace another writer's schema.
         """
         if not self._io.replaces_nothing(self.location):
             raise UnsupportedError(
-                f"{self.location}: its store replaces objects although it is told not to "
-                "(If-None-Match: *): of two schemas made at once one would be lost",
+                f"{self.location}: its store replaces objects although it is asked not to "
+                "(If-None-Match: *): of two schemas created at once one would be lost",
                 hint="update the store's software, or change the schema by Paimon with a lock",
                 path=self.location,
             )
@@ -142,7 +142,7 @@ class SchemaFiles:
                 continue
             return new
         raise CommitFailedError(
-            f"{self.location}: others made a new schema {_ATTEMPTS} times while this one was made",
+            f"{self.location}: other writers created a new schema first, {_ATTEMPTS} times",
             hint="Run it again.",
             path=self.location,
         )
