@@ -2,7 +2,7 @@
 
 Files are mapped into memory, so only the accessed parts are read. A file appears complete or not at
 all and ends with a checksum: several processes may share a folder, and a damaged file is
-re-created. Failures to write are ignored: the folder only saves time.
+re-created. Failures to write are only logged: the folder just saves time.
 """
 
 from __future__ import annotations

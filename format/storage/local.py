@@ -155,7 +155,7 @@ class LocalFileSystem(FileSystem):
 
     def size(self, location: str) -> int:
         """Implement `FileIO.size`."""
-        with _failures("look at", location):
+        with _failures("access", location):
             return _regular(location).st_size
 
     def list(self, prefix: str) -> Iterator[FileStatus]:

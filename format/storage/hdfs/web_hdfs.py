@@ -170,7 +170,7 @@ class WebHdfs:
         Raises:
             FileMissingError: If it does not exist.
         """
-        with self._failures("look at", location):
+        with self._failures("access", location):
             return _status(self._client.get_file_status(path))
 
     def entries(self, path: str, location: str) -> list[HdfsStatus]:
@@ -181,7 +181,7 @@ class WebHdfs:
 
     def content_summary(self, path: str, location: str) -> dict[str, Any]:
         """Return counts, bytes and quotas of a folder, as in Hadoop's `ContentSummary`."""
-        with self._failures("look at", location):
+        with self._failures("access", location):
             return dict(self._client.get_content_summary(path))
 
     def read(self, path: str, location: str, offset: int = 0, length: int | None = None) -> bytes:
@@ -270,8 +270,7 @@ class WebHdfs:
     ) -> None:
         """Rename a file or folder from a name nobody else knows to its final name.
 
-        After any error except `FileStateUnknownError` the target does not exist and will not appear
-        later.
+        After any error except `FileStateUnknownError` it has not been renamed and never will be.
 
         Args:
             draft: Current path.
@@ -284,7 +283,7 @@ class WebHdfs:
 
         Raises:
             FileExistsAlreadyError: If the target is taken.
-            FileStateUnknownError: If the target may exist or may appear later.
+            FileStateUnknownError: If the rename may have happened or may still happen.
         """
         try:
             self._rename(draft, target, file_id, location, check=check, replace=replace)

@@ -144,14 +144,14 @@ class AzureClient(RestClient):
         """
         url = self.url(key, location)
         headers: Mapping[str, str] = self.ask(
-            "HEAD", url, location, "look at", needs=("Content-Length", "Last-Modified", "ETag")
+            "HEAD", url, location, "access", needs=("Content-Length", "Last-Modified", "ETag")
         ).headers
         return headers
 
     def look(self, location: str) -> Response:
         """Implement `RestClient.look`."""
         asked = {"restype": "container", "comp": "list", "maxresults": "1"}
-        return self.ask("GET", self._container, location, "look at", params=asked)
+        return self.ask("GET", self._container, location, "access", params=asked)
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """Implement `ObjectClient.status`."""

@@ -117,8 +117,8 @@ class GoogleClient(RestClient):
 
     def _resource(self, key: str, location: str) -> Mapping[str, Any]:
         fields = {"fields": f"{_FIELDS},metadata", **self.payer}
-        found = self.ask_once("GET", self.url(key, location), location, "look at", params=fields)
-        return _said(found, "look at", location, "name", key)
+        found = self.ask_once("GET", self.url(key, location), location, "access", params=fields)
+        return _said(found, "access", location, "name", key)
 
     def mark(self, key: str, location: str) -> str | None:
         """Return the mark of an object; see `MarkedCompletion.found_mark`."""
@@ -128,7 +128,7 @@ class GoogleClient(RestClient):
     def look(self, location: str) -> Response:
         """Implement `RestClient.look`."""
         asked = {"maxResults": "1", **self.payer}
-        return self.ask("GET", self._objects, location, "look at", params=asked)
+        return self.ask("GET", self._objects, location, "access", params=asked)
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """Implement `ObjectClient.status`."""

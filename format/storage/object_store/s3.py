@@ -104,16 +104,16 @@ class S3Client(ObjectClient):
     def facts(self, location: str) -> StoreFacts:
         """Implement `ObjectClient.facts` by a request for the bucket's region."""
         try:
-            with _failures("look at", location):
+            with _failures("access", location):
                 keys = self._session.get_credentials()
                 return s3_facts(self._boto, keys, self.settings, self.bucket)
         except FileMissingError as error:
-            raise no_bucket("look at", location) from error
+            raise no_bucket("access", location) from error
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """Implement `ObjectClient.status`."""
         of = {"Bucket": self.bucket, "Key": key}
-        found = self._ask("look at", location, lambda: _head(self._boto, of, location))
+        found = self._ask("access", location, lambda: _head(self._boto, of, location))
         return ObjectStatus(
             key,
             found["ContentLength"],
@@ -391,7 +391,7 @@ class _S3Upload(MarkedCompletion, PartUpload):
         self._forget_others()
 
     def found_mark(self) -> str | None:
-        found = self._ask("look at", lambda: _head(self._boto, self._of, self._location))
+        found = self._ask("access", lambda: _head(self._boto, self._of, self._location))
         mark: str | None = found["Metadata"].get(_OURS)
         return mark
 
@@ -463,7 +463,7 @@ def _head(boto: BotoClient, of: Mapping[str, Any], location: str) -> Any:
         raise
     for name in ("ContentLength", "LastModified", "ETag"):
         if name not in found:
-            raise torn("look at", location, name)
+            raise torn("access", location, name)
     return found
 
 
