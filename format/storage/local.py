@@ -305,7 +305,7 @@ def _regular(location: str) -> os.stat_result:
         # reading one waits for a writer, or never ends
         raise FileIOError(
             f"{location} cannot be read: it is {_kind(found)}, not a file",
-            hint="restore the file of this name, or remove this one",
+            hint="replace it by the file that belongs there, or remove it",
             path=location,
         )
     return found

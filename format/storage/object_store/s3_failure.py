@@ -50,8 +50,7 @@ _ADVICE: Final = {
     "BadDigest": "the bytes were damaged in transit: try again",
     "IncompleteBody": "the bytes did not all arrive: try again",
     "301": "the bucket is in another region: set s3.region",
-    "400": "the session token may have expired, the region be another (s3.region), or the key be "
-    "too long",
+    "400": "the session token may have expired, s3.region may be wrong, or the key too long",
     "403": "allow it to this key or role by a policy of the bucket or of IAM; check the keys, "
     "their session token and this machine's clock",
 }
