@@ -1,4 +1,4 @@
-"""What each engine needs of a table and its entry in a metastore.
+"""The requirements of each engine on a table and its entry in a metastore.
 
 Hive reads an Iceberg table by its entry's storage handler; newer versions do without (HIVE-28323).
 Impala recognizes one by storage handler or input format, newer versions by ``table_type`` as well

@@ -198,7 +198,7 @@ class Entries:
         return known if known and known.location == location else None
 
     def remove(self, entry: HiveTable, pointer: EntryPointer[Any]) -> bool:
-        """Drop an entry; return whether the drop was only inferred from a later look at the entry.
+        """Drop an entry; return whether the drop was only inferred from a later poll of the entry.
 
         Raises:
             CommitStateUnknownError: If it is unknown whether the entry was dropped.

@@ -367,7 +367,7 @@ def is_gone(row: LockRow) -> bool:
 
 
 def has_certainly_ended(row: LockRow) -> bool:
-    """Return whether a lock's process has ended, told from those of other containers and times."""
+    """Return whether a lock's process has certainly ended, by its stamp's machine and start."""
     stamp = _AGENT.fullmatch(row.agent or "")
     return stamp is not None and stamp["machine"] is not None and is_gone(row)
 

@@ -28,7 +28,7 @@ _LOOKS_AFTER_ANSWER: Final = 4
 
 
 class Sight(Enum):
-    """What an entry tells about a requested change.
+    """The state of a requested change, as the entry tells.
 
     ``HAPPENED``: the change is there, or later commits build on it. ``NOT_YET``: the entry is what
     it was before. ``OVERTAKEN``: other commits replaced what the change expects, for good.

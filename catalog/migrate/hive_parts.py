@@ -170,9 +170,10 @@ class HiveParts:
                 advance(len(page))
 
     def give_rest_back(self) -> None:
-        """Restore the removed partitions that a Hive table lacks, under the table's lock.
+        """Restore the removed partitions that a Hive table lacks; the caller holds the lock.
 
-        Existing partitions are unchanged: Hive may have changed them. Safe to repeat at any point.
+        Existing partitions are not touched: Hive may have changed them. Safe to repeat at any
+        point.
 
         Raises:
             CommitStateUnknownError: If an answer was lost.

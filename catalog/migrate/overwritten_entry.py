@@ -19,7 +19,7 @@ from icecomb.format.storage.file_io import FileIO
 
 @dataclass(frozen=True, slots=True)
 class OverwrittenEntry:
-    """What is known about an overwritten entry.
+    """An overwritten entry of a migrated table.
 
     Attributes:
         name: The table as "db.table".

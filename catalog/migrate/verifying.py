@@ -87,7 +87,7 @@ def _tasks(
     return {task.file.file_path: task for task in scan.plan_files()}
 
 
-def _pairs(  # noqa: PLR0917 - what is compared, and what of it was told before
+def _pairs(  # noqa: PLR0917 - what is compared, and what is reported already
     place: Workplace,
     journal: Journal,
     tasks: Mapping[str, FileScanTask],

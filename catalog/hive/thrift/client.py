@@ -119,7 +119,7 @@ class HiveClient:
 
     @property
     def servers(self) -> KnownServers:
-        """What this client knows about its servers."""
+        """The facts that this client knows about its servers."""
         return self._calls.servers
 
     def pinned(self) -> AbstractContextManager[str]:

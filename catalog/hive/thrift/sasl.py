@@ -43,10 +43,10 @@ class Mechanism(Protocol):
         """Whether the server, too, has authenticated."""
 
     def wrap(self, data: bytes) -> bytes:
-        """See `icecomb.catalog.hive.thrift.transport.Seal`."""
+        """Implement `icecomb.catalog.hive.thrift.transport.Seal`."""
 
     def unwrap(self, data: bytes) -> bytes:
-        """See `icecomb.catalog.hive.thrift.transport.Seal`."""
+        """Implement `icecomb.catalog.hive.thrift.transport.Seal`."""
 
 
 def negotiate(transport: Transport, mechanism: Mechanism) -> None:
@@ -131,7 +131,7 @@ class Kerberos:
                 return self._context.step(challenge)
         if challenge is None or self._quality is not None:
             raise SaslError(
-                "it goes on after the end of the negotiation",
+                "it continues after the end of the negotiation",
                 hint="look at the metastore's log, and check that its version is supported",
             )
         with _failures():
