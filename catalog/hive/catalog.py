@@ -127,7 +127,7 @@ class HiveCatalog(Catalog):
         """Implement `Catalog.update_namespace_properties`; the location cannot be changed.
 
         Raises:
-            ValidationError: If an owner's type is given without an owner, too.
+            ValidationError: If an owner type is given without an owner, too.
         """
         found = self.client.database(database_of(namespace))
         altered = altered_database(found, removals or (), updates, current_user(self.properties))

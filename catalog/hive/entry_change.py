@@ -142,7 +142,7 @@ class EntryChange:
             properties: The table's properties before the change: they choose the mode.
 
         Raises:
-            ConfigurationError: If lock-free mode where the server does not enforce expected values.
+            ConfigurationError: In lock-free mode, if the server does not check expected values.
             LockTimeoutError: If the lock was not granted in time.
         """
         if not self.is_locked(properties):
@@ -169,7 +169,7 @@ class EntryChange:
             properties: The table's properties before the change.
 
         Raises:
-            ConfigurationError: If lock-free mode where the server does not enforce expected values.
+            ConfigurationError: In lock-free mode, if the server does not check expected values.
         """
         locked = HIVE_LOCK.of(properties, default=LOCK_ENABLED.of(self._settings))
         if not locked:

@@ -62,7 +62,7 @@ def plan(
     Args:
         catalog: The catalog that holds the table.
         identifier: The table, "db.table".
-        choices: How to convert, and which blockers to accept.
+        choices: Options of the conversion, and the blockers to accept.
         footers: Whether to read file footers, not only the metastore and the folders.
         sample: Maximum number of files to read, evenly spaced; default all.
         interop: See `apply`; the finding ``readers`` tells the consequences.
@@ -102,7 +102,7 @@ def plan_many(
         catalog: The catalog that holds the tables.
         names: Each "db.table"; or "db.pattern", where * stands for any characters, "db" or "*",
             which select Hive tables: neither views nor Iceberg tables.
-        choices: How to convert, and which blockers to accept.
+        choices: Options of the conversion, and the blockers to accept.
         footers: Whether to read file footers, not only the metastore and the folders.
         sample: Maximum number of files to read of each table, evenly spaced; default all.
         jobs: Number of tables examined at once; default 8.
@@ -140,7 +140,7 @@ def apply(
     Args:
         catalog: The catalog that holds the table.
         identifier: The table, "db.table".
-        choices: How to convert, and which blockers to accept.
+        choices: Options of the conversion, and the blockers to accept.
         properties: Properties of the Iceberg table, added to those of the Hive table.
         interop: The engines that will use the table by its name: "hive", "spark", "trino" or
             "impala"; default all, but not "hive" and "impala" where table or catalog say
@@ -189,7 +189,7 @@ def snapshot(
         catalog: The catalog that holds the table.
         identifier: The Hive table, "db.table".
         target: The new table, "db.new".
-        choices: How to convert, and which blockers to accept.
+        choices: Options of the conversion, and the blockers to accept.
         location: The new table's folder; default a folder in its namespace's.
         properties: Properties of the new table, added to those of the Hive table.
         interop: See `apply`.

@@ -32,8 +32,8 @@ class DroppedPartitions:
         table: The current entry.
 
     Attributes:
-        names: Their names in Hive.
-        values: Their partition tuples in Iceberg, with their names.
+        names: Names of the partitions in Hive.
+        values: Partition tuples in Iceberg, with the names.
     """
 
     def __init__(self, place: Workplace, journal: Journal, table: HiveTable) -> None:
@@ -67,7 +67,7 @@ class DroppedPartitions:
         return texts in self._texts
 
     def had(self, location: str) -> bool:
-        """Return whether a file is or was in a folder of theirs, which Hive dropped with it."""
+        """Return whether a file is or was in the folder of one: Hive dropped it with the folder."""
         return location.startswith(self._folders)
 
     def with_rows(self, metadata: TableMetadata) -> list[str]:

@@ -34,7 +34,7 @@ def entry_findings(
 
     Args:
         table: The Hive table.
-        converted: Its converted columns.
+        converted: The table's converted columns.
         settings: The catalog's properties.
     """
     if skewed := skewed_columns(table):

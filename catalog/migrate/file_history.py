@@ -59,7 +59,7 @@ class FileHistory:
         yield from self._journal.added()
 
     def since(self, folders: Iterable[str], *, deep: bool) -> list[str]:
-        """Return the files written since that Hive's readers would see.
+        """Return the files written since the migration that Hive's readers would see.
 
         Args:
             folders: The folders that Hive's readers read.

@@ -63,7 +63,7 @@ class FolderJournals:
         One under way would be taken for a crashed one, although it holds another lock.
 
         Raises:
-            MigrationError: If there is one.
+            MigrationError: If there is such a migration.
         """
         table, other = self._table, self.other
         if other is not None:

@@ -194,7 +194,7 @@ class SeenPlaces:
         """Return whether all folders are unchanged.
 
         Args:
-            listed: Their current listings, in the same order.
+            listed: The current listings, in the same order.
         """
         now = 0
         for found in listed:

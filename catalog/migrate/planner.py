@@ -40,7 +40,7 @@ class Looks:
     """Options of planning.
 
     Attributes:
-        choices: How to convert, and which blockers to accept.
+        choices: Options of the conversion, and the blockers to accept.
         footers: Whether to read file footers.
         sample: Maximum number of files to read of each table; None for all.
         interop: The engines that will use the tables; see `engine_properties`.

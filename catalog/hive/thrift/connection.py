@@ -37,7 +37,7 @@ class Connection:
     Args:
         uri: The address as ``thrift://host:port``.
         settings: Timeouts and the user.
-        servers: What the client knows about servers; the connection records when one goes away.
+        servers: The client's records of servers; the connection adds when one goes away.
 
     Attributes:
         server: The server's key: the address that answered, and how often it went away before.

@@ -21,7 +21,7 @@ class Failover:
     Args:
         locate: Returns the addresses; called for each connection.
         settings: Settings of connections.
-        servers: What the client knows about servers.
+        servers: The client's records of servers.
     """
 
     def __init__(

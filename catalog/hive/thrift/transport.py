@@ -21,7 +21,7 @@ class Seal(Protocol):
         """Return the protected form of ``data``."""
 
     def unwrap(self, data: bytes) -> bytes:
-        """Return the data behind its protected form."""
+        """Return the data that ``data`` protects."""
 
 
 class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
