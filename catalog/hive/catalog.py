@@ -57,8 +57,8 @@ class HiveCatalog(Catalog):
             ``iceberg.hive.*`` and ``engine.hive.*`` settings, ``table-default.*`` and
             ``table-override.*``, ``hive.check-and-put``, ``metastore.catalog.default`` (a catalog
             inside the metastore, Hive 3 and later), and those of `ConnectionSettings`.
-            locate: A function that returns the metastore's address, called before each connection;
-                replaces ``uri``.
+        locate: A function that returns the metastore's address, called before each connection;
+            replaces ``uri``.
 
     Raises:
         ConfigurationError: If there is no ``uri``, or a property is invalid.
