@@ -46,7 +46,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class _Rewritten:
-    """The result of one attempt: replaced manifests by path, new ones, and the format version."""
+    """The result of one attempt: old manifests by path, new ones, entry count, format version."""
 
     replaced: Mapping[str, ManifestFile]
     created: tuple[ManifestFile, ...]
