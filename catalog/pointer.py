@@ -155,7 +155,7 @@ class Pointer(Protocol[V, M_contra]):
         """
 
     def swap(self, expected: V | None, new: V) -> Outcome:
-        """Swap from ``expected`` (None: it is new) to ``new``, which `stage` prepared.
+        """Swap the pointer from ``expected`` (None: it is new) to ``new``, which `stage` prepared.
 
         Raises:
             IcecombError: If it was refused, or not reached: it is proven that nothing changed.

@@ -36,7 +36,7 @@ _EVERYTHING = AlwaysTrue()
 class RowOperations(ABC):
     """Changes of a `Table` to rows; each is one snapshot, or none if nothing changes.
 
-    An operation is refused, and its files are removed, if other writers changed its rows
+    An operation is refused, and its files are removed, if other writers changed the same rows
     meanwhile: the table properties `write.delete.isolation-level` and `write.merge.isolation-level`
     say when (`serializable`, the default, or `snapshot`).
     """
