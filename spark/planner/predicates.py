@@ -107,7 +107,7 @@ def exact_filter(
         predicates: Predicates as in the protocol, columns as lists of names.
         schema: The schema the names belong to.
         case_sensitive: Whether Spark resolves names case-sensitively.
-        read: As for `row_filter`.
+        read: The same as for `row_filter`.
 
     Raises:
         UnsupportedError: If a predicate cannot be converted exactly.

@@ -24,7 +24,7 @@ class SplitSize:
     Args:
         target: The target weight of a partition, in bytes.
         open_cost: The least weight of a file, in bytes.
-        lookback: How many partitions stay open while packing.
+        lookback: The number of partitions that stay open while packing.
     """
 
     target: int = SPLIT_TARGET_SIZE.default

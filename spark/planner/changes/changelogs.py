@@ -170,7 +170,7 @@ def _identifiers(state: TableState) -> tuple[str, ...]:
     names = sorted(state.metadata.schema().identifier_field_names())
     if not names or any("." in name for name in names):
         raise UnsupportedError(
-            f"Updates of table {state.name} cannot be told: "
+            f"Updates of table {state.name} cannot be computed: "
             + ("an identifier field is in a struct" if names else "it has no identifier fields"),
             hint="ALTER TABLE … SET IDENTIFIER FIELDS with columns, or leave computeUpdates out",
             table=state.name,

@@ -202,7 +202,7 @@ class ProcedureResult(Message):
 
 @dataclass(frozen=True, slots=True)
 class EndWork(Unrepeatable):
-    """Report that the session has ended a piece of work. Answer: `Done`.
+    """Report that a session has ended a piece of work. Answer: `Done`.
 
     Args:
         catalog: The catalog's handle.

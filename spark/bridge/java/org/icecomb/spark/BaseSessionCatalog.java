@@ -227,14 +227,15 @@ abstract class BaseSessionCatalog
     return isSparks(table) && sparks.tableExists(table);
   }
 
-  /** Reads the entry: Spark's {@code properties()} have managed or external under this key. */
+  /** Whether the entry's own parameters say so: {@code properties()} have another table_type. */
   private static boolean isIceberg(Table table) {
     return table instanceof V1Table entry
         && entry.v1Table().properties().get("table_type").exists(ICEBERG);
   }
 
   /**
-   * Spark's own catalog cannot load every entry, for example those with Iceberg's storage handler.
+   * Whether it is one, or unknown: Spark's own catalog cannot load every entry, for example those
+   * with Iceberg's storage handler.
    */
   private boolean mayBeIceberg(Identifier table) throws NoSuchTableException {
     try {

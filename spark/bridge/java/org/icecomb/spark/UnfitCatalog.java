@@ -34,7 +34,7 @@ public final class UnfitCatalog implements CatalogPlugin {
             });
   }
 
-  /** Called later than the session's begin, when its own settings follow its extensions. */
+  /** Called for each statement, as a session applies its own settings after its extensions. */
   private static void replaceCatalogs(SQLConf conf) {
     JavaConverters.mapAsJavaMap(conf.getAllConfs())
         .forEach(

@@ -143,7 +143,7 @@ final class PositionDeletes {
     return applied;
   }
 
-  /** Ranges in the form of pages, from which alone row ranges can be built. */
+  /** Ranges in the form of pages, the only form from which row ranges can be built. */
   private record RangesAsPages(List<long[]> ranges) implements OffsetIndex {
 
     @Override

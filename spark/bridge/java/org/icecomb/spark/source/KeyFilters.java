@@ -51,7 +51,7 @@ public final class KeyFilters extends SparkStrategy {
   /** If more than a quarter of the table's rows may match, too many pass. */
   private static final double LARGEST_SHARE = 0.25;
 
-  /** The filter's share for an unknown number of keys. */
+  /** The most keys to expect, as a share of the table's rows, if their number is unknown. */
   private static final double LARGEST_FILTER = 0.125;
 
   /**
