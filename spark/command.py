@@ -15,7 +15,7 @@ from icecomb.catalog.cli.application import Application
 @click.option(
     "--session-catalog",
     is_flag=True,
-    help="Serve spark_catalog, too: Hive and Iceberg tables under their old names; with --hive.",
+    help="Serve spark_catalog, too: Hive and Iceberg tables under their old names; implies --hive.",
 )
 @click.option(
     "--python", help="Python that runs the planner beside the driver; by default the current one."

@@ -53,7 +53,11 @@ _SPARK: Final[dict[str, Any]] = {
 
 
 @click.command()
-@click.option("--warehouse", "folder", help="The folder of its files; by default one of its own.")
+@click.option(
+    "--warehouse",
+    "folder",
+    help="Folder of the demo's files; by default the embedded metastore's warehouse.",
+)
 @click.option("--revert", is_flag=True, help="Restore the old Hive table at the end.")
 @click.option("--keep", is_flag=True, help="Leave the metastore running at the end.")
 @click.pass_obj
