@@ -1,9 +1,9 @@
-"""Who holds the pointer to a table's current metadata file.
+"""Catalogs: the holders of the pointer to a table's current metadata file.
 
 >>> lake = load_catalog("local", warehouse="/tmp/lake")  # doctest: +SKIP
 >>> lake.load_table("sales.orders").scan("amount > 100").to_arrow()  # doctest: +SKIP
 
-What is public stands in the stub beside this file, and is loaded at first use.
+Public names are declared in the stub beside this file, and are loaded at first use.
 """
 
 from icecomb.format.public_name import lazy_names

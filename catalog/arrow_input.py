@@ -1,4 +1,4 @@
-"""The forms that rows are given in."""
+"""Conversion of the forms in which rows are given."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 
 def arrow_data(df: Any, table: Schema, *, may_be_nothing: bool = False) -> GivenRows:
-    """Rows in any of the forms that `Table.append` takes, as Arrow.
+    """Convert rows in any of the forms that `Table.append` takes to Arrow.
 
-    What is a stream stays one: readers, lazy frames of polars, relations of DuckDB and data sets
-    are computed and read batch by batch. The NaNs of a pandas frame are nulls. Each named level of
-    its index is a column, also a `RangeIndex`; levels without a name are left out, but where the
-    table has the column that Arrow makes of one (``__index_level_0__``).
+    Streams stay streams: readers, lazy frames of polars, relations of DuckDB and data sets are
+    computed and read batch by batch. The NaNs of a pandas frame become nulls. Each named level of
+    its index becomes a column, also a `RangeIndex`; unnamed levels are left out, unless the table
+    has the column that Arrow makes of one (``__index_level_0__``).
 
     Args:
         df: The rows.
         table: The columns of the table.
-        may_be_nothing: Whether batches may be none at all, which is no row; where it matters which
-            columns there are, or that an iterator is used up, they are refused.
+        may_be_nothing: Whether an empty iterable of batches is accepted, and means no rows.
+            Otherwise it is refused, as neither its columns nor whether it is used up is known.
 
     Raises:
-        ValidationError: it holds no rows of a known form, or the index and a column of a pandas
-            frame have one name and other values.
+        ValidationError: If it holds no rows of a known form, or the index and a column of a pandas
+            frame share a name but not their values.
     """
     import pyarrow as pa
 
@@ -51,7 +51,7 @@ def arrow_data(df: Any, table: Schema, *, may_be_nothing: bool = False) -> Given
         if hasattr(df, "__arrow_c_array__"):
             return pa.Table.from_batches([pa.record_batch(df)])
     except (pa.ArrowInvalid, TypeError) as refused:
-        # a single column can be read so, too
+        # the protocol is also that of single columns
         problem = refused
     if _is_of(df, "pyarrow") and hasattr(df, "scanner"):
         return df.scanner().to_reader()
@@ -60,7 +60,7 @@ def arrow_data(df: Any, table: Schema, *, may_be_nothing: bool = False) -> Given
         first = next(batches, None)
         if isinstance(first, pa.RecordBatch):
             return RowStream(first.schema, _checked(chain([first], batches)))
-        # a column without values has nothing to give either, but is none of batches
+        # an empty column yields nothing either, but is not an iterable of batches
         nothing = first is None and isinstance(df, (Iterator, Sequence))
         if nothing and may_be_nothing:
             return table.as_arrow().empty_table()
@@ -72,7 +72,7 @@ def arrow_data(df: Any, table: Schema, *, may_be_nothing: bool = False) -> Given
                 "table.schema().as_arrow().empty_table().",
             )
     raise ValidationError(
-        f"{type(df).__name__} is no table of rows",
+        f"{type(df).__name__} is not a table of rows",
         hint="Give a pyarrow table, record batches or a reader of them, a data frame of pandas or "
         "polars, a relation of DuckDB, or anything else with __arrow_c_stream__. For a list of "
         "dicts: pa.Table.from_pylist(rows, schema=table.schema().as_arrow()).",
@@ -80,10 +80,10 @@ def arrow_data(df: Any, table: Schema, *, may_be_nothing: bool = False) -> Given
 
 
 class OneUse:
-    """Rows of which is known whether they can still be read from the start.
+    """Rows that know whether they can still be read from the start.
 
     Args:
-        rows: A table, or a stream, which can be read once.
+        rows: A table, or a stream, which can be read only once.
     """
 
     def __init__(self, rows: GivenRows) -> None:
@@ -103,7 +103,7 @@ class OneUse:
 
 
 def _is_of(df: object, library: str) -> bool:
-    """Whether a class is of a library, or made from one that is, without importing it."""
+    """Return whether a class or a base of it is a library's, without importing the library."""
     return any(kind.__module__.partition(".")[0] == library for kind in type(df).__mro__)
 
 
@@ -120,7 +120,7 @@ def _of_pandas(frame: Any, table: Schema) -> pa.Table:
             continue
         (values,) = pa.Table.from_pandas(level.to_frame(name=name), preserve_index=False).columns
         if name not in found.column_names:
-            # with the metadata of the frame, which says that it is of pandas
+            # append_column keeps the frame's metadata, which marks it as pandas'
             found = found.append_column(name, values)
         elif found.column_names.count(name) > 1 or not found[name].equals(values):
             raise ValidationError(
@@ -133,9 +133,9 @@ def _of_pandas(frame: Any, table: Schema) -> pa.Table:
 
 
 def _keeps(table: Schema, name: str, level: Any) -> bool:
-    """Whether a table has the column that Arrow makes of a level without a name.
+    """Return whether a table has the column that Arrow makes of an unnamed index level.
 
-    The numbers of a frame that was given no index are one only where the column holds numbers.
+    The default index of a frame counts as one only where that column holds integers.
     """
     import numpy as np
 
@@ -149,7 +149,7 @@ def _keeps(table: Schema, name: str, level: Any) -> bool:
 
 
 def _of_polars(frame: Any) -> pa.Table | pa.RecordBatchReader:
-    """Frames of polars; not by their streams, whose views would have to be copied here."""
+    """Convert a polars frame; not by its stream, whose views would have to be copied here."""
     import polars as pl
     import pyarrow as pa
 

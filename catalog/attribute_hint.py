@@ -1,4 +1,4 @@
-"""Names that users of other libraries try on a table, and what has their meaning here."""
+"""Hints for attributes of other libraries' tables: the names they have in icecomb."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INSTEAD: Final = {
 
 
 def unknown_attribute(name: str) -> AttributeError:
-    """The error for an attribute that a table does not have."""
+    """Return the error for an attribute that a table does not have."""
     instead = _INSTEAD.get(name)
     hint = f"; write {instead}" if instead else ""
     return AttributeError(f"a table has no attribute {name!r}{hint}", name=name)

@@ -1,4 +1,4 @@
-"""What every catalog can do, under PyIceberg's names."""
+"""The operations that every catalog has, under PyIceberg's names."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Catalog(ViewCatalog, ABC):
 
     Args:
         name: The catalog's own name.
-        properties: How it was configured.
+        properties: Its configuration.
 
     Attributes:
-        io: Where metadata files are.
-        has_levels: Whether namespaces may be inside of others, and names keep their case: folders
-            are so, databases of a metastore are not.
+        io: File system that holds the metadata files.
+        has_levels: Whether namespaces may be nested, and names keep their case: true for folders,
+            false for databases of a metastore.
     """
 
     io: FileIO
@@ -81,33 +81,33 @@ class Catalog(ViewCatalog, ABC):
 
     @abstractmethod
     def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
-        """The namespaces below ``namespace``.
+        """Return the namespaces below ``namespace``.
 
         Raises:
-            NoSuchNamespaceError: there is no such namespace.
+            NoSuchNamespaceError: If there is no such namespace.
         """
 
     @abstractmethod
     def create_namespace(
         self, namespace: Name, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Make a namespace; properties ``comment`` and ``location`` have a meaning.
+        """Create a namespace; its properties ``comment`` and ``location`` have a meaning.
 
         Raises:
-            NamespaceAlreadyExistsError: it exists.
+            NamespaceAlreadyExistsError: If it exists.
         """
 
     def create_namespace_if_not_exists(
         self, namespace: Name, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Make a namespace unless it exists; an existing one is left as it is."""
+        """Create a namespace unless it exists; leave an existing one unchanged."""
         try:
             self.create_namespace(namespace, properties)
         except NamespaceAlreadyExistsError:
             return
 
     def namespace_exists(self, namespace: Name) -> bool:
-        """Whether there is a namespace of this name."""
+        """Return whether there is a namespace of this name."""
         try:
             self.load_namespace_properties(namespace)
         except NoSuchNamespaceError:
@@ -119,16 +119,16 @@ class Catalog(ViewCatalog, ABC):
         """Drop an empty namespace.
 
         Raises:
-            NoSuchNamespaceError: there is no such namespace.
-            NamespaceNotEmptyError: something is in it.
+            NoSuchNamespaceError: If there is no such namespace.
+            NamespaceNotEmptyError: If it is not empty.
         """
 
     @abstractmethod
     def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
-        """A namespace's properties, its ``location`` and ``comment`` among them.
+        """Return a namespace's properties, including its ``location`` and ``comment``.
 
         Raises:
-            NoSuchNamespaceError: there is no such namespace.
+            NoSuchNamespaceError: If there is no such namespace.
         """
 
     @abstractmethod
@@ -141,30 +141,30 @@ class Catalog(ViewCatalog, ABC):
         """Remove and set properties of a namespace.
 
         Raises:
-            NoSuchNamespaceError: there is no such namespace.
-            ValidationError: a property is removed and set at once.
+            NoSuchNamespaceError: If there is no such namespace.
+            ValidationError: If a property is both removed and set.
         """
 
     @abstractmethod
     def list_tables(self, namespace: Name) -> list[Identifier]:
-        """The Iceberg tables of a namespace; no metadata file is opened.
+        """Return the Iceberg tables of a namespace; no metadata file is opened.
 
         Raises:
-            NoSuchNamespaceError: there is no such namespace.
+            NoSuchNamespaceError: If there is no such namespace.
         """
 
     @abstractmethod
     def load_table(self, identifier: Name) -> Table:
-        """A table in its current state.
+        """Load a table in its current state.
 
         Raises:
-            NoSuchTableError: there is no such table.
-            NoSuchIcebergTableError: there is one, but it is not Iceberg's.
-            FileMissingError: its metadata file is lost.
+            NoSuchTableError: If there is no such table.
+            NoSuchIcebergTableError: If the table is not an Iceberg table.
+            FileMissingError: If its metadata file is missing.
         """
 
     def table_exists(self, identifier: Name) -> bool:
-        """Whether there is an Iceberg table of this name (its metadata may be lost)."""
+        """Return whether there is an Iceberg table of this name (its metadata may be missing)."""
         try:
             self.load_pointer(identifier)
         except (NoSuchTableError, LookupError):
@@ -173,10 +173,10 @@ class Catalog(ViewCatalog, ABC):
 
     @abstractmethod
     def load_pointer(self, identifier: Name) -> str:
-        """The location of a table's current metadata file, which is not opened.
+        """Return the location of a table's current metadata file, which is not opened.
 
         Raises:
-            NoSuchTableError: there is no such table.
+            NoSuchTableError: If there is no such table.
         """
 
     def entries_below(
@@ -184,35 +184,35 @@ class Catalog(ViewCatalog, ABC):
         folder: str,  # noqa: ARG002
         namespace: Identifier | None = None,  # noqa: ARG002
     ) -> Iterator[Entry]:
-        """What the catalog keeps of tables of any format that lie in a folder, or below it.
+        """Return the catalog's entries of tables of any format stored in or below a folder.
 
-        A catalog in which tables are folders answers nothing: to look there tells more.
+        A catalog in which tables are folders returns none: listing the folder tells more.
 
         Args:
             folder: The folder.
-            namespace: Look at the tables of this one only; otherwise all are looked at.
+            namespace: Check the tables of this namespace only; default all.
         """
         return iter(())
 
     def abandoned_locks(self, identifier: Name | None = None) -> list[AbandonedLock]:  # noqa: ARG002
-        """Locks on tables whose holders must be dead; a catalog without locks has none.
+        """Return locks on tables whose holders must be dead; a catalog without locks has none.
 
         Args:
-            identifier: Only those on this table.
+            identifier: Only locks on this table.
 
         Raises:
-            MetastoreError: The catalog cannot be asked for them.
+            MetastoreError: If the catalog cannot list its locks.
         """
         return []
 
     def refuses_late(self, identifier: Name, *, told: bool) -> bool:  # noqa: ARG002
-        """Whether a commit that comes late is refused by whoever holds the pointer.
+        """Return whether the holder of the pointer rejects a commit that arrives late.
 
-        The file system does: no file takes the place of another one.
+        The file system does: no file replaces another one.
 
         Args:
             identifier: The table or view.
-            told: The commit's request says which pointer it expects, as icecomb's do.
+            told: Whether the commit's request says which pointer it expects, as icecomb's do.
         """
         return True
 
@@ -225,21 +225,20 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Make an empty table.
+        """Create an empty table.
 
         Args:
-            identifier: Its name.
-            schema: Its columns; field ids are assigned anew, spec and order follow them.
-            location: Its folder; default below the namespace's.
-            partition_spec: Default unpartitioned.
-            sort_order: Default unsorted.
-            properties: Its properties; ``format-version`` is 2 unless given as 1.
+            identifier: The table's name.
+            schema: The columns; field ids are assigned anew, spec and order follow them.
+            location: The table's folder; default below the namespace's.
+            partition_spec: The partition spec; default unpartitioned.
+            sort_order: The sort order; default unsorted.
+            properties: The table's properties; ``format-version`` is 2 unless given as 1.
 
         Raises:
-            TableAlreadyExistsError: the name is taken.
-            NoSuchNamespaceError: there is no such namespace.
-            ValidationError: the name, the location or a property is none that this catalog can
-                take.
+            TableAlreadyExistsError: If the name is taken.
+            NoSuchNamespaceError: If there is no such namespace.
+            ValidationError: If this catalog does not support the name, the location or a property.
         """
         return self.create_table_transaction(
             identifier, schema, location, partition_spec, sort_order, properties
@@ -254,12 +253,12 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Make an empty table unless it exists; an existing one is loaded as it is.
+        """Create an empty table unless it exists; load an existing one unchanged.
 
         The arguments and the other errors are those of `create_table`.
 
         Raises:
-            NoSuchIcebergTableError: the name is taken by a table that is not Iceberg's.
+            NoSuchIcebergTableError: If the name is taken by a table that is not an Iceberg table.
         """
         try:
             return self.create_table(
@@ -277,13 +276,13 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> CreateTableTransaction:
-        """Make a table together with changes of it: others see all of it or nothing.
+        """Create a table together with changes of it: others see all of it or nothing.
 
         >>> with catalog.create_table_transaction("db.t", schema) as new:  # doctest: +SKIP
         ...     new.append(rows)
 
-        The arguments and errors are those of `create_table`. When others take the name
-        meanwhile, the commit raises `TableAlreadyExistsError`, and what was written is removed.
+        The arguments and errors are those of `create_table`. If another writer takes the name
+        meanwhile, the commit raises `TableAlreadyExistsError`, and the written files are removed.
         """
         from icecomb.catalog.table_creation import CreateTableTransaction
 
@@ -299,20 +298,20 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Make a table another one, empty; its snapshots, history, branches and tags stay.
+        """Replace a table by an empty one; its snapshots, history, branches and tags stay.
 
         Args:
-            identifier: Its name.
-            schema: Its columns; they keep the ids of the old columns of the same names.
-            location: Its folder; default the old one.
-            partition_spec: Default unpartitioned.
-            sort_order: Default unsorted.
-            properties: Are added to the old ones; ``format-version`` upgrades the table.
+            identifier: The table's name.
+            schema: The new columns; they keep the ids of the old columns of the same names.
+            location: The table's folder; default the old one.
+            partition_spec: The new partition spec; default unpartitioned.
+            sort_order: The new sort order; default unsorted.
+            properties: Properties added to the old ones; ``format-version`` upgrades the table.
 
         Raises:
-            NoSuchTableError: there is no such table.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the table was replaced.
+            NoSuchTableError: If there is no such table.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the table was replaced.
         """
         return self.replace_table_transaction(
             identifier, schema, location, partition_spec, sort_order, properties
@@ -327,7 +326,7 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> ReplaceTableTransaction:
-        """Make a table another one together with changes: others see the old one or the new one.
+        """Replace a table together with changes: others see the old table or the new one.
 
         >>> with catalog.replace_table_transaction("db.t", schema) as new:  # doctest: +SKIP
         ...     new.append(rows)
@@ -340,7 +339,7 @@ class Catalog(ViewCatalog, ABC):
         wanted = TableDefinition.of(schema, location, partition_spec, sort_order, properties)
         if location is not None:
             wanted = replace(wanted, location=self.new_location(table, location))
-        # what new tables begin with is no wish to take an old one back
+        # the format version that new tables get by default must not downgrade an existing one
         return ReplaceTableTransaction(
             table, self._completed(wanted, without="format-version").replacement()
         )
@@ -354,7 +353,7 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """`replace_table` if there is such a table, else `create_table`."""
+        """Run `replace_table` if there is such a table, else `create_table`."""
         return self.create_or_replace_table_transaction(
             identifier, schema, location, partition_spec, sort_order, properties
         ).commit_transaction()
@@ -368,9 +367,9 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> CreateTableTransaction | ReplaceTableTransaction:
-        """`replace_table_transaction` if there is such a table, else `create_table_transaction`.
+        """Run `replace_table_transaction` if the table exists, else `create_table_transaction`.
 
-        Which of them is decided now: the commit of a creation fails when others take the name.
+        This is decided now: the commit of a creation fails when another writer takes the name.
         """
         try:
             return self.replace_table_transaction(
@@ -385,42 +384,42 @@ class Catalog(ViewCatalog, ABC):
 
     @abstractmethod
     def draft(self, identifier: Name, definition: TableDefinition) -> Draft:
-        """A table that `publish` can make; nothing of it is written yet.
+        """Return a table that `publish` can create; nothing of it is written yet.
 
         Raises:
-            TableAlreadyExistsError, NoSuchNamespaceError, ValidationError: see `create_table`.
+            TableAlreadyExistsError, NoSuchNamespaceError, ValidationError: As in `create_table`.
         """
 
     @abstractmethod
     def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
-        """Make a table of a draft.
+        """Create the table of a draft.
 
         Args:
-            draft: The table.
-            metadata: What it is like by now.
+            draft: The draft.
+            metadata: The table's metadata, with all changes since the draft.
 
         Raises:
-            TableAlreadyExistsError: the name was taken meanwhile.
+            TableAlreadyExistsError: If the name was taken meanwhile.
         """
 
     def forget(self, draft: Draft) -> None:
-        """Remove what is left of a draft that was not published and whose files are deleted."""
+        """Remove the remains of a draft that was not published and whose files are deleted."""
 
     def new_location(self, table: Table, location: str) -> str:  # noqa: ARG002
-        """The new folder of a table that is replaced, as metadata names it.
+        """Return the new folder of a table to be replaced, as metadata names it.
 
         Raises:
-            ValidationError: the table cannot be there.
+            ValidationError: If the table cannot be stored there.
         """
         return checked_text("location of a table", location).rstrip("/")
 
     @abstractmethod
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
-        """Take an existing metadata file in under a name; it is not copied, nor ever deleted.
+        """Register an existing metadata file under a name; it is not copied, nor ever deleted.
 
         Raises:
-            TableAlreadyExistsError: the name is taken.
-            FileMissingError: there is no such file.
+            TableAlreadyExistsError: If the name is taken.
+            FileMissingError: If there is no such file.
         """
 
     @abstractmethod
@@ -428,37 +427,37 @@ class Catalog(ViewCatalog, ABC):
         """Rename a table; its files stay where they are.
 
         Raises:
-            NoSuchTableError: there is no such table.
-            TableAlreadyExistsError: the new name is taken.
-            CommitFailedError: another writer changed it meanwhile; nothing was renamed.
+            NoSuchTableError: If there is no such table.
+            TableAlreadyExistsError: If the new name is taken.
+            CommitFailedError: If another writer changed it meanwhile; nothing was renamed.
         """
 
     @abstractmethod
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002 - PyIceberg's signature
-        """Take a table out of the catalog; its files stay.
+        """Drop a table from the catalog; its files stay.
 
         Args:
-            identifier: Its name.
-            purge_requested: Delete every file reachable from its metadata, too, unless its property
-                ``gc.enabled`` is false. It cannot be undone.
+            identifier: The table's name.
+            purge_requested: Whether to delete every file reachable from its metadata, too, unless
+                its property ``gc.enabled`` is false. This cannot be undone.
 
         Raises:
-            NoSuchTableError: there is no such table.
-            NoSuchIcebergTableError: it is not Iceberg's; it is left alone.
+            NoSuchTableError: If there is no such table.
+            NoSuchIcebergTableError: If it is not an Iceberg table; it is unchanged.
         """
 
     def check_drop(
         self, identifier: Name, metadata: TableMetadata | None, *, purge_requested: bool
     ) -> None:
-        """Refuse what `drop_table` would refuse to do to a table of this metadata.
+        """Refuse what `drop_table` would refuse for a table of this metadata.
 
         Args:
-            identifier: Its name.
-            metadata: What it is like; None if that cannot be read.
+            identifier: The table's name.
+            metadata: The table's metadata; None if it cannot be read.
             purge_requested: As in `drop_table`.
 
         Raises:
-            ValidationError: it is to be purged, and its property ``gc.enabled`` is false.
+            ValidationError: If it is to be purged, but its property ``gc.enabled`` is false.
         """
         from icecomb.catalog.purge import check_purge_allowed
 
@@ -466,16 +465,16 @@ class Catalog(ViewCatalog, ABC):
             check_purge_allowed(".".join(parse_identifier(identifier)), metadata)
 
     def purge_table(self, identifier: Name) -> None:
-        """`drop_table` with its files."""
+        """Drop a table and delete its files, as `drop_table` with ``purge_requested``."""
         self.drop_table(identifier, purge_requested=True)
 
     def new_metadata(self, definition: TableDefinition, location: str) -> TableMetadata:
-        """The metadata of a table to be made.
+        """Return the metadata of a table to be created.
 
         The catalog's properties ``table-default.*`` and ``table-override.*`` are applied.
 
         Raises:
-            ValidationError: schema, spec, order and properties do not go together.
+            ValidationError: If schema, spec, order and properties do not go together.
         """
         return self._completed(definition).metadata(location)
 
@@ -487,5 +486,5 @@ class Catalog(ViewCatalog, ABC):
         return replace(definition, properties=properties)
 
     def properties_below(self, prefix: str) -> dict[str, str]:
-        """The catalog's properties whose keys begin so, without that beginning."""
+        """Return the catalog's properties whose keys begin with ``prefix``, without the prefix."""
         return self.properties.below(prefix)

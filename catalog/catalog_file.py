@@ -33,10 +33,10 @@ _KEYS: Final = ("catalog", "default-catalog")
 
 @dataclass(frozen=True, slots=True)
 class CatalogFile:
-    """What one or several files say.
+    """The contents of one or several files.
 
     Attributes:
-        default: Which catalog commands open when none is named.
+        default: The catalog that commands open when none is named.
         catalogs: Properties by catalog.
     """
 
@@ -45,7 +45,7 @@ class CatalogFile:
 
 
 def catalog_file_paths(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Where the files may be, the nearest last.
+    """Return the paths at which a file may exist, the nearest last.
 
     In the folder ``ICECOMB_HOME``, else in the user's configuration folder (Linux:
     ``~/.config/icecomb``); then in the working directory.
@@ -60,7 +60,7 @@ def catalog_file_paths(environment: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _is_somewhere() -> bool:
-    """Whether the working directory still exists."""
+    """Return whether the working directory still exists."""
     try:
         Path.cwd()
     except OSError:
@@ -69,10 +69,10 @@ def _is_somewhere() -> bool:
 
 
 def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
-    """What those of the files that exist say; key by key, later ones win.
+    """Merge the contents of the files that exist; key by key, later files win.
 
     Raises:
-        ConfigurationError: one cannot be read, or says something unknown; names file and line.
+        ConfigurationError: If a file is unreadable or has an unknown key; names file and line.
     """
     default: Setting | None = None
     catalogs: dict[str, dict[str, Setting]] = {}
@@ -126,7 +126,7 @@ def _read(path: Path) -> CatalogFile:
         else:
             raise ConfigurationError(
                 f"{_place(path, node)}: there is no setting {key!r}",
-                hint=f"at the top stand {' and '.join(_KEYS)}; properties stand below a catalog",
+                hint=f"the top level has {' and '.join(_KEYS)}; properties stand below a catalog",
             )
     return CatalogFile(default, catalogs)
 
@@ -163,7 +163,7 @@ def _flat(path: Path, prefix: str, node: yaml.Node) -> Iterator[tuple[str, Setti
 
 
 def _text(path: Path, node: yaml.Node) -> str:
-    """A scalar as it was written; what YAML takes for true or false as that word."""
+    """Return a scalar as it was written, and a YAML boolean as ``true`` or ``false``."""
     import yaml
 
     if isinstance(node, yaml.SequenceNode):

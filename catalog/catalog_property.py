@@ -1,7 +1,7 @@
-"""Every property of catalogs that has a meaning, and the names that are nearly one of them.
+"""All properties of catalogs that have a meaning, and the detection of misspelled ones.
 
-A name of ours that is misspelt would leave what it means at its default, as ``url`` for ``uri``.
-Names of other programs are theirs: those below `hadoop.`, `fs.` or `s3.`, say, are kept unseen.
+A misspelled name would leave the property at its default, as ``url`` for ``uri``. Names of other
+programs, for example those below `hadoop.`, `fs.` or `s3.`, are kept unchecked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def _renamed(known: Property[T]) -> Property[T]:
-    """One of Hive's that Hive 3 and later call otherwise, too."""
+    """Add the name that Hive 3 and later use for one of Hive's properties."""
     return replace(known, also=(known.key.removeprefix("hive."),))
 
 
@@ -40,17 +40,19 @@ def _of_lock(name: str, default: int, about: str) -> Property[int]:
 
 TYPE: Final = text("type", "The kind of catalog; `hive` with a `uri`.", "hive, hadoop or local")
 URI: Final = text(
-    "uri", "Where the metastore is.", "thrift://host:port, or several with commas between"
+    "uri", "The metastore's address.", "thrift://host:port, or several with commas between"
 )
-WAREHOUSE: Final = text("warehouse", "Where new namespaces are made.", "a folder")
+WAREHOUSE: Final = text("warehouse", "The root folder of new namespaces.", "a folder")
 HADOOP_CONF_DIR: Final = text(
-    "hadoop-conf-dir", "Where the cluster's files are; `HADOOP_CONF_DIR` by default.", "a folder"
+    "hadoop-conf-dir",
+    "The folder of the cluster's configuration files; `HADOOP_CONF_DIR` by default.",
+    "a folder",
 )
 HIVE_CONF_DIR: Final = text(
-    "hive-conf-dir", "Where hive-site.xml is; `HIVE_CONF_DIR` by default.", "a folder"
+    "hive-conf-dir", "The folder of hive-site.xml; `HIVE_CONF_DIR` by default.", "a folder"
 )
 LIST_ALL_TABLES: Final = flag(
-    "list-all-tables", "Whether tables that are not Iceberg's are listed, too.", default=False
+    "list-all-tables", "Whether tables that are not Iceberg tables are listed, too.", default=False
 )
 UNIQUE_LOCATION: Final = flag(
     "unique-table-location",
@@ -67,7 +69,7 @@ CLIENTS_WAIT: Final = milliseconds(
 IDLE: Final = milliseconds(
     "client.pool.cache.eviction-interval-ms",
     300_000,
-    "A connection that was silent for so long is made anew.",
+    "The idle time after which a connection is replaced.",
 )
 CONNECT_TIMEOUT: Final = seconds(
     "hive.metastore.client.connect.timeout-s",
@@ -83,60 +85,62 @@ SOCKET_LIFETIME: Final = _renamed(
     seconds(
         "hive.metastore.client.socket.lifetime",
         0.0,
-        "After which time a connection to it is made anew; 0 for never.",
+        "The age at which a connection to a metastore is replaced; 0 for never.",
     )
 )
 URI_SELECTION: Final = _renamed(
     choice(
         "hive.metastore.uri.selection",
         ("sequential", "random"),
-        "In which order several addresses are tried.",
+        "The order in which several addresses are tried.",
     )
 )
 UGI: Final = text(
-    "ugi", "Who asks, where a server without SASL is told; you by default.", "a user's name"
+    "ugi",
+    "The user reported to a server without SASL; the local user by default.",
+    "a user's name",
 )
 SET_UGI: Final = _renamed(
     flag(
         "hive.metastore.execute.setugi",
-        "Whether a server without SASL is told who asks.",
+        "Whether the user is reported to a server without SASL.",
         default=True,
     )
 )
 CATALOG: Final = text(
-    "metastore.catalog.default", "A catalog of the metastore's own (Hive 3 and later).", "its name"
+    "metastore.catalog.default", "A catalog of the metastore's own (Hive 3 and later).", "a name"
 )
 
 SASL: Final = _renamed(
-    flag("hive.metastore.sasl.enabled", "Whether we prove who we are.", default=False)
+    flag("hive.metastore.sasl.enabled", "Whether connections authenticate by SASL.", default=False)
 )
 SERVICE: Final = _renamed(
     text(
         "hive.metastore.kerberos.principal",
         "The metastore's principal.",
-        "one as hive/_HOST@REALM, where _HOST is the host connected to",
+        "a principal such as hive/_HOST@REALM, where _HOST is the host connected to",
     )
 )
 PRINCIPAL: Final = _renamed(
     text(
         "hive.metastore.client.principal",
-        "Ours; that of the ticket by default.",
-        "a principal of Kerberos",
+        "The client's principal; that of the ticket by default.",
+        "a Kerberos principal",
     )
 )
 KEYTAB: Final = _renamed(
-    text("hive.metastore.client.keytab", "Where our key is, instead of a ticket.", "a keytab file")
+    text("hive.metastore.client.keytab", "The client's key, instead of a ticket.", "a keytab file")
 )
 METASTORE_PROXY_USER: Final = text(
     "hive.metastore.proxy-user",
-    "On whose behalf we ask a server with SASL, which must allow it to us.",
+    "The user to impersonate at a server with SASL, which must allow it.",
     "a user's name",
 )
 TOKEN_SIGNATURE: Final = _renamed(
     text(
         "hive.metastore.token.signature",
-        "The service of the token that is used instead of Kerberos.",
-        "its name",
+        "The service of the delegation token to use instead of Kerberos.",
+        "a name",
     )
 )
 _PROTECTIONS: Final = {"authentication": "auth", "integrity": "auth-int", "privacy": "auth-conf"}
@@ -152,18 +156,18 @@ def _protection(said: str) -> str | None:
 PROTECTION: Final[Property[str | None]] = Property(
     "hadoop.rpc.protection",
     None,
-    "What is signed or encrypted, if the metastore leaves the choice: the first counts.",
+    "The protection to use if the metastore leaves the choice: the first one counts.",
     "authentication, integrity or privacy, or several with commas between",
     _protection,
 )
-"""As SASL calls it; by default the weakest that the metastore takes."""
+"""The protection as SASL names it; by default the weakest that the metastore accepts."""
 TLS: Final = _renamed(
-    flag("hive.metastore.use.SSL", "Whether the metastore is spoken to by TLS.", default=False)
+    flag("hive.metastore.use.SSL", "Whether connections to the metastore use TLS.", default=False)
 )
 TRUST_STORE: Final = _renamed(
     text(
         "hive.metastore.truststore.path",
-        "The authorities for TLS; the system's by default.",
+        "The trusted certificates for TLS; the system's by default.",
         "a file or folder in PEM",
     )
 )
@@ -173,33 +177,33 @@ CHECK_AND_PUT: Final = choice(
     ("true", "trusted", "false"),
     "Whether the server checks which pointer it replaces.",
 )
-"""``true`` finds it out, ``trusted`` takes it for granted where it may not be tried, or where only
-the operator knows that the metastore's own database is neither MySQL nor MariaDB; ``false`` never
-tells the server what is expected together with a lock.
+"""``true`` tests it; ``trusted`` assumes it where testing is not allowed, or where only the
+operator knows that the metastore's own database is neither MySQL nor MariaDB; ``false`` never
+sends the expected pointer together with a lock.
 """
 LOCK_ENABLED: Final = replace(
     HIVE_LOCK,
-    about="Whether commits take a lock of the metastore, unless a table says it.",
+    about="Whether commits take a metastore lock, unless the table's own property says it.",
     also=(f"iceberg.{HIVE_LOCK}",),
 )
 ENGINE_ENABLED: Final = replace(
     HIVE_ENGINE,
-    about="Whether Hive's own engine is to read new tables, unless a table says it.",
+    about="Whether Hive itself can read new tables, unless the table's own property says it.",
     also=(f"iceberg.{HIVE_ENGINE}",),
 )
 KEEP_STATISTICS: Final = flag(
     "iceberg.hive.keep.stats",
-    "Whether a commit leaves what Hive knows of the columns' values.",
+    "Whether a commit keeps Hive's column statistics.",
     default=False,
 )
 PARAMETER_SIZE: Final = number(
     "iceberg.hive.table-property-max-size",
     32672,
-    "A longer description of a table is left out of its entry; 0 leaves out all.",
+    "Longer descriptions of a table are left out of its entry; 0 leaves out all.",
     least=0,
 )
 LOCK_CREATION_TIMEOUT: Final = _of_lock(
-    "creation-timeout", 180_000, "How long a request for a lock is repeated whose answer is lost."
+    "creation-timeout", 180_000, "How long a lock request is repeated after its reply was lost."
 )
 LOCK_CREATION_MIN_WAIT: Final = _of_lock(
     "creation-min-wait", 50, "The pause before such a request is repeated."
@@ -207,48 +211,48 @@ LOCK_CREATION_MIN_WAIT: Final = _of_lock(
 LOCK_CREATION_MAX_WAIT: Final = _of_lock("creation-max-wait", 5_000, "The longest such pause.")
 LOCK_TIMEOUT: Final = _of_lock("timeout", 180_000, "How long a commit waits for its lock.")
 LOCK_CHECK_MIN_WAIT: Final = _of_lock(
-    "check-min-wait", 50, "The pause before a lock that is waited for is looked at."
+    "check-min-wait", 50, "The shortest pause between two checks of a lock that is waited for."
 )
 LOCK_CHECK_MAX_WAIT: Final = _of_lock("check-max-wait", 5_000, "The longest such pause.")
 LOCK_HEARTBEAT: Final = _of_lock(
-    "heartbeat-interval", 240_000, "How often a lock is kept alive, at least."
+    "heartbeat-interval", 240_000, "The longest interval between two heartbeats of a lock."
 )
 
 FOLDER_TURN_TIMEOUT: Final = milliseconds(
     "lock.acquire-timeout-ms",
     180_000,
-    "How long a writer waits for its turn at a table in a folder.",
+    "How long a writer queues for the lock of a table in a folder.",
 )
 FOLDER_TURN_PATIENCE: Final = milliseconds(
     "lock.heartbeat-timeout-ms",
     15_000,
-    "How long it waits for another process that does not commit.",
+    "How long it waits for another process that makes no progress.",
 )
 
 FOLDER_TURN_INTERVAL: Final = number(
     "lock.acquire-interval-ms",
     250,
-    "The longest pause between two looks whether it is one's turn, where folders are not locked.",
+    "The longest pause between two checks of the queue, where folders are not locked.",
     least=1,
 )
 LOCK_IMPL: Final = text(
     "lock-impl",
     "Iceberg's lock of tables in folders; icecomb takes none.",
-    "left out where a table in a folder is written to",
+    "unset where a table in a folder is written to",
 )
 
 CATALOG_PROPERTIES: Final[Mapping[str, Property[Any]]] = {
     **STORAGE_PROPERTIES,
     **registered(globals().values()),
 }
-"""All of them, and those of storage, by key."""
+"""Properties of catalogs and of storage, by key."""
 MEANING: Final = {
     "hive.metastore.uris": URI.key,
     "metastore.thrift.uris": URI.key,
     "hive.metastore.warehouse.dir": WAREHOUSE.key,
     "metastore.warehouse.dir": WAREHOUSE.key,
 }
-"""Hive's names of what catalogs call otherwise; the newer names are those of Hive 3 and later."""
+"""Hive's names of properties that catalogs name differently; the newer names are Hive 3's."""
 _ELSEWHERE: Final = frozenset(
     {
         "app-id",
@@ -263,13 +267,13 @@ _ELSEWHERE: Final = frozenset(
         "user",
     }
 )
-"""Iceberg's and PyIceberg's own names without a meaning for catalogs of a metastore or of folders.
+"""Names of Iceberg and PyIceberg that mean nothing to catalogs of a metastore or of folders.
 
-They stand in settings that are shared with those.
+They occur in settings that are shared with those.
 """
 _OWN_FAMILIES: Final = ("clients.", "hdfs.", "local.")
 _OF_HADOOP: Final = ("hadoop.", "dfs.")
-"""What begins so is Hadoop's, which has many names that are near to those that mean something."""
+"""Prefixes of Hadoop's names, many of which are close to names that mean something here."""
 _NAMES: Final = frozenset(
     name
     for one in CATALOG_PROPERTIES.values()
@@ -277,7 +281,7 @@ _NAMES: Final = frozenset(
     if not name.startswith(_OF_HADOOP)
 ).union(MEANING)
 _OF_NAMES: Final = tuple(name for name in _NAMES if name.endswith("."))
-"""Families of properties, one a name that users choose."""
+"""Families of properties with one name that users choose."""
 _PLAIN: Final = sorted(name for name in _NAMES if "." not in name)
 _DOTTED: Final = sorted(name for name in _NAMES if "." in name)
 _FAMILIES: Final = frozenset(
@@ -286,23 +290,23 @@ _FAMILIES: Final = frozenset(
     | {"dfs", "fs", "hadoop", "ipc", "s3"}
 )
 _SHORTEST_FAMILY: Final = 6
-"""Names of fewer letters are near to each other by chance."""
+"""Shorter names are close to each other by chance."""
 _LIKE_A_SLIP: Final = 0.93
-"""How near (`difflib`) a longer name is that differs in a letter or two."""
+"""The similarity (`difflib`) of longer names that differ in a letter or two."""
 _LIKE_A_FAMILY: Final = 0.85
 _LIKE_A_WORD: Final = 0.6
 
 
 def check_names(catalog: str, settings: Mapping[str, Setting]) -> None:
-    """Refuse names that mean nothing and look like ours.
+    """Refuse names that mean nothing and resemble a property.
 
     Args:
-        catalog: The catalog they are said of.
-        settings: What users said of it; not what a cluster's own files say, where much stands that
-            is nobody's business here.
+        catalog: The catalog's name, for the error.
+        settings: The settings that users gave; not those of a cluster's own files, most of which
+            do not concern icecomb.
 
     Raises:
-        ConfigurationError: Names the first such name, where it stands, and what may be meant.
+        ConfigurationError: If there is one; names the first, its source, and the likely intent.
     """
     for key, setting in sorted(settings.items()):
         if _is_known(key):
@@ -314,12 +318,12 @@ def check_names(catalog: str, settings: Mapping[str, Setting]) -> None:
             f"Catalog {catalog}: there is no setting {key!r} ({setting.source})",
             hint=f"Did you mean {near}?"
             if near
-            else f"those without a dot are {', '.join(_PLAIN)}; docs/properties.md",
+            else f"the names without a dot are {', '.join(_PLAIN)}; docs/properties.md",
         )
 
 
 def is_strange(key: str) -> bool:
-    """Whether a name that is not refused is neither ours nor of a family that others have."""
+    """Return whether an accepted name is neither icecomb's nor of another program's family."""
     return not _is_known(key) and key.partition(".")[0] not in _FAMILIES
 
 

@@ -47,25 +47,25 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Producer(Protocol):
-    """A change of a table that can be made again on a newer base.
+    """A change of a table that can be repeated on a newer base.
 
     `icecomb.format.operation.snapshot_producer.SnapshotProducer` is one.
     """
 
     @property
     def starting_point(self) -> tuple[str, int] | None:
-        """A branch, and its snapshot after which conflicts are looked for; None: they are not."""
+        """A branch, and its snapshot after which conflicts are checked; None for no checks."""
 
     def apply(self, base: TableMetadata) -> Changes:
-        """What is to change on ``base``; may write files, and re-uses those it wrote before."""
+        """Return the changes on ``base``; may write files, and reuses those written before."""
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Delete the files it wrote that ``committed`` (None: nothing) does not need."""
+        """Delete the files it wrote that ``committed`` (None: nothing committed) does not need."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
-    """``commit.retry.*``: how often and how long a commit that lost a race is tried again."""
+    """``commit.retry.*``: how often and how long a commit that lost a race is retried."""
 
     retries: int
     min_wait_s: float
@@ -74,10 +74,10 @@ class RetrySettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str], *, locked: bool) -> RetrySettings:
-        """As the table's properties say, else Iceberg's defaults.
+        """Read the settings from the table's properties, else Iceberg's defaults.
 
-        Without locks a retry is cheap and says little about the next one: the defaults are 100 and
-        1 s then, so that nobody sleeps long while others have their turn again and again.
+        Without locks a retry is cheap and says little about the next one: the defaults are then 100
+        retries and 1 s, so that no writer sleeps long while others commit again and again.
         """
         return cls(
             retries=COMMIT_RETRIES.of(properties, default=None if locked else 100),
@@ -95,31 +95,31 @@ class RetrySettings:
 def commit(
     pointer: MetadataPointer, io: FileIO, base: MetadataVersion, producer: Producer
 ) -> MetadataVersion:
-    """Commit what ``producer`` makes, on ``base`` or on what others have committed since.
+    """Commit the change of ``producer`` on ``base``, or on what others have committed since.
 
-    The first try prepares everything before it keeps other writers out. One that then finds itself
-    overtaken applies the change again while they are still kept out; where that is not possible
-    (without locks) it tries again as ``commit.retry.*`` say.
+    The first attempt prepares everything before it locks other writers out. If it then finds
+    itself overtaken, it applies the change again while they are still locked out; without locks
+    it retries as ``commit.retry.*`` say.
 
     Args:
         pointer: The table's pointer.
-        io: Where its metadata goes.
-        base: The version the caller knows.
+        io: File system that holds the table's metadata.
+        base: The version that the caller knows.
         producer: The change.
 
     Returns:
         The new version (``base`` if nothing changed).
 
     Raises:
-        CommitFailedError: proven that nothing was committed: the retries are used up, or the lock
-            was not granted (`LockTimeoutError`).
-        CommitStateUnknownError: it cannot be told.
-        IcecombError: the change is refused on the newest state of the table; nothing was committed.
+        CommitFailedError: If it is certain that nothing was committed: the retries are used up, or
+            the lock was not granted (`LockTimeoutError`).
+        CommitStateUnknownError: If it is unknown whether the commit happened.
+        IcecombError: If the change is refused on the newest metadata; nothing was committed.
     """
     from icecomb.format.operation.merging import MergingProducer
 
     if isinstance(producer, MergingProducer):
-        # whoever else is first: the names in the change are those that the caller knows
+        # names in the change are those the caller knows, whatever others have renamed since
         producer.name_columns_by(base.metadata.schema())
 
     made: set[int] = set()
@@ -137,11 +137,11 @@ def commit(
     except CommitStateUnknownError:
         raise
     except AlreadyCommittedError:
-        # an attempt that passed for lost, or whose outcome was not known, was made: its files are
+        # an earlier attempt, considered lost or unknown, was committed after all: its files are
         # needed
         return newest
     except IcecombError:
-        # Our own errors are raised on proof that nothing was committed; an interrupt is none.
+        # icecomb's own errors prove that nothing was committed; an interrupt does not.
         with suppress(IcecombError, OSError):
             if made and _has_one_of((newest := pointer.load()).metadata, made):
                 return newest
@@ -155,15 +155,15 @@ def commit(
 
 
 def commit_version(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tuple[V, V]:
-    """Commit what ``change`` makes of a table's or view's metadata; see `commit`.
+    """Commit a change of a table's or view's metadata; see `commit`.
 
     Args:
-        pointer: Its pointer.
-        base: The version the caller knows.
-        change: What the metadata is to be after a version; that version's own for no change.
+        pointer: The table's or view's pointer.
+        base: The version that the caller knows.
+        change: Returns the new metadata for a version; that version's own if nothing changes.
 
     Returns:
-        The version that was followed, and the new one, which is the same if nothing changed.
+        The version that was followed, and the new one; the same version if nothing changed.
     """
     with pointer.queue(base) as others_were_first:
         if others_were_first:
@@ -180,7 +180,7 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
             base = newest_of(pointer, base)
         base, new = _prepared(pointer, base, change)
         if new is base:
-            # nothing to change is only true of what it is like now
+            # "nothing to change" holds only for the newest version
             if newest_of(pointer, base).location == base.location:
                 return base, base
             continue
@@ -202,10 +202,10 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
 
 
 def newest_of(pointer: Pointer[V, M], base: V) -> V:
-    """What the pointer points at now, if it is the table or view of ``base`` still.
+    """Return the newest version, if it is still of the table or view of ``base``.
 
     Raises:
-        CommitFailedError: it was dropped, and another one has its name.
+        CommitFailedError: If it was dropped, and another table or view has its name.
     """
     newest = pointer.load()
     if base.uuid is not None and newest.uuid != base.uuid:
@@ -220,7 +220,7 @@ def newest_of(pointer: Pointer[V, M], base: V) -> V:
 
 @contextmanager
 def _alone(pointer: Pointer[V, M], base: V, new: V) -> Iterator[bool]:
-    """Keep other writers out; where that fails nobody will ever need the file of ``new``."""
+    """Keep other writers out; if that fails, discard ``new``, which nobody will ever need."""
     with ExitStack() as stack:
         try:
             alone = stack.enter_context(pointer.exclusive(base.metadata))
@@ -243,15 +243,15 @@ def _try(pointer: Pointer[V, M], base: V, new: V) -> CommitFailedError | None:
 
 
 def _prepared(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tuple[V, V]:
-    """The version that is followed, and the change on it, staged.
+    """Return the version that is followed, and the change on it, staged.
 
-    A version that others have left behind proves nothing by what fails on it: its files may have
-    been expired meanwhile. Then it is a race that was lost, and the newest one counts.
+    A failure on a version that others have replaced proves nothing: its files may have expired
+    meanwhile. Then the race was lost, and the newest version counts.
     """
     while True:
         try:
             return base, _prepare(pointer, base, change)
-        except OperationCancelledError:  # noqa: PERF203 - tried again
+        except OperationCancelledError:  # noqa: PERF203 - retried
             raise
         except IcecombError:
             newest = newest_of(pointer, base)
@@ -261,13 +261,13 @@ def _prepared(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
 
 
 def _prepare(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> V:
-    """The change on ``base``, staged; ``base`` itself if there is nothing to change."""
+    """Stage the change on ``base``; return ``base`` itself if there is nothing to change."""
     changed = change(base)
     return base if changed is base.metadata else pointer.stage(base, changed)
 
 
 def _changed(guard: WriteGuard, base: MetadataVersion, producer: Producer) -> TableMetadata:
-    """What a producer makes of the metadata."""
+    """Return the metadata with a producer's changes."""
     from icecomb.format.spec.update import update_table_metadata
 
     guard.check_writable(base.metadata)
@@ -278,12 +278,12 @@ def _changed(guard: WriteGuard, base: MetadataVersion, producer: Producer) -> Ta
 
 
 def _has_one_of(metadata: TableMetadata, made: Iterable[int]) -> bool:
-    """Whether an attempt is in that passed for one that others came before: by its snapshots."""
+    """Return whether an attempt considered overtaken was committed: by its snapshots."""
     return any(metadata.snapshot_by_id(number) is not None for number in made)
 
 
 def _new_snapshots(before: TableMetadata, after: TableMetadata) -> Iterator[int]:
-    """The snapshots that a change adds, which stand behind the others."""
+    """Yield the snapshots that a change adds, which are last in the list."""
     for snapshot in reversed(after.snapshots):
         if before.snapshot_by_id(snapshot.snapshot_id) is not None:
             return
@@ -291,14 +291,14 @@ def _new_snapshots(before: TableMetadata, after: TableMetadata) -> Iterator[int]
 
 
 def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
-    """Swap the pointer and turn the outcome into a return or an error.
+    """Swap the pointer and convert the outcome to a return or an error.
 
     ``new`` is discarded when, and only when, it is proven that nobody will ever need it.
 
     Raises:
-        CommitFailedError: a conflict.
-        CommitStateUnknownError: it cannot be told whether the pointer was swapped.
-        IcecombError: the swap was refused, or the metastore was not reached.
+        CommitFailedError: On a conflict.
+        CommitStateUnknownError: If it is unknown whether the pointer was swapped.
+        IcecombError: If the swap was refused, or the metastore was not reached.
     """
     begun = time.monotonic()
     try:
@@ -316,7 +316,7 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
         raise CommitStateUnknownError(
             f"{pointer.name}: it is unknown whether the commit happened: {outcome.reason}. "
             f"New metadata: {new.location}; current metadata: {seen}",
-            hint="nothing was deleted; before you repeat the commit, ask what became of it: "
+            hint="nothing was deleted; before you repeat the commit, ask for its outcome: "
             f"icecomb commit settle {shlex.join((*checked, pointer.name, new.location))}",
             table=pointer.name,
             new=new.location,
@@ -332,10 +332,10 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
 
 
 def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
-    """Refuse, before anything is written, tables that only another implementation keeps right.
+    """Refuse, before anything is written, tables that only another implementation can write.
 
     Raises:
-        UnsupportedError: the table is encrypted.
+        UnsupportedError: If the table is encrypted.
     """
     if "encryption.key-id" in metadata.properties:
         raise UnsupportedError(
@@ -346,8 +346,8 @@ def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
 
 
 def _delete_forgotten(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:
-    """Delete the files that fell out of the metadata log, where the table asks for it."""
-    # The commit is done: an error now would be taken for its failure, and its files be deleted.
+    """Delete the files dropped from the metadata log, if the table asks for it."""
+    # The commit is done: an error now would look like its failure, and its files be deleted.
     with suppress(IcecombError, OSError):
         if not METADATA_DELETE_AFTER_COMMIT.of(new.properties):
             return

@@ -1,4 +1,4 @@
-"""The turns of one process's threads on one table: first come, first served."""
+"""A fair in-process lock per table: first come, first served."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Turns:
-    """A fair lock."""
+    """A fair lock of one table."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -27,16 +27,16 @@ class Turns:
 
     @contextmanager
     def take(self, name: str, timeout_s: float, setting: str) -> Iterator[bool]:
-        """Wait for this thread's turn and hold it; say whether it had to wait.
+        """Wait for the lock and hold it; yield whether it had to wait.
 
         Args:
-            name: The table, for messages.
-            timeout_s: How long to wait.
-            setting: The property that says so, for messages.
+            name: The table's name, for messages.
+            timeout_s: Seconds to wait for the lock.
+            setting: The property with that time, for messages.
 
         Raises:
-            LockTimeoutError: another thread kept its turn for longer than ``timeout_s``.
-            OperationCancelledError: the work is not wanted any more.
+            LockTimeoutError: If another thread held the lock for longer than ``timeout_s``.
+            OperationCancelledError: If the work was canceled.
         """
         ticket = (threading.Event(), threading.current_thread().name)
         with self._guard:
@@ -65,13 +65,13 @@ class Turns:
                     self._waiting[0][0].set()
 
 
-# Of the process, not of a catalog: two catalogs of one metastore or folder have the same tables.
+# Per process, not per catalog: two catalogs of one metastore or folder have the same tables.
 _ALL: Final[WeakValueDictionary[Hashable, Turns]] = WeakValueDictionary()
 _ALL_GUARD: Final = threading.Lock()
 
 
 def turns_of(key: Hashable) -> Turns:
-    """The turns at one table, the same for every thread that names it."""
+    """Return the lock of one table, the same for every thread that names it."""
     with _ALL_GUARD:
         found = _ALL.get(key)
         if found is None:
@@ -84,7 +84,7 @@ def _begin_anew() -> None:
     _ALL_GUARD.release()
 
 
-# A forked process has none of the threads whose turn it was, so that would never end.
+# A forked process lacks the threads that hold locks, so these would never be released.
 os.register_at_fork(
     before=_ALL_GUARD.acquire, after_in_parent=_ALL_GUARD.release, after_in_child=_begin_anew
 )

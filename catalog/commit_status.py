@@ -1,4 +1,4 @@
-"""What became of a commit whose outcome was unknown: told from the pointer and the metadata log."""
+"""Status of a commit with unknown outcome, derived from the pointer and the metadata log."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _FENCE: Final = "icecomb.fence"
 OLD_MS: Final = 3_600_000
-"""No client waits, and no server repeats a call of its own, for an hour."""
+"""No client waits, and no server repeats a call of its own, for an hour (milliseconds)."""
 
 
 class Fate(str, Enum):
-    """What is known of a commit."""
+    """The status of a commit."""
 
     COMMITTED = "committed"
     SUPERSEDED = "superseded"
@@ -44,15 +44,15 @@ class Fate(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class CommitFate:
-    """The fate of one metadata file.
+    """The status of the commit that wrote one metadata file.
 
     Attributes:
-        fate: ``COMMITTED``: the table points at it. ``SUPERSEDED``: it was committed, and others
-            went on from it. ``NOT_COMMITTED``: proven that it was not and never will be.
-            ``PENDING``: not yet, but a request that is late could still commit it. ``UNKNOWN``:
+        fate: ``COMMITTED``: the table points to it. ``SUPERSEDED``: it was committed, and other
+            commits followed it. ``NOT_COMMITTED``: proven that it was not and never will be.
+            ``PENDING``: not yet, but a delayed request could still commit it. ``UNKNOWN``:
             nothing that is left tells.
-        reason: What was found, for people.
-        current: Where the table points.
+        reason: The evidence, for people.
+        current: The metadata file that the table points to.
         leftovers: Metadata, lists and manifests that only this commit would have needed; data
             files are left to the removal of orphans, because others may refer to them.
     """
@@ -64,27 +64,27 @@ class CommitFate:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the question is answered for good."""
+        """Whether the status is final."""
         return self.fate not in {Fate.PENDING, Fate.UNKNOWN}
 
 
 def commit_fate(
     catalog: Catalog, identifier: Name, metadata_location: str, *, told: bool = False
 ) -> CommitFate:
-    """What became of the commit that wrote ``metadata_location``; nothing is changed.
+    """Return the status of the commit that wrote ``metadata_location``; nothing is changed.
 
     Args:
         catalog: The catalog.
         identifier: The table or view.
-        metadata_location: The file.
-        told: The commit's request said which pointer it expects, as icecomb's do where the
-            metastore checks that: what it expects is gone once others have gone on. Without, a
-            commit counts as not made when its file is an hour old, and not earlier.
+        metadata_location: The metadata file.
+        told: Whether the commit's request named the pointer it expects, as icecomb's do if the
+            metastore checks it: after later commits the expected pointer is gone. Otherwise a
+            commit counts as not made once its file is an hour old, and not earlier.
 
     Raises:
-        NoSuchTableError: there is no such table or view.
-        FileMissingError, CorruptFileError: its current metadata cannot be read.
-        ValidationError: the file is another one's.
+        NoSuchTableError: If there is no such table or view.
+        FileMissingError, CorruptFileError: If the current metadata cannot be read.
+        ValidationError: If the file is of another table or view.
     """
     try:
         table = catalog.load_table(identifier)
@@ -103,22 +103,22 @@ def commit_fate(
         new = read_metadata(table.io, metadata_location)
     except FileMissingError:
         return CommitFate(Fate.UNKNOWN, "the file is gone, and no log names it", current)
-    # A table of format version 1 may get its identity with this very commit.
+    # A table of format version 1 may get its uuid with this very commit.
     if table.metadata.table_uuid not in {None, new.table_uuid}:
         raise ValidationError(
             f"{metadata_location} is a file of another table: its uuid is {new.table_uuid}, that "
             f"of {'.'.join(table.name())} is {table.metadata.table_uuid}",
-            hint="the table was dropped and made anew since, or the file's name is wrong",
+            hint="the table was dropped and re-created since, or the file's name is wrong",
         )
     checked = catalog.refuses_late(identifier, told=told)
     return _judge(table, new, metadata_location, log, checked=checked)
 
 
 def fence(catalog: Catalog, identifier: Name) -> None:
-    """Move the pointer on without changing the table or view: a late request finds another one.
+    """Move the pointer without changing the table or view, so that a late request fails.
 
     Raises:
-        CommitFailedError, CommitStateUnknownError: see `Table.commit`.
+        CommitFailedError, CommitStateUnknownError: As in `Table.commit`.
     """
     if _is_view(catalog, identifier):
         catalog.load_view(identifier).change(replace)
@@ -127,10 +127,10 @@ def fence(catalog: Catalog, identifier: Name) -> None:
 
 
 def remove_leftovers(catalog: Catalog, fate: CommitFate) -> None:
-    """Delete what a commit left behind that is proven not to have happened.
+    """Delete the leftovers of a commit that is proven not to have happened.
 
     Raises:
-        ValidationError: that is not proven.
+        ValidationError: If this is not proven.
     """
     if fate.fate is not Fate.NOT_COMMITTED:
         raise ValidationError(
@@ -141,22 +141,22 @@ def remove_leftovers(catalog: Catalog, fate: CommitFate) -> None:
 
 
 def is_old(timestamp_ms: int) -> bool:
-    """Whether no request of that time can still be under way."""
+    """Return whether no request of that time can still be under way."""
     return time.time() * 1000 - timestamp_ms > OLD_MS
 
 
 class _Fence:
-    """A change that leaves the table as it is, and makes a new metadata file all the same."""
+    """A change that leaves the table unchanged, but still makes a new metadata file."""
 
     starting_point: None = None
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `Producer.apply`."""
+        """Implement `Producer.apply`."""
         updates = (SetPropertiesUpdate({_FENCE: "0"}), RemovePropertiesUpdate((_FENCE,)))
         return Changes((AssertTableUUID(base.table_uuid),), updates)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `Producer.clean_up`: it writes no files."""
+        """Implement `Producer.clean_up`: it writes no files."""
 
 
 def _is_view(catalog: Catalog, identifier: Name) -> bool:
@@ -179,10 +179,10 @@ def _judge(
     if moved and (checked or old):
         reason = "others went on from the file that it was based on"
     elif current == base and old and not checked:
-        reason = "it is over an hour old, and the table still is what it was based on"
+        reason = "it is over an hour old, and the table still points to its base"
     elif current == base or moved:
         return CommitFate(
-            Fate.PENDING, "not so far; a request that is still under way could commit it", current
+            Fate.PENDING, "not so far; a request still under way could commit it", current
         )
     else:
         return CommitFate(
@@ -194,7 +194,7 @@ def _judge(
 
 
 def _added_snapshots(table: Table, new: TableMetadata, base: str | None) -> list[int]:
-    """The snapshots that the commit would have added, as far as its base tells."""
+    """Return the snapshots that the commit would have added, as far as its base tells."""
     if base is None:
         return []
     try:
@@ -206,7 +206,7 @@ def _added_snapshots(table: Table, new: TableMetadata, base: str | None) -> list
 
 
 def _manifests(table: Table, new: TableMetadata, added: list[int]) -> list[str]:
-    """Lists and manifests of the added snapshots, without those that the table has after all."""
+    """Return lists and manifests of the added snapshots that the table does not contain."""
     from icecomb.format.manifests.manifest_list import read_manifests
 
     found: dict[str, None] = {}
@@ -219,7 +219,7 @@ def _manifests(table: Table, new: TableMetadata, added: list[int]) -> list[str]:
                 if manifest.added_snapshot_id == one:
                     found[manifest.manifest_path] = None
         found[snapshot.manifest_list] = None
-    # A writer that tried again may have used what it had written before.
+    # A writer that retried may have reused files of its earlier attempt.
     for snapshot in table.metadata.snapshots:
         if new.has_snapshot(snapshot.snapshot_id) or not found:
             continue

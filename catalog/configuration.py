@@ -1,4 +1,4 @@
-"""Where a catalog's settings come from.
+"""The sources of a catalog's settings.
 
 The nearest source wins, key by key:
 
@@ -13,11 +13,11 @@ The nearest source wins, key by key:
    settings ``hadoop-conf-dir`` and ``hive-conf-dir`` name: ``hive.metastore.uris`` is the ``uri``,
    ``hive.metastore.warehouse.dir`` the ``warehouse``.
 
-A catalog starts a metastore of its own only if it is called ``local`` or says ``type: local``.
-Names of properties that look like ours and are not are refused (see `catalog_property`).
+A catalog starts a metastore of its own only if its name is ``local`` or it has ``type: local``.
+Names of properties that nearly match one are refused (see `catalog_property`).
 
-A catalog called ``local``, and one of another type than ``hive``, takes no metastore from the
-cluster's files: only what they say about file systems.
+A catalog named ``local``, and one of another type than ``hive``, takes no metastore from the
+cluster's files: only their settings of file systems.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Configuration:
 
     Args:
         name: The catalog's name.
-        settings: Its properties with their sources.
-        known: Names of catalogs that are configured, for those who meant another.
+        settings: The catalog's properties with their sources.
+        known: Names of all configured catalogs, to suggest one.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class Configuration:
 
     @property
     def properties(self) -> Properties:
-        """Just the values."""
+        """The values without their sources."""
         return Properties({key: setting.value for key, setting in self.settings.items()})
 
     def under(self, stronger: Mapping[str, str], source: str) -> Configuration:
-        """The same with what goes before all that is here."""
+        """Return a copy with settings that override all of these."""
         known = {key: Setting(value, source) for key, value in stronger.items()}
         return Configuration(self.name, {**self.settings, **known}, self._known)
 
     def over(self, defaults: Mapping[str, str], source: str) -> Configuration:
-        """The same with what else is known; what is here goes before it."""
+        """Return a copy with default settings, which all of these override."""
         known = {key: Setting(value, source) for key, value in defaults.items()}
         return Configuration(self.name, {**known, **self.settings}, self._known)
 
@@ -83,17 +83,17 @@ class Configuration:
 
     @property
     def says_where(self) -> bool:
-        """Whether its name (``local``), a type or a metastore says where its tables are."""
+        """Whether its name (``local``), a type or a metastore locates its tables."""
         return self.name == LOCAL or not self.settings.keys().isdisjoint(("type", "uri"))
 
     @property
     def type(self) -> str:
         """The kind of catalog: as configured, else ``hive`` with a ``uri``.
 
-        ``local`` is only what is called so or says so: a slip of the pen starts no metastore.
+        ``local`` must be the name or the type: a misspelled name starts no metastore.
 
         Raises:
-            ConfigurationError: nothing says it, or there is no such kind.
+            ConfigurationError: If no setting tells it, or there is no such type.
         """
         properties = self.properties
         if not self.says_where:
@@ -109,7 +109,7 @@ class Configuration:
 
     def _unplaced(self) -> ConfigurationError:
         own = [setting.source for _, setting in sorted(self.settings.items())]
-        some = f" (only other settings of it are known, as from {own[0]})" if own else ""
+        some = f" (only other settings of it are known, such as from {own[0]})" if own else ""
         meant = similar(self.name, [one for one in self._known if one != self.name])
         others = f"Did you mean {' or '.join(meant)}? " if meant else ""
         return ConfigurationError(
@@ -125,17 +125,17 @@ def load_configuration(
     environment: Mapping[str, str] | None = None,
     hadoop: Mapping[str, str] | None = None,
 ) -> Configuration:
-    """The configuration of the catalog ``name``.
+    """Load the configuration of the catalog ``name``.
 
     Args:
-        name: The catalog's name; upper and lower case are the same in the environment.
-        arguments: What the caller says; None means unsaid.
-        environment: Default the process's own.
-        hadoop: Hadoop's configuration as another program has it: it goes before the cluster's own
+        name: The catalog's name; case does not matter in the environment.
+        arguments: The caller's settings; None means not set.
+        environment: Environment variables; default the process's own.
+        hadoop: Hadoop's configuration as another program has it: it overrides the cluster's own
             files here.
 
     Raises:
-        ConfigurationError: a file is broken, or a setting means nothing and looks like one of ours;
+        ConfigurationError: If a file is broken, or a setting nearly matches a known one;
             names file and line.
     """
     from icecomb.catalog.catalog_file import catalog_file_paths, read_catalog_files
@@ -164,16 +164,16 @@ def load_configuration(
 
 
 def catalog_name(arguments: Mapping[str, object]) -> str:
-    """The catalog that is meant where none is named.
+    """Return the name of the catalog to open if none is named.
 
-    ``default`` where the arguments themselves say where it is, else that of `default_catalog`.
+    It is ``default`` if the arguments themselves locate it, else that of `default_catalog`.
     """
     placed = any(arguments.get(key) is not None for key in ("uri", "type"))
     return "default" if placed else default_catalog().value
 
 
 def default_catalog(environment: Mapping[str, str] | None = None) -> Setting:
-    """The catalog that commands open when none is named.
+    """Return the catalog that commands open when none is named.
 
     It is the one of ``ICECOMB_DEFAULT_CATALOG``, else ``default-catalog`` of ``icecomb.yaml``, else
     ``default`` where that is configured or the cluster's files name a metastore, else ``local``.
@@ -204,7 +204,7 @@ def _from_environment(name: str, environment: Mapping[str, str]) -> dict[str, Se
 
 
 def _names(environment: Mapping[str, str]) -> Iterator[str]:
-    """The catalogs that variables configure, in lower case."""
+    """Yield the catalogs that variables configure, in lower case."""
     for variable in environment:
         if variable.upper().startswith(PREFIX):
             yield variable[len(PREFIX) :].partition("__")[0].lower()
@@ -236,7 +236,7 @@ def _from_site_files(
 
 
 def _meant(stated: Mapping[str, Setting], prefixes: tuple[str, ...]) -> dict[str, Setting]:
-    """What Hadoop's and Hive's settings mean for a catalog."""
+    """Map Hadoop's and Hive's settings to those of a catalog."""
     from icecomb.catalog.catalog_property import MEANING
 
     settings: dict[str, Setting] = {}

@@ -1,4 +1,4 @@
-"""What someone wants a table to be, and a table that is not in its catalog yet."""
+"""The definition of a wanted table, and a draft that is not in its catalog yet."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """What a table is to be.
+    """The definition of a table to be created.
 
     Args:
-        schema: Its columns.
-        location: Its folder; None for the catalog's choice, or the old one of a table replaced.
-        partition_spec: How it is partitioned.
-        sort_order: How it is sorted.
-        properties: Its properties; ``format-version`` among them chooses the version.
-        last_column_id: None gives out all ids anew. A number keeps those of the schema and spec,
-            and no later column gets one up to this number: files have them already.
+        schema: The columns.
+        location: The folder; None for the catalog's choice, or the old one of a replaced table.
+        partition_spec: The partition spec.
+        sort_order: The sort order.
+        properties: The properties; ``format-version`` among them selects the version.
+        last_column_id: None assigns all ids anew. A number keeps those of the schema and spec,
+            and no later column gets an id up to this number: files use them already.
     """
 
     schema: Schema
@@ -55,11 +55,11 @@ class TableDefinition:
         sort_order: SortOrder | None,
         properties: Mapping[str, str] | None,
     ) -> TableDefinition:
-        """The arguments of `Catalog.create_table`.
+        """Create a definition from the arguments of `Catalog.create_table`.
 
         Raises:
-            SchemaError: An Arrow type has no Iceberg type.
-            ValidationError: A property is no text, or an argument is of another type.
+            SchemaError: If an Arrow type has no Iceberg type.
+            ValidationError: If a property is not text, or an argument is of another type.
         """
         if location is not None:
             location = checked_text("location of a table", location).rstrip("/")
@@ -72,11 +72,11 @@ class TableDefinition:
         )
 
     def metadata(self, location: str) -> TableMetadata:
-        """The metadata of a new table at a place.
+        """Return the metadata of a new table at a location.
 
         Raises:
-            ValidationError: Schema, spec, order and properties do not go together, or engines would
-                not agree on the place.
+            ValidationError: If schema, spec, order and properties do not go together, or engines
+                would interpret the location differently.
         """
         check_table_location(location)
         made = new_table_metadata(
@@ -95,10 +95,10 @@ class TableDefinition:
         )
 
     def replacement(self) -> TableReplacement:
-        """The change that makes a table this one.
+        """Return the change that replaces a table by this one.
 
         Raises:
-            ValidationError: A property cannot be set to its value.
+            ValidationError: If a property cannot be set to its value.
         """
         from icecomb.format.evolution.replacement import TableReplacement
 
@@ -112,13 +112,13 @@ class TableDefinition:
 
 
 class Draft:
-    """A table that is made but not in its catalog yet; nothing of it is written.
+    """A new table that is not in its catalog yet; nothing of it is written.
 
     Args:
-        identifier: Its name.
-        metadata: What it is like.
-        io: Where its files go.
-        catalog: Where it will be.
+        identifier: The table's name.
+        metadata: The table's metadata.
+        io: File system for the table's files.
+        catalog: The catalog that will hold the table.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Draft:
         self.catalog = catalog
 
     def check_writable(self, metadata: TableMetadata) -> None:
-        """See `WriteGuard.check_writable`: only what can never be written is refused."""
+        """Implement `WriteGuard.check_writable`: refuse only what can never be written."""
         check_commit_allowed(".".join(self.identifier), metadata)
 
 
@@ -138,10 +138,10 @@ _F = TypeVar("_F", PartitionSpec, SortOrder)
 
 
 def _own(kind: type[_F], what: str, given: Any) -> _F:
-    """A spec or order as ours, also of PyIceberg's class; that of none for None.
+    """Convert a spec or order, also one of PyIceberg's class; None gives the empty one.
 
     Raises:
-        ValidationError: It is none.
+        ValidationError: If it is not one.
     """
     if given is None:
         return kind()

@@ -1,8 +1,8 @@
-"""What a table's metadata was before: its properties, spec and order, which snapshots do not tell.
+"""Earlier metadata of a table: its properties, spec and order, which snapshots do not tell.
 
-The metadata file of now names those before it, as many as `write.metadata.previous-versions-max`
-leaves (spec: Table Metadata, `metadata-log`); with `write.metadata.delete-after-commit.enabled`
-older ones are gone.
+The current metadata file names earlier ones, as many as `write.metadata.previous-versions-max`
+keeps (spec: Table Metadata, `metadata-log`); with `write.metadata.delete-after-commit.enabled`
+older ones are deleted.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _HINT: Final = "write.metadata.previous-versions-max says how many older metadat
 
 
 def metadata_as_of(table: Table, timestamp_ms: int) -> TableMetadata:
-    """The metadata that was current at a time; reads one file at most.
+    """Return the metadata that was current at a time; read one file at most.
 
     Args:
         table: The table.
         timestamp_ms: Milliseconds since 1970 UTC.
 
     Raises:
-        FileMissingError: The file is not known any more, or is gone.
-        CorruptFileError: It cannot be read.
+        FileMissingError: If the file is no longer in the log, or is deleted.
+        CorruptFileError: If it is unreadable.
     """
     if timestamp_ms >= table.metadata.last_updated_ms:
         return table.metadata
@@ -42,17 +42,17 @@ def metadata_as_of(table: Table, timestamp_ms: int) -> TableMetadata:
 
 
 def metadata_of(table: Table, snapshot: Snapshot) -> TableMetadata:
-    """The metadata that the commit of a snapshot made; reads three files at most.
+    """Return the metadata that the commit of a snapshot wrote; read three files at most.
 
     Raises:
-        FileMissingError: As for `metadata_as_of`.
-        CorruptFileError: The same.
+        FileMissingError: As in `metadata_as_of`.
+        CorruptFileError: As in `metadata_as_of`.
     """
     files = [(entry.timestamp_ms, entry.metadata_file) for entry in table.metadata.metadata_log]
     files.append((table.metadata.last_updated_ms, table.metadata_location))
     made = snapshot.timestamp_ms
     first = next((at for at, (time, _) in enumerate(files) if time >= made), len(files))
-    # where no older file is known, a younger one need not be the first that had the snapshot
+    # without an older file, a newer one need not be the first that had the snapshot
     if first > 0 or files[0][0] == made:
         for _, location in files[first : first + _LOOKED_INTO]:
             found = _read(table, location)
@@ -70,7 +70,7 @@ def _read(table: Table, location: str) -> TableMetadata:
 def _unknown(table: Table, timestamp_ms: int) -> FileMissingError:
     at = human_timestamptz(timestamp_ms * 1000)
     return FileMissingError(
-        f"Table {'.'.join(table.name())} does not know its metadata file of {at} any more",
+        f"Table {'.'.join(table.name())} no longer knows its metadata file of {at}",
         hint=_HINT,
         timestamp_ms=timestamp_ms,
     )

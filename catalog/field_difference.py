@@ -1,4 +1,4 @@
-"""What differs between the fields of two schemas, found by id at all depths, of any format."""
+"""Differences between the fields of two schemas of any format, matched by id at all depths."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ ROOT: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference.
+    """A difference between two schemas.
 
     Attributes:
-        kind: `added`, `dropped`, `renamed`, `moved`, or what of it changed.
-        path: The field's name with those around it, in the newer schema if it is there; or the
-            name of what is no field.
-        before: What it was, None if it was not there.
-        after: What it is, None if it is not there.
-        field_id: The field's id; None for what is no field.
+        kind: `added`, `dropped`, `renamed`, `moved`, or the aspect that changed.
+        path: The field's full name, in the newer schema if it is there; or the name of
+            something that is not a field.
+        before: The old value; None if it did not exist.
+        after: The new value; None if it does not exist.
+        field_id: The field's id; None for something that is not a field.
     """
 
     kind: str
@@ -36,12 +36,12 @@ class FieldPlace:
     """A field in its schema.
 
     Attributes:
-        field_id: Its id.
-        name: Its name.
-        path: The same with the names around it.
-        parent: The id of the field that holds it, `ROOT` for a column.
-        text: Its type in full, for one that comes or goes.
-        aspects: What else may change, by the kind of difference that this is.
+        field_id: The field's id.
+        name: The field's name.
+        path: The field's full name, with those of its parents.
+        parent: The id of the field that holds it; `ROOT` for a column.
+        text: The full type, for an added or dropped field.
+        aspects: Other aspects that may change, by kind of difference.
     """
 
     field_id: int
@@ -53,11 +53,11 @@ class FieldPlace:
 
 
 def field_differences(old: Iterable[FieldPlace], new: Iterable[FieldPlace]) -> Iterator[Difference]:
-    """What leads from the fields of one schema to those of another: dropped ones first.
+    """Yield the differences from one schema's fields to another's, dropped ones first.
 
     Args:
-        old: The fields in their order, a parent before its children.
-        new: The same.
+        old: The old fields in order, a parent before its children.
+        new: The new fields, likewise.
     """
     before = {place.field_id: place for place in old}
     after = {place.field_id: place for place in new}

@@ -1,4 +1,4 @@
-"""What an examination or a plan finds: a fact, or what stands in the way, with its remedy."""
+"""Findings of an examination or a plan: a fact or an obstacle, with its remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 
 class Severity(str, Enum):
-    """How much a finding matters, the most serious first."""
+    """The severity of a finding, the most serious first."""
 
     BLOCKER = "blocker"
     PROBLEM = "problem"
@@ -25,18 +25,18 @@ class Severity(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
+    """A finding of an examination or a plan.
 
     Attributes:
         severity: ``BLOCKER`` stops a plan before anything is changed. ``PROBLEM``: something is
-            wrong. ``WARNING``: something may go wrong. ``NOTE``: worth knowing. ``OK``: looked at,
+            wrong. ``WARNING``: something may go wrong. ``NOTE``: worth knowing. ``OK``: checked,
             and fine.
-        code: A stable name for programs, as ``unknown-format``, or what was looked at, as
-            ``metadata file``.
-        message: One sentence, what was found and where.
-        remedy: What to do about it, a command where there is one, or what happens.
-        places: The columns, partitions or files concerned (not more than a handful).
-        count: How many places there are in all.
+        code: A stable name for programs, such as ``unknown-format``, or the checked subject, such
+            as ``metadata file``.
+        message: One sentence: what was found, and where.
+        remedy: The way to fix it, a command if there is one; or the consequence.
+        places: The columns, partitions or files concerned (a handful at most).
+        count: Number of all places.
     """
 
     severity: Severity
@@ -47,7 +47,7 @@ class Finding:
     count: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The finding for programs."""
+        """Return the finding for programs."""
         return {**asdict(self), "severity": self.severity.value, "places": list(self.places)}
 
 
@@ -55,28 +55,28 @@ _SHOWN: Final = 5
 
 
 class Mentions(Collection[str]):
-    """Any number of places of a finding: all are counted, a handful is kept."""
+    """The places of a finding, all counted, a handful kept."""
 
     def __init__(self) -> None:
         self._first: list[str] = []
         self._count = 0
 
     def add(self, place: str) -> None:
-        """Count one more."""
+        """Count one more place."""
         self._count += 1
         if len(self._first) < _SHOWN:
             self._first.append(place)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of all places."""
         return self._count
 
     def __iter__(self) -> Iterator[str]:
-        """The first of them."""
+        """Iterate over the first places."""
         return iter(self._first)
 
     def __contains__(self, place: object) -> bool:
-        """Whether one is among the first."""
+        """Return whether a place is among the first."""
         return place in self._first
 
 
@@ -87,6 +87,6 @@ def _finding(
 
 
 blocker: Final = partial(_finding, Severity.BLOCKER)
-"""Make a finding of a plan: code, message, remedy and all places."""
+"""Create a finding of a plan from code, message, remedy and all places."""
 warning: Final = partial(_finding, Severity.WARNING)
 note: Final = partial(_finding, Severity.NOTE)

@@ -15,11 +15,11 @@ Identifier: TypeAlias = "tuple[str, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a catalog says of a table without opening it.
+    """A catalog's entry of a table, without opening it.
 
     Attributes:
-        identifier: Its name.
-        location: Its folder.
+        identifier: The table's name.
+        location: The table's folder.
         metadata_location: The metadata file of an Iceberg table; None for other formats.
     """
 
@@ -34,8 +34,8 @@ class AbandonedLock:
 
     Attributes:
         identifier: The table.
-        lock_id: Its number in the catalog.
-        holder: Who held it, for people.
+        lock_id: The lock's number in the catalog.
+        holder: The holder, for people.
     """
 
     identifier: Identifier
@@ -44,34 +44,34 @@ class AbandonedLock:
 
 
 def parts_of(name: str | Iterable[str]) -> Identifier:
-    """The parts of ``name``: a text is split at its dots, other sequences are taken as they are.
+    """Split a text ``name`` at its dots; other sequences are returned as a tuple.
 
     Raises:
-        ValidationError: a part is no text, or there is something else than parts.
+        ValidationError: If a part is not text, or the name is of another type.
     """
     return tuple(name.split(".")) if isinstance(name, str) else checked_members("name", name, str)
 
 
 def parse_identifier(name: str | Iterable[str]) -> Identifier:
-    """The parts of a name that has some; see `parts_of`.
+    """Return the parts of a name, which must not be empty; see `parts_of`.
 
     Raises:
-        ValidationError: there is no part, or an empty one.
+        ValidationError: If there is no part, or an empty one.
     """
     parts = parts_of(name)
     if not parts or not all(parts):
         raise ValidationError(
-            f"{name!r} is no name: a part of it is empty",
+            f"{name!r} is not a name: a part of it is empty",
             hint="name a table as db.table, a namespace as db",
         )
     return parts
 
 
 def database_of(namespace: str | Iterable[str]) -> str:
-    """The Hive database that a namespace names.
+    """Return the Hive database that a namespace names.
 
     Raises:
-        NoSuchNamespaceError: it has none or several levels, or an empty one.
+        NoSuchNamespaceError: If it has none or several levels, or an empty one.
     """
     parts = parts_of(namespace)
     if len(parts) != 1 or not parts[0]:
@@ -83,10 +83,10 @@ def database_of(namespace: str | Iterable[str]) -> str:
 
 
 def database_and_table(name: str | Iterable[str]) -> tuple[str, str]:
-    """Database and table that a name means in a metastore, which folds both to lower case.
+    """Return database and table of a name in a metastore, which folds both to lower case.
 
     Raises:
-        NoSuchTableError: it has not two parts.
+        NoSuchTableError: If the name does not have two parts.
     """
     parts = parts_of(name)
     if len(parts) != 2 or not all(map(_is_text, parts)):

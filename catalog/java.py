@@ -1,7 +1,7 @@
-"""Java on this machine: finding it, asking its version, compiling the few classes icecomb brings.
+"""Java on this machine: its location, its version, and compilation of icecomb's few classes.
 
-A wheel carries its jars ready-made and needs a Java runtime only. A checkout carries sources: they
-are compiled once with the JDK and kept in the user's cache under a key made from them.
+A wheel has its jars ready-made and only needs a Java runtime. A checkout has sources: they are
+compiled once with the JDK and kept in the user's cache under a key computed from them.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def find_java() -> Path:
-    """The ``java`` of ``JAVA_HOME``, else the first one on ``PATH``.
+    """Find the ``java`` of ``JAVA_HOME``, else the first one on ``PATH``.
 
     Raises:
-        JavaError: there is none, or ``JAVA_HOME`` does not hold one.
+        JavaError: If there is none, or not in ``JAVA_HOME``.
     """
     return _find("java", _INSTALL_JRE)
 
 
 def find_javac() -> Path:
-    """The ``javac`` of ``JAVA_HOME``, else the first one on ``PATH``.
+    """Find the ``javac`` of ``JAVA_HOME``, else the first one on ``PATH``.
 
     Raises:
-        JavaError: there is none: only a Java runtime is installed, or nothing.
+        JavaError: If there is none: only a Java runtime is installed, or nothing.
     """
     return _find("javac", _INSTALL_JDK)
 
 
 def java_version(java: Path | None = None) -> int:
-    """The major version, as 17 or 21, of ``java`` (default: `find_java`).
+    """Return the major version, such as 17 or 21, of ``java`` (default: `find_java`).
 
     Raises:
-        JavaError: it cannot be run, or does not say its version.
+        JavaError: If it cannot be run, or does not print its version.
     """
     path = java or find_java()
     return _version(str(path))
 
 
 def require_java() -> Path:
-    """`find_java`, checked to be new enough.
+    """Find a Java that is new enough.
 
     Raises:
-        JavaError: there is no Java, or it is older than `MINIMUM_VERSION`.
+        JavaError: If there is no Java, or it is older than `MINIMUM_VERSION`.
     """
     java = find_java()
     version = java_version(java)
@@ -79,16 +79,16 @@ def require_java() -> Path:
 
 
 def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) -> Path:
-    """A jar of ``sources``, compiled once and kept in the user's cache.
+    """Compile ``sources`` to a jar, once, and keep it in the user's cache.
 
     Args:
         sources: Java files; all of them go into the jar.
-        classpath: What they are compiled against, as javac takes it.
+        classpath: Class path to compile with, as javac takes it.
         name: The jar's name without ``.jar``.
-        key: Tells one state of sources and class path from another; a new key is a new jar.
+        key: Identifies a version of sources and class path; a new key is a new jar.
 
     Raises:
-        JavaError: there is no JDK, or javac refused the sources; the message carries its complaint.
+        JavaError: If there is no JDK, or javac refused the sources; the message has its output.
     """
     from filelock import FileLock
     from platformdirs import user_cache_path
@@ -127,7 +127,7 @@ def _compile(javac: Path, sources: Sequence[Path], classpath: str, jar: Path) ->
         except subprocess.TimeoutExpired as error:
             raise JavaError(
                 f"{javac} did not end within {_COMPILE_TIMEOUT_S:.0f} s",
-                hint="look whether the machine is overloaded, and try again",
+                hint="check whether the machine is overloaded, and try again",
             ) from error
         if done.returncode != 0:
             complaint = (done.stderr or done.stdout).strip()[-2000:]

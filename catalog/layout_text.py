@@ -1,4 +1,4 @@
-"""Partition fields, sort keys and types as people read them: columns by their names."""
+"""Text of partition fields, sort keys and types for people, with the names of columns."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def column_name(schema: Schema, field_id: int) -> str:
-    """The full name of a column; its number, where the schema does not have it."""
+    """Return the full name of a column; its number if the schema does not have it."""
     return schema.find_column_name(field_id) or f"#{field_id}"
 
 
 def term_text(field: PartitionField, schema: Schema) -> str:
-    """What a partition field is made of: ``day(ts)``."""
+    """Format the term of a partition field: ``day(ts)``."""
     return f"{field.transform}({column_name(schema, field.source_id)})"
 
 
 def key_text(key: SortField, schema: Schema) -> str:
-    """A key of a sort order: ``bucket[4](id) asc nulls first``."""
+    """Format a key of a sort order: ``bucket[4](id) asc nulls first``."""
     source, transform = column_name(schema, key.source_id), str(key.transform)
     term = source if transform == "identity" else f"{transform}({source})"
     nulls = "" if key.null_order is None else f" {key.null_order.value.replace('-', ' ')}"
@@ -32,6 +32,6 @@ def key_text(key: SortField, schema: Schema) -> str:
 
 
 def own_type(field_type: IcebergType) -> str:
-    """A type without the fields inside it, which are told themselves."""
+    """Return a type without its inner fields, which are printed separately."""
     text = str(field_type)
     return text.partition("<")[0] if children(field_type) else text

@@ -1,4 +1,4 @@
-"""A catalog or a table by its name, configured by arguments, environment and files."""
+"""Loading of catalogs and tables by name, configured by arguments, environment and files."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ if TYPE_CHECKING:
 
 
 def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
-    """The catalog ``name``, configured by arguments, environment and files (see `configuration`).
+    """Load the catalog ``name``, configured by arguments, environment and files.
 
     Args:
-        name: Any name; its settings may stand in the environment, in ``icecomb.yaml``, or in the
-            cluster's own ``hive-site.xml``. None: the default catalog (see `default_catalog`).
-        **properties: ``type`` (``hive``, ``local`` or ``hadoop``), ``uri``, ``warehouse``, ...
-            Write a key with dots or dashes as ``**{"engine.hive.lock-enabled": "false"}``.
+        name: Any name; its settings may be in the environment, in ``icecomb.yaml``, or in the
+            cluster's own ``hive-site.xml`` (see `configuration`). None: the default catalog
+            (see `default_catalog`).
+        **properties: Settings: ``type`` (``hive``, ``local`` or ``hadoop``), ``uri``,
+            ``warehouse``, ... Write a key with dots or dashes as
+            ``**{"engine.hive.lock-enabled": "false"}``.
 
     Returns:
-        With a ``uri`` the catalog of that Hive metastore, which is not contacted yet. With
-        ``type="hadoop"`` that of the file-system tables below the folder ``warehouse``: it needs
-        no server. With the name ``local`` or ``type="local"`` that of a metastore of your own over
-        the folder ``warehouse``, local or in an object store: it is started, or found if it runs
+        With a ``uri``, the catalog of that Hive metastore, which is not contacted yet. With
+        ``type="hadoop"``, that of the file-system tables below the folder ``warehouse``: it needs
+        no server. With the name ``local`` or ``type="local"``, that of an embedded metastore over
+        the folder ``warehouse``, local or in an object store: it is started unless it runs
         already.
 
     Raises:
-        ConfigurationError: nothing says where the catalog's metastore is, or a setting is unknown
-            or makes no sense.
-        MissingDependencyError, JavaError, MetastoreError: the metastore of your own cannot start.
+        ConfigurationError: If the catalog's metastore is not configured, or a setting is unknown or
+            invalid.
+        MissingDependencyError, JavaError, MetastoreError: If the embedded metastore cannot start.
     """
     from icecomb.catalog.configuration import catalog_name, load_configuration
 
@@ -44,7 +46,7 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
 
 
 def catalog_of(configuration: Configuration) -> Catalog:
-    """The catalog that a configuration describes; see `load_catalog`."""
+    """Create the catalog of a configuration; see `load_catalog`."""
     name, settings = configuration.name, configuration.properties
     if configuration.type == "hadoop":
         from icecomb.catalog.hadoop.catalog import HadoopCatalog
@@ -61,12 +63,12 @@ def catalog_of(configuration: Configuration) -> Catalog:
     running = metastore.start(settings.get("warehouse"))
     place = {"uri": running.uri, "warehouse": _as_spelt(settings, running)}
     settings |= {**place, **running.client_settings}
-    # Found anew at every connection: it may have ended when idle, or been killed.
+    # Located again for every connection: it may have stopped when idle, or been killed.
     return HiveCatalog(name, settings, locate=partial(_uri_of, running.warehouse))
 
 
 def _as_spelt(settings: Mapping[str, str], running: RunningMetastore) -> str:
-    """Where new namespaces lie: in an object store by the scheme that the caller takes."""
+    """Return the root of new namespaces: in an object store, as the caller spelled it."""
     local = running.location.startswith("file:")
     return running.location if local else settings["warehouse"]
 
@@ -78,18 +80,18 @@ def _uri_of(warehouse: Path) -> str:
 
 
 def open_table(name: str | os.PathLike[str], **properties: Any) -> Table:
-    """A table by its name in a catalog, or by its place.
+    """Load a table by its name in a catalog, or by its location.
 
     Args:
-        name: ``catalog.namespace.table``, for `load_catalog` and `load_table` in one. With a slash
-            in it: the folder of a file-system table, or a metadata file (``.metadata.json``) of
-            any table, which can only be read then.
-        **properties: As in `load_catalog`.
+        name: ``catalog.namespace.table``, for `load_catalog` and `load_table` in one. With a
+            slash: the folder of a file-system table, or a metadata file (``.metadata.json``) of
+            any table, which is then read-only.
+        **properties: Settings, as in `load_catalog`.
 
     Raises:
-        NoSuchTableError: there is no such table.
-        FileMissingError: there is no such metadata file.
-        ConfigurationError: ``name`` has no catalog in it, or a setting makes no sense.
+        NoSuchTableError: If there is no such table.
+        FileMissingError: If there is no such metadata file.
+        ConfigurationError: If ``name`` contains no catalog, or a setting is invalid.
     """
     name = os.fspath(name)
     if "/" in name:

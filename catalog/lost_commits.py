@@ -1,8 +1,8 @@
-"""Commits that a table has lost though they were made, and bringing them back.
+"""Commits that a table lost after they were made, and bringing them back.
 
-A writer that puts back an old copy of an entry, as Hive's `alter_table` does, takes away the
-commits since then; whoever commits next goes on from the older metadata file, and the table's
-history forks. What the lost commits changed is picked into the table, by the rules of a
+A writer that writes back an old copy of an entry, as Hive's `alter_table` does, removes the
+commits since then; the next commit continues from the older metadata file, and the table's
+history forks. The changes of the lost commits are picked into the table, by the rules of a
 cherry-pick.
 """
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(str, Enum):
-    """What becomes of a lost commit."""
+    """The outcome for a lost commit."""
 
     LOST = "lost"
     BROUGHT_BACK = "brought back"
@@ -55,11 +55,11 @@ class LostCommit:
     """A snapshot that the table has lost.
 
     Attributes:
-        snapshot: As the lost metadata has it.
+        snapshot: The snapshot in the lost metadata.
         outcome: ``LOST``: it can be brought back. ``BROUGHT_BACK``: it was, just now.
             ``NOTHING_TO_DO``: its rows are in the table, or it changed none. ``REFUSED``: it cannot
             be brought back.
-        reason: Why, for people; empty for what can be brought back.
+        reason: The reason, for people; empty if it can be brought back.
     """
 
     snapshot: Snapshot
@@ -69,14 +69,14 @@ class LostCommit:
 
 @dataclass(frozen=True, slots=True)
 class LostLine:
-    """The commits from where a table's history forked up to a metadata file.
+    """The commits from the fork of a table's history up to a metadata file.
 
     Attributes:
-        location: The file.
-        metadata: What is in it.
+        location: The metadata file.
+        metadata: The contents of the file.
         before: The last metadata that it and the table have in common.
-        commits: What was lost, the oldest first.
-        left_out: What else these commits changed, which is not brought back: columns, properties,
+        commits: The lost commits, the oldest first.
+        left_out: Other changes of these commits, which are not brought back: columns, properties,
             branches.
     """
 
@@ -88,16 +88,16 @@ class LostLine:
 
 
 def plan_reapplication(table: Table, location: str) -> LostLine:
-    """Say what `reapply` would do; nothing is changed.
+    """Plan what `reapply` would do; nothing is changed.
 
     Args:
         table: The table; it is refreshed.
-        location: The metadata file of the last commit that was lost.
+        location: The metadata file of the last lost commit.
 
     Raises:
-        ValidationError: The file is another table's, is in the table's history, or nobody went on
-            from what it was based on; or it is younger than an hour: its writer may try again.
-        FileMissingError, CorruptFileError: It cannot be read, or what it was based on.
+        ValidationError: If the file is another table's, is in the table's history, or no commit
+            followed its base; or if it is younger than an hour, as its writer may retry.
+        FileMissingError, CorruptFileError: If the file or its base cannot be read.
     """
     now, name = table.refresh().metadata, ".".join(table.name())
     log = _plain(table, (entry.metadata_file for entry in now.metadata_log))
@@ -105,7 +105,7 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
     if plain in {current, *log}:
         raise ValidationError(
             f"{location} is in the history of {name}: it is not lost",
-            hint="nothing to do; `icecomb rollback` undoes a rollback, too",
+            hint="nothing to do; `icecomb rollback` also undoes a rollback",
             table=name,
             path=location,
         )
@@ -122,19 +122,19 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
     known = dict(zip(ancestors, _plain(table, ancestors), strict=True))
     if current in known.values():
         raise ValidationError(
-            f"{location} was written on what {name} is now: nobody has gone on from there",
-            hint=f"icecomb repair {name} --to {location} points at it, if its writer was told that "
-            "it was committed",
+            f"{location} was written on the current metadata of {name}: no commit has followed it",
+            hint=f"icecomb repair {name} --to {location} points to it, if it was reported to its "
+            "writer as committed",
             table=name,
             path=location,
         )
     base = next((one for one in reversed(ancestors) if known[one] in log), None)
     if base is None:
         raise ValidationError(
-            f"It cannot be told where {location} and {name} parted: the table's metadata log does "
+            f"It is unknown where {location} and {name} forked: the table's metadata log does "
             "not reach back to there",
             hint=f"icecomb register {name}_lost {location} shows its rows; write those that are "
-            "missing to the table anew",
+            "missing to the table again",
             table=name,
             path=location,
         )
@@ -153,16 +153,16 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
 
 
 def reapply(table: Table, line: LostLine) -> LostLine:
-    """Bring back what was planned, a commit for each; what is in the table by now is left alone.
+    """Bring back what was planned, a commit for each; commits that are in the table are skipped.
 
-    It can be repeated, also where it was interrupted.
+    It can be repeated, also after an interruption.
 
     Returns:
-        The line with what became of each commit.
+        The line with the outcome for each commit.
 
     Raises:
-        CommitFailedError: Other writers were first each time.
-        CommitStateUnknownError: It cannot be told whether one was brought back.
+        CommitFailedError: If other writers were first each time.
+        CommitStateUnknownError: If it is unknown whether one was brought back.
     """
     done = (
         _bring_back(table, one, line) if one.outcome is Outcome.LOST else one
@@ -172,7 +172,7 @@ def reapply(table: Table, line: LostLine) -> LostLine:
 
 
 def is_settled(now: TableMetadata, lost: TableMetadata, before: TableMetadata) -> bool:
-    """Whether all snapshots that lost metadata added are known to have come back to the table."""
+    """Return whether all snapshots that lost metadata added are known to be in the table again."""
     snapshots = _lost(lost, before)
     return bool(snapshots) and all(_reason_there(now, one) for one in snapshots)
 
@@ -182,7 +182,7 @@ def _plain(table: Table, locations: Iterable[str]) -> list[str]:
 
 
 def _lost(lost: TableMetadata, before: TableMetadata) -> list[Snapshot]:
-    """The snapshots that only lost metadata has, or only its `main`; the oldest first."""
+    """Return the snapshots that only lost metadata or its `main` has, the oldest first."""
     there = {one.snapshot_id for one in ancestors_of(before, before.current_snapshot_id)}
     main = [
         one for one in ancestors_of(lost, lost.current_snapshot_id) if one.snapshot_id not in there
@@ -219,7 +219,7 @@ def _judge(
 def _after_what_follows(
     commits: Sequence[LostCommit], main: Sequence[Snapshot]
 ) -> Iterator[LostCommit]:
-    """Refuse commits, too, whose rows a later one may have removed that is not brought back."""
+    """Also refuse commits whose rows a later one, not brought back, may have removed."""
     ids = {one.snapshot_id for one in main}
     for at, one in enumerate(commits):
         later = (
@@ -235,7 +235,7 @@ def _after_what_follows(
         else:
             reason = (
                 f"snapshot {follower} may have removed rows of it, and is not brought back; to "
-                "have it all the same name the metadata file of its own commit"
+                "bring it back nevertheless, name the metadata file of its own commit"
             )
             yield replace(one, outcome=Outcome.REFUSED, reason=reason)
 
@@ -261,7 +261,7 @@ def _tried(snapshot: Snapshot, work: Callable[[], object]) -> LostCommit:
 
 
 def _reason_there(now: TableMetadata, snapshot: Snapshot) -> str:
-    """Why there is nothing to bring back, as far as metadata tell; empty if they do not."""
+    """Return why there is nothing to bring back, as far as metadata tells; else empty."""
     if snapshot.operation == Operation.REPLACE:
         return "it changed no rows"
     try:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Merge:
-    """A merge of rows into a table that is being described; nothing happens before `execute`.
+    """A merge of rows into a table, being described; nothing happens before `execute`.
 
-    Of the clauses of a kind, the first whose condition is true decides about a row; where a
-    condition is unknown, it is not true. Conditions and values are SQL text (DuckDB's), in which
+    Of the clauses of a kind, the first whose condition is true applies to a row; an unknown
+    condition is not true. Conditions and values are SQL text (DuckDB's), in which
     columns of the table are ``t.column`` and those of the source ``s.column``, unless other aliases
-    are given. Values that are columns alone need no DuckDB.
+    are given. Values that are plain columns need no DuckDB.
 
     >>> (  # doctest: +SKIP
     ...     table.merge(changes, on=["id"])
@@ -36,9 +36,9 @@ class Merge:
         source: The rows, as for `Table.append`; they may have other columns, too.
         on: The columns that are equal in both, or SQL text that begins with such equalities:
             ``"t.id = s.key AND t.day >= s.since"``. Nulls equal nothing.
-        target_alias: What SQL calls the table.
-        source_alias: What SQL calls the source.
-        branch: Where.
+        target_alias: The alias of the table in SQL.
+        source_alias: The alias of the source in SQL.
+        branch: The branch to commit to.
         snapshot_properties: More keys of the snapshot's summary.
     """
 
@@ -80,48 +80,48 @@ class Merge:
         return f"<{type(self).__name__}: {tried}>"
 
     def when_matched_update(self, values: Mapping[str, str], condition: str | None = None) -> Self:
-        """Replace rows of the table that have a partner: columns get values, others stay.
+        """Replace matched rows of the table: the given columns get values, others stay.
 
         Args:
             values: SQL text by column: ``{"amount": "t.amount + s.amount"}``.
-            condition: Which of these rows.
+            condition: SQL text that limits these rows; default all.
         """
         return self._add(self._matched, "UPDATE", condition, values)
 
     def when_matched_update_all(
         self, condition: str | None = None, except_cols: Sequence[str] = ()
     ) -> Self:
-        """Replace rows of the table by their partners, whose other columns are passed over.
+        """Replace rows of the table by their matches, whose other columns are ignored.
 
         Args:
-            condition: Which of these rows.
-            except_cols: Columns of the table that stay as they are.
+            condition: SQL text that limits these rows; default all.
+            except_cols: Columns of the table that do not change.
         """
         return self._add(self._matched, "UPDATE", condition, None, except_cols)
 
     def when_matched_delete(self, condition: str | None = None) -> Self:
-        """Delete rows of the table that have a partner."""
+        """Delete matched rows of the table."""
         return self._add(self._matched, "DELETE", condition)
 
     def when_not_matched_insert(
         self, values: Mapping[str, str], condition: str | None = None
     ) -> Self:
-        """Insert rows for those of the source that have no partner.
+        """Insert rows for those of the source without a match.
 
         Args:
             values: SQL text by column: ``{"id": "s.id", "state": "'new'"}``; other columns get
                 their default, or null.
-            condition: For which of these rows.
+            condition: SQL text that limits these rows; default all.
         """
         return self._add(self._not_matched, "INSERT", condition, values)
 
     def when_not_matched_insert_all(
         self, condition: str | None = None, except_cols: Sequence[str] = ()
     ) -> Self:
-        """Insert the rows of the source that have no partner, whose other columns are passed over.
+        """Insert the rows of the source without a match; their other columns are ignored.
 
         Args:
-            condition: Which of these rows.
+            condition: SQL text that limits these rows; default all.
             except_cols: Columns of the table that get their default, or null.
         """
         return self._add(self._not_matched, "INSERT", condition, None, except_cols)
@@ -129,40 +129,40 @@ class Merge:
     def when_not_matched_by_source_update(
         self, values: Mapping[str, str], condition: str | None = None
     ) -> Self:
-        """Replace rows of the table that have no partner: columns get values, others stay.
+        """Replace rows of the table without a match: the given columns get values, others stay.
 
         Such a clause reads the whole table.
 
         Args:
-            values: SQL text by column, about the table's columns alone.
-            condition: Which of these rows.
+            values: SQL text by column, with columns of the table only.
+            condition: SQL text that limits these rows; default all.
         """
         return self._add(self._not_matched_by_source, "UPDATE", condition, values)
 
     def when_not_matched_by_source_delete(self, condition: str | None = None) -> Self:
-        """Delete rows of the table that have no partner; such a clause reads the whole table."""
+        """Delete rows of the table without a match; such a clause reads the whole table."""
         return self._add(self._not_matched_by_source, "DELETE", condition)
 
     def execute(self) -> MergeResult:
-        """Do it, in one snapshot; none when nothing changes.
+        """Execute the merge in one snapshot; none if nothing changes.
 
         The source is held in memory, the table is not. Rows are replaced as the property
-        ``write.merge.mode`` says, and what other writers may do meanwhile is said by
+        ``write.merge.mode`` says; the effect of concurrent writers depends on
         ``write.merge.isolation-level``.
 
         Returns:
-            How many rows were inserted, updated and deleted, and the files.
+            The numbers of rows inserted, updated and deleted, and the files.
 
         Raises:
-            SchemaError: A column is missing or does not fit, or a value is not one of its column.
-            ExpressionError: An expression names other columns, or cannot be computed.
-            ValidationError: There is no clause; several rows of the source belong to one row of the
-                table, and not all that is done with it is to delete it; a column cannot be a key;
+            SchemaError: If a column is missing or does not fit, or a value does not fit its column.
+            ExpressionError: If an expression names other columns, or cannot be computed.
+            ValidationError: If there is no clause; several rows of the source match one row of the
+                table, and not all clauses delete it; a column cannot be a key;
                 a required column holds a null; or another commit contradicts this one.
-            ConfigurationError: The mode or the isolation level is unknown.
-            MissingDependencyError: An expression needs DuckDB.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the change was committed.
+            ConfigurationError: If the mode or the isolation level is unknown.
+            MissingDependencyError: If an expression needs DuckDB.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the change was committed.
         """
         from icecomb.format.row_changes.merge_clause import MergeClauses
 

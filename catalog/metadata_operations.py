@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class MetadataOperations(ABC):
-    """What a `Table` and a `Transaction` change without touching rows.
+    """Changes of a `Table` and a `Transaction` that do not touch rows.
 
     Each operation is a context manager: calls are checked when they are made, and committed
     together at the end of the block, or by ``commit()``.
@@ -32,18 +32,18 @@ class MetadataOperations(ABC):
     @property
     @abstractmethod
     def metadata(self) -> TableMetadata:
-        """The metadata this object works on."""
+        """The metadata that this object works on."""
 
     @abstractmethod
     def commit(self, producer: Producer) -> Any:
         """Commit a change."""
 
     def _newest_loader(self) -> Callable[[], TableMetadata] | None:
-        """Loads the table as it is now, past the state that this object is pinned to."""
+        """Return the loader of the newest metadata, or None for the pinned metadata only."""
         return None
 
     def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
-        """Other tables that may need files of this one."""
+        """Yield other tables that may need files of this one."""
         return iter(())
 
     def update_schema(
@@ -58,8 +58,8 @@ class MetadataOperations(ABC):
         ...     update.rename_column("address.zip", "postcode")
 
         Args:
-            allow_incompatible_changes: Allow what existing rows may contradict.
-            case_sensitive: Whether the names given are.
+            allow_incompatible_changes: Whether to allow changes that existing rows may contradict.
+            case_sensitive: Whether the given names are case-sensitive.
         """
         from icecomb.format.evolution.schema_update import UpdateSchema
 
@@ -71,7 +71,7 @@ class MetadataOperations(ABC):
         )
 
     def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:  # noqa: FBT001, FBT002 - PyIceberg's signature
-        """Change how new files are put into partitions; existing ones stay as they are.
+        """Change the partitioning of new files; existing ones do not change.
 
         >>> with table.update_spec() as update:  # doctest: +SKIP
         ...     update.add_field("ts", "day").remove_field("city")
@@ -81,7 +81,7 @@ class MetadataOperations(ABC):
         return UpdateSpec(self.metadata, self.commit, case_sensitive=case_sensitive)
 
     def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:  # noqa: FBT001, FBT002 - PyIceberg's signature
-        """Replace the order in which new files are sorted.
+        """Replace the sort order of new files.
 
         >>> with table.update_sort_order() as update:  # doctest: +SKIP
         ...     update.asc("city").desc("ts")
@@ -101,7 +101,7 @@ class MetadataOperations(ABC):
         return UpdateProperties(self.commit)
 
     def manage_snapshots(self) -> ManageSnapshots:
-        """Make, move and remove branches and tags; roll back, or picks a staged snapshot.
+        """Create, move and remove branches and tags; roll back, or pick a staged snapshot.
 
         >>> with table.manage_snapshots() as manage:  # doctest: +SKIP
         ...     manage.create_tag(snapshot_id, "before-import").rollback_to_snapshot(snapshot_id)
@@ -118,7 +118,7 @@ class MetadataOperations(ABC):
         >>> expire.result.files.data_files  # doctest: +SKIP
 
         Args:
-            dry_run: Only find out what would be removed.
+            dry_run: Whether only to find out what would be removed.
         """
         from icecomb.format.operation.expire import ExpireSnapshots
 
@@ -142,13 +142,13 @@ class MetadataOperations(ABC):
         >>> table.rewrite_manifests(lambda m: m.manifest_length < 1_000_000)  # doctest: +SKIP
 
         Args:
-            rewrite_if: Which manifests; by default all.
-            cluster_by: Gives the files of each key manifests of their own, instead of sorting.
+            rewrite_if: Returns whether to rewrite a manifest; by default all.
+            cluster_by: Returns a key whose files get manifests of their own, instead of sorting.
             snapshot_properties: More keys of the snapshot's summary.
 
         Raises:
-            CommitFailedError: Others were first too often; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
         """
         from icecomb.format.operation.rewrite_manifests import RewriteManifests
 
@@ -160,20 +160,20 @@ class MetadataOperations(ABC):
         self.commit(rewrite)
 
     def publish_changes(self, wap_id: str) -> None:
-        """Make ``main`` show what was staged under a ``wap.id``.
+        """Publish a change to ``main`` that was staged under a ``wap.id``.
 
-        A change is staged, to be looked at first, when the table property ``write.wap.enabled`` is
+        A change is staged, to be checked first, if the table property ``write.wap.enabled`` is
         true and the snapshot properties of an operation have a ``wap.id``:
 
         >>> table.append(df, {"wap.id": "load-7"})  # doctest: +SKIP
         >>> table.publish_changes("load-7")  # doctest: +SKIP
 
         Raises:
-            NoSuchSnapshotError: Nothing was staged under this id.
-            ValidationError: It was published already, several snapshots have the id, or the table
-                changed in a way that the staged change does not fit.
-            CommitFailedError: Others were first too often; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            NoSuchSnapshotError: If nothing was staged under this id.
+            ValidationError: If it was published already, several snapshots have the id, or the
+                table changed in a way that the staged change does not fit.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
         """
         from icecomb.format.evolution.staging import staged_snapshot
 

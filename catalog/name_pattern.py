@@ -1,4 +1,4 @@
-"""Patterns of names: a ``*`` stands for any letters."""
+"""Patterns of names: a ``*`` matches any characters."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import re
 
 
 def name_pattern(text: str) -> re.Pattern[str]:
-    """What matches whole names of a pattern."""
+    """Compile a pattern of whole names."""
     return re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)

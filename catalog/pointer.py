@@ -1,7 +1,7 @@
-"""The seam between tables and whoever holds their pointer: a metastore, or a file system.
+"""The seam between tables and the holder of their pointer: a metastore, or a file system.
 
 A commit swaps the pointer from one metadata file to the next. The outcome is a value: *Committed*
-and *Conflict* are said only on proof; everything else is *Unknown*, and then nothing is deleted.
+and *Conflict* are returned only on proof; everything else is *Unknown*: nothing is deleted then.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ class Described(Protocol):
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """Its properties."""
+        """The properties."""
 
 
 class Version(Protocol):
-    """A metadata file of a table or a view, and what is in it."""
+    """A metadata file of a table or a view, and its contents."""
 
     kind: ClassVar[str]
-    """What it is of, as messages say it."""
+    """``table`` or ``view``, for messages."""
 
     @property
     def location(self) -> str:
-        """The file."""
+        """The location of the file."""
 
     @property
     def metadata(self) -> Described:
-        """What is in it."""
+        """The contents of the file."""
 
     @property
     def uuid(self) -> object:
-        """The identity of the table or view; None if it has none yet."""
+        """The uuid of the table or view; None if it has none yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataVersion:
-    """A metadata file of a table and what is in it."""
+    """A metadata file of a table and its contents."""
 
     kind: ClassVar[str] = "table"
     location: str
@@ -53,13 +53,13 @@ class MetadataVersion:
 
     @property
     def uuid(self) -> object:
-        """A table of format version 1 may get its identity only with a later commit."""
+        """The table's uuid; with format version 1 a later commit may set it first."""
         return self.metadata.table_uuid
 
 
 @dataclass(frozen=True, slots=True)
 class ViewMetadataVersion:
-    """A metadata file of a view and what is in it."""
+    """A metadata file of a view and its contents."""
 
     kind: ClassVar[str] = "view"
     location: str
@@ -67,16 +67,16 @@ class ViewMetadataVersion:
 
     @property
     def uuid(self) -> object:
-        """The view's identity."""
+        """The view's uuid."""
         return self.metadata.view_uuid
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The pointer points at the new file, or at one that followed it.
+    """The pointer points to the new file, or to one that followed it.
 
     Attributes:
-        found: This was found out by looking, because the answer was lost or was an error.
+        found: Whether this was found out by a check, because the reply was lost or an error.
     """
 
     found: bool = False
@@ -87,8 +87,8 @@ class Conflict:
     """Proven that the swap did not happen and never will.
 
     Attributes:
-        reason: What was found, for people.
-        current: Where the pointer is instead; None if the table is gone.
+        reason: The evidence, for people.
+        current: The pointer's current target; None if the table was dropped.
     """
 
     reason: str
@@ -101,9 +101,9 @@ class Unknown:
 
     Attributes:
         reason: What went wrong, for people.
-        current: Where the pointer was last seen; None if it could not be looked at.
+        current: The pointer's last known target; None if it could not be read.
         cause: The failure behind it.
-        checked: Whether it can only happen while the pointer is where the swap expected it.
+        checked: Whether it can only happen while the pointer has the expected target.
     """
 
     reason: str
@@ -120,16 +120,16 @@ M_contra = TypeVar("M_contra", contravariant=True)
 
 
 class WriteGuard(Protocol):
-    """Says whether a table may be changed."""
+    """A check whether a table may be changed."""
 
     def check_writable(self, metadata: TableMetadata) -> None:
         """Refuse, before anything is written, a table that must not be changed from here.
 
         Args:
-            metadata: What the table is like before the change.
+            metadata: The table's metadata before the change.
 
         Raises:
-            UnsupportedError, ValidationError: it must not.
+            UnsupportedError, ValidationError: If it must not be changed.
         """
 
 
@@ -138,61 +138,61 @@ class Pointer(Protocol[V, M_contra]):
 
     @property
     def name(self) -> str:
-        """The table or view, for messages."""
+        """The name of the table or view, for messages."""
 
     def load(self) -> V:
-        """What the pointer points at now.
+        """Load the version that the pointer points to now.
 
         Raises:
-            NoSuchTableError, NoSuchViewError: there is none of this name.
+            NoSuchTableError, NoSuchViewError: If there is none of this name.
         """
 
     def stage(self, base: V | None, metadata: M_contra) -> V:
         """Prepare the version after ``base`` (None: the first); readers do not see it yet.
 
         Raises:
-            ValidationError: the catalog cannot hold such metadata.
+            ValidationError: If the catalog does not support such metadata.
         """
 
     def swap(self, expected: V | None, new: V) -> Outcome:
-        """Point from ``expected`` (None: it is new) to ``new``, which `stage` prepared.
+        """Swap the pointer from ``expected`` (None: it is new) to ``new``, which `stage` prepared.
 
         Raises:
-            IcecombError: refused, or not reached: proven that nothing changed.
+            IcecombError: If it was refused, or not reached: it is proven that nothing changed.
         """
 
     def discard(self, new: V) -> None:
-        """Delete what `stage` wrote for ``new``, of which it is proven that nobody needs it."""
+        """Delete what `stage` wrote for ``new``, which is proven to be needed by nobody."""
 
     def queue(self, base: V | None = None) -> AbstractContextManager[bool]:
-        """This process's turn: its threads commit to it one after the other.
+        """Hold the process's lock, which lets its threads commit one after the other.
 
-        Its value says whether others had their turn meanwhile.
+        Its value is whether others committed while this thread waited.
 
         Args:
-            base: The version to commit on, where it is known.
+            base: The version to commit on, if known.
         """
 
     def ask_for_turn(self, base: V) -> bool:
-        """Within `queue`, after a lost race: asks writers elsewhere to let this one go first.
+        """Queue with writers elsewhere, within `queue` and after a lost race.
 
-        Returns when those who asked before have gone; False, at once, where nobody can be asked.
-        It is a courtesy: another writer may be first again.
+        Returns once those that queued before are done; False, at once, if no queue is possible.
+        It is a courtesy: another writer may still be first.
 
         Args:
             base: The version that was to be followed.
         """
 
     def exclusive(self, metadata: Described) -> AbstractContextManager[bool]:
-        """Keep other writers out for several calls; False where there are no locks.
+        """Keep other writers out for several calls; the value is False if there are no locks.
 
         Args:
-            metadata: What it is like before the change: its properties choose the mode.
+            metadata: The metadata before the change, whose properties choose the mode.
         """
 
 
 class MetadataPointer(WriteGuard, Pointer[MetadataVersion, "TableMetadata"], Protocol):
-    """One table's pointer."""
+    """The pointer of one table."""
 
 
 ViewPointer: TypeAlias = "Pointer[ViewMetadataVersion, ViewMetadata]"

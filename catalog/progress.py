@@ -1,4 +1,4 @@
-"""Where long steps report how far they are; the command line shows it, scripts may ignore it."""
+"""Progress of long steps; the command line shows it, scripts may ignore it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _Task: TypeAlias = AbstractContextManager[Callable[[int], None]]
 THREADS: Final = 16
-"""Whoever waits for storage has more of them than cores under way."""
+"""Threads that wait for storage outnumber the cores."""
 
 
 def threads_each(jobs: int) -> int:
-    """How many threads each of some jobs has that run side by side, and wait for storage in turn.
+    """Return the threads per job for concurrent jobs that mostly wait for storage.
 
     Args:
-        jobs: How many there are.
+        jobs: Number of jobs.
     """
     return max(2, 2 * THREADS // jobs)
 
@@ -28,21 +28,21 @@ class Progress(Protocol):
     """A receiver of progress."""
 
     def task(self, what: str, total: int, unit: str) -> _Task:
-        """Begin a step of ``total`` units; the function given back is told of each unit done."""
+        """Begin a step of ``total`` units; the yielded function takes newly done units."""
 
     def say(self, message: str) -> None:
-        """Tell of a step that is done."""
+        """Report a finished step."""
 
 
 class Silent:
-    """Progress that nobody watches."""
+    """Progress that is discarded."""
 
     def task(self, what: str, total: int, unit: str) -> _Task:  # noqa: ARG002
-        """See `Progress.task`."""
+        """Implement `Progress.task`: report nothing."""
         return nullcontext(lambda _: None)
 
     def say(self, message: str) -> None:
-        """See `Progress.say`."""
+        """Implement `Progress.say`: report nothing."""
 
 
 SILENT: Final = Silent()
@@ -59,17 +59,17 @@ def each(  # noqa: PLR0917 - what is said of the work, then the work
     total: int | None = None,
     ahead: int | None = None,
 ) -> Iterator[_R]:
-    """Do a step with each item, several at a time; results come in the order of the items.
+    """Run a step for each item, several at once; yield results in the order of the items.
 
     Args:
-        progress: Told of each item that is done.
+        progress: Reporter of finished items.
         what: The step, for people.
-        unit: What the items are.
-        items: What to do it with.
-        work: Does it.
-        threads: How many at a time.
-        total: How many items there are, where they are no sequence.
-        ahead: How many results may wait for whoever takes them; default any number.
+        unit: The name of the items, for people.
+        items: The items.
+        work: Runs the step for an item.
+        threads: Number of items at once.
+        total: Number of items, if they are not a sequence.
+        ahead: Number of results that may wait to be taken; default any number.
     """
     if total is None:
         total = len(items) if isinstance(items, Sized) else 0
@@ -81,7 +81,7 @@ def each(  # noqa: PLR0917 - what is said of the work, then the work
 
 @contextmanager
 def workers(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """So many threads; what they have not begun at the end of the block is not done."""
+    """Provide threads; work that was not begun at the end of the block is dropped."""
     with ThreadPoolExecutor(threads, "icecomb-takeover") as pool:
         try:
             yield pool
@@ -95,7 +95,7 @@ def in_order(
     work: Callable[[_T], _R],
     ahead: int | None = None,
 ) -> Iterator[_R]:
-    """Do something with each item by the threads of a pool; see `each`."""
+    """Run work for each item by the threads of a pool; see `each`."""
     waiting: deque[Future[_R]] = deque()
     for item in items:
         if ahead is not None and len(waiting) >= ahead:

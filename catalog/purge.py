@@ -1,4 +1,4 @@
-"""Deleting the files of a dropped table: everything reachable from its last metadata file."""
+"""Deletion of a dropped table's files: all that its last metadata file reaches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 Unneeded: TypeAlias = Callable[[list[str]], list[str]]
-"""Those of some files that may be deleted."""
+"""A function that selects the files that may be deleted."""
 _BATCH: Final = 1000
 
 
@@ -24,7 +24,7 @@ def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
     """Refuse to delete files of a table that shares them.
 
     Raises:
-        ValidationError: its property ``gc.enabled`` is false.
+        ValidationError: If its property ``gc.enabled`` is false.
     """
     if not GC_ENABLED.of(metadata.properties):
         raise ValidationError(
@@ -38,13 +38,13 @@ def check_no_folder_table(io: FileIO, name: str, location: str, metadata: TableM
     """Refuse to purge the table of a metastore that was registered from a file-system table.
 
     Args:
-        io: Where the files are.
-        name: The table's, for the error.
-        location: Of its metadata file.
-        metadata: What is in that.
+        io: File system that holds the files.
+        name: The table's name, for the error.
+        location: The location of its metadata file.
+        metadata: The contents of that file.
 
     Raises:
-        ValidationError: the folder still is that other table: its rows would be deleted.
+        ValidationError: If the folder still is that other table, whose rows would be deleted.
     """
     for known in (location, *(entry.metadata_file for entry in reversed(metadata.metadata_log))):
         if version_of(known) is None:
@@ -54,7 +54,7 @@ def check_no_folder_table(io: FileIO, name: str, location: str, metadata: TableM
             raise ValidationError(
                 f"{name} cannot be purged: its files are also those of a file-system table: "
                 f"{known}",
-                hint="drop it without purging; if nobody opens that folder as a table any more, "
+                hint="drop it without purging; if nobody opens that folder as a table, "
                 f"delete {VERSION_HINT} and the metadata files that are named v<number> first",
                 table=name,
                 path=known,
@@ -63,14 +63,14 @@ def check_no_folder_table(io: FileIO, name: str, location: str, metadata: TableM
 
 
 def unneeded_by(io: FileIO, others: Iterable[tuple[TableMetadata, str]]) -> Unneeded:
-    """Tells which of some files others do not need.
+    """Return a function that selects the files that other tables do not need.
 
     Args:
-        io: Reads their metadata, now.
-        others: Other tables, each with its metadata file.
+        io: File system that holds their metadata, which is read now.
+        others: Other tables' metadata, each with its file.
 
     Raises:
-        CorruptFileError, FileMissingError: What one of them needs cannot be told.
+        CorruptFileError, FileMissingError: If it is unknown what one of them needs.
     """
     reachable = ReachableFiles(io, Spelling(io.properties))
     for metadata, location in others:
@@ -81,12 +81,12 @@ def unneeded_by(io: FileIO, others: Iterable[tuple[TableMetadata, str]]) -> Unne
 def purge(io: FileIO, metadata_location: str, unneeded: Unneeded) -> None:
     """Delete data, delete and metadata files reachable from a metadata file, that file last.
 
-    What cannot be read any more is passed over: the rest is deleted all the same. Folders stay.
+    Unreadable files are skipped: the rest is deleted nevertheless. Folders stay.
 
     Args:
-        io: Where the files are.
+        io: File system that holds the files.
         metadata_location: The metadata file of the table when it was dropped.
-        unneeded: Tells which of some files others do not need.
+        unneeded: Selects the files that other tables do not need.
     """
     from icecomb.format.spec.metadata_file import read_metadata
 
@@ -99,34 +99,34 @@ def purge(io: FileIO, metadata_location: str, unneeded: Unneeded) -> None:
 
 
 def purge_files(io: FileIO, metadata: TableMetadata, unneeded: Unneeded) -> None:
-    """Delete what `reachable_files` names, as it comes.
+    """Delete the files of `reachable_files`, batch by batch.
 
     Args:
-        io: Where the files are.
-        metadata: Of the table when it was dropped.
-        unneeded: Tells which of some files may go.
+        io: File system that holds the files.
+        metadata: The metadata of the table when it was dropped.
+        unneeded: Selects the files that may be deleted.
 
     Raises:
-        FileIOError: some could not be deleted; the others are gone.
+        FileIOError: If some could not be deleted; the others are deleted.
     """
     failure: FileIOError | None = None
     for batch in reachable_files(io, metadata):
         try:
             io.delete(unneeded(batch))
-        except FileIOError as error:  # noqa: PERF203 - the other files go all the same
+        except FileIOError as error:  # noqa: PERF203 - the other files are deleted nevertheless
             failure = failure or error
     if failure is not None:
         raise failure
 
 
 def reachable_files(io: FileIO, metadata: TableMetadata) -> Iterator[list[str]]:
-    """Data and delete files, then manifests, their lists, statistics and older metadata files.
+    """Yield data and delete files, then manifests, their lists, statistics and older metadata.
 
-    What cannot be read any more is passed over.
+    Unreadable manifests are skipped.
 
     Args:
-        io: Where the files are.
-        metadata: Of the table; the file that it is in is not named.
+        io: File system that holds the files.
+        metadata: The table's metadata, whose own file is left out.
     """
     from icecomb.format.manifests.manifest_union import distinct_manifests
     from icecomb.format.manifests.reader import read_each_columns

@@ -1,4 +1,4 @@
-"""Branches and tags made, moved and dropped, as in Iceberg's DDL (Spark: Branching and Tagging)."""
+"""Creating, moving and dropping branches and tags, as in Iceberg's DDL for Spark."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class MakeRef:
     """``CREATE``, ``CREATE OR REPLACE`` or ``REPLACE`` of a branch or tag.
 
     Args:
-        kind: What it is.
-        name: Its name.
-        create: Make one that is not there.
-        replace: Move one that is there.
-        if_not_exists: Leave one that is there.
-        snapshot_id: Where it points; the table's current snapshot by default.
-        max_ref_age_ms: Expiration removes it when its head is older, in milliseconds.
-        min_snapshots_to_keep: Expiration leaves so many of a branch's snapshots.
-        max_snapshot_age_ms: Expiration removes a branch's snapshots that are older.
+        kind: The kind of ref.
+        name: The name.
+        create: Whether to create one that does not exist.
+        replace: Whether to move an existing one.
+        if_not_exists: Whether to keep an existing one.
+        snapshot_id: The snapshot to point to; the table's current snapshot by default.
+        max_ref_age_ms: Milliseconds after which expiration removes it, by its head's age.
+        min_snapshots_to_keep: Number of a branch's snapshots that expiration keeps.
+        max_snapshot_age_ms: Milliseconds after which expiration removes a branch's snapshots.
     """
 
     kind: Literal["branch", "tag"]
@@ -50,11 +50,11 @@ class DropRef:
 
 
 def make_ref(transaction: Transaction, wanted: MakeRef) -> None:
-    """Make a branch or tag, or move one.
+    """Create a branch or tag, or move one.
 
     Raises:
-        NoSuchSnapshotError: There is no such snapshot, or nothing that could be moved.
-        ValidationError: The name is taken, or the table has no snapshot to point to.
+        NoSuchSnapshotError: If there is no such snapshot, or no such ref to move.
+        ValidationError: If the name is taken, or the table has no snapshot to point to.
     """
     metadata = transaction.metadata
     exists = wanted.name in metadata.refs
@@ -71,7 +71,7 @@ def make_ref(transaction: Transaction, wanted: MakeRef) -> None:
                 "the table has no snapshot",
                 hint="insert rows first, or name a snapshot (AS OF VERSION, --snapshot-id)",
             )
-        # as Iceberg Java does: a branch of a table without rows begins with a snapshot of none
+        # as in Iceberg Java: a branch of a table without snapshots begins with an empty one
         transaction.commit(FastAppend(transaction.io, branch=wanted.name))
     with transaction.manage_snapshots() as manage:
         if snapshot_id is not None:
@@ -83,8 +83,8 @@ def drop_ref(transaction: Transaction, wanted: DropRef) -> None:
     """Drop a branch or tag; its snapshots stay until they expire.
 
     Raises:
-        NoSuchSnapshotError: There is none.
-        ValidationError: It is of the other kind, or `main`.
+        NoSuchSnapshotError: If there is no such branch or tag.
+        ValidationError: If it is of the other kind, or `main`.
     """
     if wanted.if_exists and wanted.name not in transaction.metadata.refs:
         return

@@ -1,4 +1,4 @@
-"""The operations of a table on rows: delete, overwrite, upsert, and taking files in."""
+"""The operations of a table on rows: delete, overwrite, upsert, and adding files."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _EVERYTHING = AlwaysTrue()
 
 
 class RowOperations(ABC):
-    """What a `Table` does with rows; each is one snapshot, and none when nothing changes.
+    """Changes of a `Table` to rows; each is one snapshot, or none if nothing changes.
 
-    An operation is refused, and its files are removed, when other writers meanwhile changed what it
-    is about: the table properties `write.delete.isolation-level` and `write.merge.isolation-level`
+    An operation is refused, and its files are removed, if other writers changed the same rows
+    meanwhile: the table properties `write.delete.isolation-level` and `write.merge.isolation-level`
     say when (`serializable`, the default, or `snapshot`).
     """
 
@@ -47,7 +47,7 @@ class RowOperations(ABC):
     @property
     @abstractmethod
     def metadata(self) -> TableMetadata:
-        """The metadata this object is pinned to."""
+        """The metadata that this object is pinned to."""
 
     @abstractmethod
     def commit(self, producer: Producer) -> Any:
@@ -55,7 +55,7 @@ class RowOperations(ABC):
 
     @abstractmethod
     def _widened(self, frame: pa.Schema) -> AbstractContextManager[RowOperations]:
-        """These operations on a table that has the columns of a frame, too, in the same commit."""
+        """Widen the table to the columns of a frame, in the commit of the returned operations."""
 
     def append(
         self,
@@ -68,22 +68,22 @@ class RowOperations(ABC):
         """Add rows and commit them; afterwards this object sees them.
 
         Args:
-            df: A `pyarrow.Table`, record batches or a `RecordBatchReader`, a data frame of pandas
-                (whose named index levels are columns, and others where the table has Arrow's column
-                of them, ``__index_level_0__``), a frame of polars (lazy ones, too), a relation of
-                DuckDB, or anything else with ``__arrow_c_stream__``; streams are written batch by
-                batch. Columns go to the table's by name, of each batch by itself, whatever layout
-                of Arrow they have.
+            df: The rows: a `pyarrow.Table`, record batches or a `RecordBatchReader`, a pandas data
+                frame (whose named index levels are columns, and others if the table has Arrow's
+                column of them, ``__index_level_0__``), a polars frame (lazy ones, too), a DuckDB
+                relation, or anything else with ``__arrow_c_stream__``; streams are written batch by
+                batch. Columns are matched by name, for each batch by itself, in any layout of
+                Arrow.
             snapshot_properties: More keys of the snapshot's summary.
-            branch: Where to; a branch that does not exist begins where ``main`` is.
-            merge_schema: Whether columns that the table lacks are added to it, and ones that it has
-                narrower are widened, in the same commit; without, they are refused.
+            branch: The branch to commit to; one that does not exist begins at ``main``.
+            merge_schema: Whether columns that the table lacks are added, and narrower ones of it
+                widened, in the same commit; otherwise they are refused.
 
         Raises:
-            SchemaError: the columns do not fit; the message lists every difference.
-            ValidationError: a required column holds a null.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the rows were committed.
+            SchemaError: If the columns do not fit; the message lists every difference.
+            ValidationError: If a required column holds a null.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the rows were committed.
         """
         from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.row_changes.table_append import append_rows
@@ -100,23 +100,23 @@ class RowOperations(ABC):
         case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
         branch: str = MAIN_BRANCH,
     ) -> None:
-        """Delete the rows for which a filter is true; where it is unknown, a row stays.
+        """Delete the rows for which a filter is true; rows for which it is unknown stay.
 
         Files whose every row matches are removed unread; of others, rows are removed as the
-        property ``write.delete.mode`` says: by writing the file anew (``copy-on-write``, the
+        property ``write.delete.mode`` says: by rewriting the file (``copy-on-write``, the
         default), or by a position delete file (``merge-on-read``).
 
         Args:
-            delete_filter: Which rows; by default all.
+            delete_filter: The rows to delete; by default all.
             snapshot_properties: More keys of the snapshot's summary.
-            case_sensitive: Whether names of columns are.
-            branch: Where.
+            case_sensitive: Whether names of columns are case-sensitive.
+            branch: The branch to commit to.
 
         Raises:
-            ExpressionError: a column is unknown, or a value does not fit its type.
-            ValidationError: another commit contradicts this one.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the change was committed.
+            ExpressionError: If a column is unknown, or a value does not fit its type.
+            ValidationError: If another commit contradicts this one.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the change was committed.
         """
         from icecomb.format.row_changes.table_delete import delete_rows
 
@@ -146,18 +146,19 @@ class RowOperations(ABC):
         Args:
             df: The new rows, as for `Table.append`; they need not match the filter. An iterator
                 without a batch is refused: one that was read before looks the same.
-            overwrite_filter: Which rows go; by default all.
+            overwrite_filter: The rows to delete; by default all.
             snapshot_properties: More keys of the snapshot's summary.
-            case_sensitive: Whether names of columns are in the filter.
-            branch: Where.
+            case_sensitive: Whether names of columns in the filter are case-sensitive.
+            branch: The branch to commit to.
             merge_schema: As for `append`.
 
         Raises:
-            SchemaError: the columns do not fit.
-            ExpressionError: a column of the filter is unknown, or a value does not fit its type.
-            ValidationError: a required column holds a null, or another commit contradicts this one.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the change was committed.
+            SchemaError: If the columns do not fit.
+            ExpressionError: If a column of the filter is unknown, or a value does not fit its type.
+            ValidationError: If a required column holds a null, or another commit contradicts this
+                one.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the change was committed.
         """
         from icecomb.catalog.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.table_delete import overwrite_rows
@@ -189,15 +190,15 @@ class RowOperations(ABC):
         Args:
             df: The new rows, as for `Table.append`.
             snapshot_properties: More keys of the snapshot's summary.
-            branch: Where.
+            branch: The branch to commit to.
             merge_schema: As for `append`.
 
         Raises:
-            ValidationError: the table is not partitioned, a required column holds a null, or
+            ValidationError: If the table is not partitioned, a required column holds a null, or
                 another commit changed one of the partitions.
-            SchemaError: the columns do not fit.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the change was committed.
+            SchemaError: If the columns do not fit.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the change was committed.
         """
         from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.row_changes.table_delete import replace_partitions
@@ -219,7 +220,7 @@ class RowOperations(ABC):
         *,
         merge_schema: bool = False,
     ) -> UpsertResult:
-        """Replace the rows that have the key of a new row and differ, and add the other new rows.
+        """Replace the rows that differ from a new row of the same key, and add the other new rows.
 
         All in one snapshot. The new rows are held in memory, the table is not. Rows are replaced
         as the property ``write.merge.mode`` says.
@@ -229,20 +230,20 @@ class RowOperations(ABC):
             join_cols: The columns of the key; by default the schema's identifier fields.
             when_matched_update_all: Whether rows are replaced.
             when_not_matched_insert_all: Whether rows are added.
-            case_sensitive: Whether names in ``join_cols`` are.
-            branch: Where.
+            case_sensitive: Whether names in ``join_cols`` are case-sensitive.
+            branch: The branch to commit to.
             snapshot_properties: More keys of the snapshot's summary.
             merge_schema: As for `append`.
 
         Returns:
-            How many rows were replaced, and how many added.
+            The numbers of rows replaced and added.
 
         Raises:
-            SchemaError: the columns do not fit.
-            ValidationError: there is no key, or a row's key is null or not its own; a required
+            SchemaError: If the columns do not fit.
+            ValidationError: If there is no key, or a row's key is null or not unique; a required
                 column holds a null; or another commit contradicts this one.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the change was committed.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the change was committed.
         """
         from icecomb.catalog.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.upsert import upsert_rows
@@ -289,13 +290,13 @@ class RowOperations(ABC):
         Args:
             source: The rows, as for `Table.append`; they may have other columns, too.
             on: The columns that are equal in both, or SQL text that begins with equalities.
-            target_alias: What SQL calls the table.
-            source_alias: What SQL calls the source.
-            branch: Where.
+            target_alias: The alias of the table in SQL.
+            source_alias: The alias of the source in SQL.
+            branch: The branch to commit to.
             snapshot_properties: More keys of the snapshot's summary.
 
         Raises:
-            ExpressionError: ``on`` says of no column that it equals another.
+            ExpressionError: If ``on`` does not begin with an equality of columns.
         """
         from icecomb.catalog.merge import Merge
 
@@ -320,34 +321,34 @@ class RowOperations(ABC):
         partition: GivenPartition | None = None,
         parallelism: int = 16,
     ) -> None:
-        """Take Parquet, ORC and Avro files into the table where they are.
+        """Add Parquet, ORC and Avro files to the table in place.
 
-        Only the tails of files are read (see `AddedFiles.describe` for the few columns of which
-        they tell too little); bounds of ORC files are kept where they can be trusted, and Avro
-        files have none. The value of a partition field is what the file proves it to be;
-        where it lacks the column, it is what is given, or what a Hive-style path says
+        Only the tails of files are read (see `AddedFiles.describe` for the few columns for which
+        they tell too little); bounds of ORC files are kept if they can be trusted, and Avro
+        files have none. The value of a partition field is the one that the file proves; if
+        the file lacks the column, it is the given one, or that of a Hive-style path
         (``.../day=2024-01-31/x.parquet``). A table without a name mapping gets one, for files
         without field ids.
 
         Args:
             file_paths: The locations of the files.
             snapshot_properties: More keys of the snapshot's summary.
-            check_duplicate_files: Whether to look for files that the table has already.
-            branch: Where.
+            check_duplicate_files: Whether to check for files that are already in the table.
+            branch: The branch to commit to.
             on_duplicate: Whether such files, or paths given twice, are an ``error``, or to
                 ``skip``.
             partition: Values of partition fields, by name, that all these files have; or a
-                function that gives them for a file, by its path.
-            parallelism: How many files are looked into at once.
+                function that returns them for a file, by its path.
+            parallelism: Number of files read at once.
 
         Raises:
-            FileMissingError: there is no such file.
-            CorruptFileError: it is no Parquet, ORC or Avro file.
-            SchemaError: its columns do not fit the table's.
-            ValidationError: the table has it already, a partition value is not known or not one, or
-                a required column holds nulls.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the files were added.
+            FileMissingError: If there is no such file.
+            CorruptFileError: If it is not a Parquet, ORC or Avro file.
+            SchemaError: If its columns do not fit the table's.
+            ValidationError: If it is already in the table, a partition value is unknown or
+                ambiguous, or a required column holds nulls.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the files were added.
         """
         from icecomb.format.row_changes.table_addition import add_files
 
@@ -393,30 +394,30 @@ class RowOperations(ABC):
         return self._on_readable_state(merge, data)
 
     def _on_readable_state(self, operate: Callable[[], T], data: OneUse | None = None) -> T:
-        """Do what reads the table, again on a newer state where files of this one are gone.
+        """Run an operation that reads the table, again on newer metadata if files are missing.
 
-        Others may have expired what an idle table object knows.
+        Other writers may have expired the snapshot that an idle table object is pinned to.
 
         Args:
-            operate: Reads the state that this object is at, and commits.
-            data: What it also reads, which may be a stream.
+            operate: Reads the pinned metadata's files, and commits.
+            data: Other input of it, which may be a stream.
         """
         while True:
             try:
                 return operate()
-            except FileMissingError as error:  # noqa: PERF203 - tried again
+            except FileMissingError as error:  # noqa: PERF203 - retried
                 if not self._renew():
                     raise
                 if data is not None and data.is_used_up:
                     raise CommitFailedError(
-                        f"Others expired what this object knew of the table: {error.message}",
-                        hint="Repeat it with the rows: their stream was read already.",
+                        f"Others expired files of this object's snapshot: {error.message}",
+                        hint="Repeat it with the rows: their stream is used up.",
                     ) from error
 
     def _renew(self) -> bool:
-        """Move on to the newest state; say whether there was one.
+        """Move to the newest metadata; return whether it was newer.
 
-        A transaction stays at the state it began with.
+        A transaction stays at the metadata that it began with.
         """
         return False
 
@@ -429,13 +430,13 @@ class RowOperations(ABC):
         *,
         case_sensitive: bool = True,
     ) -> Iterator[tuple[WriteTarget, Callable[[WrittenChange | None], None]]]:
-        """What an operation writes to, and what commits it.
+        """Provide the target of an operation, and the function that commits it.
 
         Args:
             snapshot_properties: More keys of the snapshot's summary.
-            branch: Where.
-            wanted: The columns that the table is to have, too; in the same commit.
-            case_sensitive: Whether names of columns are.
+            branch: The branch to commit to.
+            wanted: Columns to add to the table in the same commit.
+            case_sensitive: Whether names of columns are case-sensitive.
         """
         from icecomb.format.operation.summary import snapshot_texts
         from icecomb.format.row_changes.write_target import WriteTarget

@@ -1,4 +1,4 @@
-"""One setting: its value and where it came from; secrets are not shown."""
+"""A setting with its value and source; secrets are not shown."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from icecomb.format.property import ShownProperties
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value and where it came from.
+    """A value and its source.
 
     Attributes:
-        value: Hidden in the repr, for it may be a secret.
+        value: The value; hidden in the repr, because it may be a secret.
         source: ``argument``, the name of an environment variable, or ``path:line`` of a file.
     """
 
@@ -24,6 +24,6 @@ class Properties(ShownProperties):
     """Properties by key, whose repr hides secrets."""
 
     def below(self, prefix: str) -> dict[str, str]:
-        """Those whose keys begin so, without that beginning."""
+        """Return the properties whose keys begin with ``prefix``, without the prefix."""
         found = self.items()
         return {key[len(prefix) :]: value for key, value in found if key.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""A metadata file by itself: a table that can be read, never changed."""
+"""The pointer of a table opened by its metadata file, which can be read, never changed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class StaticPointer:
-    """See `icecomb.catalog.pointer.MetadataPointer`: it points at one file for ever.
+    """A `MetadataPointer` that always points to one file.
 
     Args:
-        io: Reads the file.
+        io: File system that holds the file.
         location: The metadata file.
     """
 
@@ -27,14 +27,14 @@ class StaticPointer:
 
     @property
     def name(self) -> str:
-        """The file."""
+        """The file's location."""
         return self._location
 
     def check_writable(self, metadata: TableMetadata) -> NoReturn:  # noqa: ARG002
-        """See `MetadataPointer.check_writable`.
+        """Implement `MetadataPointer.check_writable`: refuse every table.
 
         Raises:
-            UnsupportedError: always.
+            UnsupportedError: Always.
         """
         raise UnsupportedError(
             f"{self._location} was opened as a metadata file: such a table can only be read",
@@ -43,30 +43,30 @@ class StaticPointer:
         )
 
     def load(self) -> MetadataVersion:
-        """See `MetadataPointer.load`."""
+        """Implement `MetadataPointer.load`."""
         from icecomb.format.spec.metadata_file import read_metadata
 
         return MetadataVersion(self._location, read_metadata(self._io, self._location))
 
     def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> NoReturn:  # noqa: ARG002
-        """See `check_writable`."""
+        """Refuse, as `check_writable`."""
         self.check_writable(metadata)
 
     def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> NoReturn:  # noqa: ARG002
-        """See `check_writable`."""
+        """Refuse, as `check_writable`."""
         self.check_writable(new.metadata)
 
     def discard(self, new: MetadataVersion) -> None:
-        """See `MetadataPointer.discard`: nothing is ever staged."""
+        """Implement `MetadataPointer.discard`: nothing is ever staged."""
 
     def queue(self, base: MetadataVersion | None = None) -> AbstractContextManager[bool]:  # noqa: ARG002
-        """See `MetadataPointer.queue`."""
+        """Implement `MetadataPointer.queue`: there is nothing to wait for."""
         return nullcontext(False)
 
     def ask_for_turn(self, base: MetadataVersion) -> bool:  # noqa: ARG002
-        """See `MetadataPointer.ask_for_turn`."""
+        """Implement `MetadataPointer.ask_for_turn`: there is no queue."""
         return False
 
     def exclusive(self, metadata: Described) -> AbstractContextManager[bool]:  # noqa: ARG002
-        """See `MetadataPointer.exclusive`."""
+        """Implement `MetadataPointer.exclusive`: there are no locks."""
         return nullcontext(False)

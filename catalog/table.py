@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 
 class Table(RowOperations, MetadataOperations):
-    """A table as it was when it was loaded, refreshed or last committed to through this object.
+    """A table as of the last load, refresh or commit through this object.
 
     Args:
         identifier: Namespace and name.
-        version: The metadata file and what is in it.
-        io: Where its files are.
-        pointer: Its place in the catalog.
+        version: The metadata file and its contents.
+        io: File system that holds its files.
+        pointer: Its pointer in the catalog.
         catalog: The catalog.
     """
 
@@ -75,17 +75,17 @@ class Table(RowOperations, MetadataOperations):
         return Description(".".join(self.name()), facts, self.schema())
 
     def name(self) -> Identifier:
-        """Namespace and name."""
+        """Return namespace and name."""
         return self.identifier
 
     @property
     def metadata(self) -> TableMetadata:
-        """The metadata this object is pinned to."""
+        """The metadata that this object is pinned to."""
         return self._version.metadata
 
     @property
     def metadata_location(self) -> str:
-        """The file of `metadata`."""
+        """The location of the file with `metadata`."""
         return self._version.location
 
     @property
@@ -94,59 +94,59 @@ class Table(RowOperations, MetadataOperations):
         return self.metadata.properties
 
     def schema(self) -> Schema:
-        """The current schema."""
+        """Return the current schema."""
         return self.metadata.schema()
 
     def schemas(self) -> dict[int, Schema]:
-        """All schemas by id."""
+        """Return all schemas by id."""
         return {schema.schema_id: schema for schema in self.metadata.schemas}
 
     def spec(self) -> PartitionSpec:
-        """The partition spec of new files."""
+        """Return the partition spec of new files."""
         return self.metadata.spec()
 
     def specs(self) -> Mapping[int, PartitionSpec]:
-        """All partition specs by id."""
+        """Return all partition specs by id."""
         return self.metadata.specs()
 
     def sort_order(self) -> SortOrder:
-        """The sort order of new files."""
+        """Return the sort order of new files."""
         return self.metadata.sort_order()
 
     def sort_orders(self) -> dict[int, SortOrder]:
-        """All sort orders by id."""
+        """Return all sort orders by id."""
         return {order.order_id: order for order in self.metadata.sort_orders}
 
     def name_mapping(self) -> NameMapping | None:
-        """Which columns of files without field ids are meant; None if none was set."""
+        """Return the mapping from names to columns for files without field ids; None if not set."""
         return self.metadata.name_mapping()
 
     def location(self) -> str:
-        """The table's folder."""
+        """Return the table's folder."""
         return self.metadata.location
 
     def current_snapshot(self) -> Snapshot | None:
-        """The snapshot that scans read; None while the table is empty."""
+        """Return the snapshot that scans read; None while the table is empty."""
         return self.metadata.current_snapshot()
 
     def snapshots(self) -> list[Snapshot]:
-        """All snapshots, oldest first."""
+        """Return all snapshots, oldest first."""
         return list(self.metadata.snapshots)
 
     def history(self) -> list[SnapshotLogEntry]:
-        """When which snapshot became current."""
+        """Return the log of current snapshots, with the times when they became current."""
         return list(self.metadata.snapshot_log)
 
     def refs(self) -> dict[str, SnapshotRef]:
-        """Branches and tags."""
+        """Return branches and tags."""
         return dict(self.metadata.refs)
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
-        """A snapshot; None if there is none with this id."""
+        """Return a snapshot; None if there is none with this id."""
         return self.metadata.snapshot_by_id(snapshot_id)
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
-        """The snapshot of a branch or tag; None if there is none of this name."""
+        """Return the snapshot of a branch or tag; None if there is none of this name."""
         return self.metadata.snapshot_by_name(name)
 
     def snapshot_as_of_timestamp(
@@ -154,18 +154,18 @@ class Table(RowOperations, MetadataOperations):
         timestamp_ms: int,
         inclusive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
     ) -> Snapshot | None:
-        """The snapshot that was current at a time; None if the log knows of none, or it expired.
+        """Return the snapshot current at a time; None if the log has none, or it expired.
 
         Args:
             timestamp_ms: Milliseconds from 1970-01-01 UTC.
-            inclusive: Whether one made in just that millisecond counts.
+            inclusive: Whether a snapshot made in exactly that millisecond counts.
         """
         instant = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG, MAX_LONG)
         with suppress(NoSuchSnapshotError):
             return self.metadata.snapshot_as_of(instant if inclusive else instant - 1)
         return None
 
-    if not TYPE_CHECKING:  # type checkers are to know what there is
+    if not TYPE_CHECKING:  # type checkers must know all attributes
 
         def __getattr__(self, name: str) -> NoReturn:
             from icecomb.catalog.attribute_hint import unknown_attribute
@@ -173,10 +173,10 @@ class Table(RowOperations, MetadataOperations):
             raise unknown_attribute(name)
 
     def refresh(self) -> Table:
-        """Move this object to the table's current state, and return it.
+        """Move this object to the table's current metadata, and return it.
 
         Raises:
-            NoSuchTableError: it was dropped.
+            NoSuchTableError: If it was dropped.
         """
         self._version = self._pointer.load()
         return self
@@ -191,7 +191,7 @@ class Table(RowOperations, MetadataOperations):
         *,
         ref: str | None = None,
     ) -> TableScan:
-        """A question to the pinned state; see `icecomb.format.scan.table_scan.TableScan`.
+        """Create a scan of the pinned metadata; see `icecomb.format.scan.table_scan.TableScan`.
 
         A snapshot may be chosen by its id, or as ``ref``, the name of a branch or tag.
 
@@ -214,9 +214,9 @@ class Table(RowOperations, MetadataOperations):
         case_sensitive: bool = True,
         limit: int | None = None,
     ) -> IncrementalAppendScan:
-        """The rows that appends added after one snapshot, up to another (by default the current).
+        """Create a scan of the rows appended after one snapshot, up to another.
 
-        See `icecomb.format.scan.incremental_scan.IncrementalAppendScan`.
+        By default up to the current one; see `icecomb.format.scan.incremental_scan`.
 
         >>> seen = table.current_snapshot().snapshot_id  # doctest: +SKIP
         >>> new = table.refresh().incremental_append_scan(  # doctest: +SKIP
@@ -238,7 +238,7 @@ class Table(RowOperations, MetadataOperations):
 
     @property
     def inspect(self) -> Inspect:
-        """The metadata tables of the pinned state: files, snapshots, partitions and so on.
+        """The metadata tables of the pinned metadata: files, snapshots, partitions and so on.
 
         >>> table.inspect.files(row_filter="content = 0").to_pandas()  # doctest: +SKIP
         """
@@ -248,7 +248,7 @@ class Table(RowOperations, MetadataOperations):
 
     @property
     def maintenance(self) -> Maintenance:
-        """What keeps the table fast and small: expiry, clean-up, rewriting.
+        """The maintenance of the table: expiry, clean-up, rewriting.
 
         >>> table.maintenance.expire_snapshots().retain_last(10).commit()  # doctest: +SKIP
         """
@@ -259,7 +259,7 @@ class Table(RowOperations, MetadataOperations):
     def new_fast_append(
         self, snapshot_properties: Mapping[str, str] | None = None, branch: str = MAIN_BRANCH
     ) -> FastAppend:
-        """An append of data files that are written already, for `commit`."""
+        """Create an append of data files that are written already, for `commit`."""
         from icecomb.format.operation.append import FastAppend
 
         return FastAppend(self.io, snapshot_properties, branch)
@@ -282,17 +282,17 @@ class Table(RowOperations, MetadataOperations):
         return tables_in_folder(self.catalog, self.identifier, self.location(), self.io)
 
     def transaction(self) -> Transaction:
-        """Several changes in one commit: others see all of them or none."""
+        """Begin several changes in one commit: others see all of them or none."""
         from icecomb.catalog.transaction import Transaction
 
         return Transaction(self)
 
     def commit(self, producer: Producer) -> Table:
-        """Commit a change, again on newer states as ``commit.retry.*`` allow; return this table.
+        """Commit a change, retried on newer metadata by ``commit.retry.*``; return this table.
 
         Raises:
-            CommitFailedError: proven that nothing was committed.
-            CommitStateUnknownError: it cannot be told; nothing was deleted.
+            CommitFailedError: If it is proven that nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed; nothing was deleted.
         """
         self._version = commit(self._pointer, self.io, self._version, producer)
         return self

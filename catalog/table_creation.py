@@ -1,4 +1,4 @@
-"""Transactions that make a table, or make it another one: it appears together with its changes."""
+"""Transactions that create or replace a table: it appears together with its changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class CreateTableTransaction(Transaction):
-    """Makes a table together with changes of it; it is not tried again when the name is taken.
+    """A transaction that creates a table with its changes; not retried if the name is taken.
 
     >>> with catalog.create_table_transaction("db.t", schema) as new:  # doctest: +SKIP
     ...     new.append(rows)
@@ -41,11 +41,11 @@ class CreateTableTransaction(Transaction):
         self._draft = draft
 
     def commit_transaction(self) -> Table:
-        """Make the table, with all changes; a context manager does so at its end.
+        """Create the table, with all changes; a context manager does so at its end.
 
         Raises:
-            TableAlreadyExistsError: the name was taken meanwhile; what was written is removed.
-            CommitStateUnknownError: it cannot be told whether the table was made.
+            TableAlreadyExistsError: If the name was taken meanwhile; what was written is removed.
+            CommitStateUnknownError: If it is unknown whether the table was created.
         """
         if self._ended:
             raise ValidationError(
@@ -54,13 +54,13 @@ class CreateTableTransaction(Transaction):
             )
         self._ended = True
         try:
-            # one fold over all updates: the history is not to show what was never visible
+            # one pass over all updates: the history must not show what was never visible
             metadata = update_table_metadata(self._base, self._changes.updates)
             table = self._draft.catalog.publish(self._draft, metadata)
         except CommitStateUnknownError:
             raise
         except IcecombError:
-            # the name may be taken by ourselves: then what was written is needed
+            # this transaction may have taken the name itself: then the written files are needed
             with suppress(IcecombError, OSError):
                 table = self._draft.catalog.load_table(self._draft.identifier)
                 if table.metadata.table_uuid == self._base.table_uuid:
@@ -79,10 +79,10 @@ class CreateTableTransaction(Transaction):
 
 
 class ReplaceTableTransaction(Transaction):
-    """Makes a table another one together with changes of it; the history stays.
+    """A transaction that replaces a table, together with changes of it; the history stays.
 
-    When others commit first, it is the old table of theirs that is replaced; rows that come from
-    the old table must `rely_on` the snapshot they were read of.
+    If others commit first, their version of the old table is replaced; rows derived from the old
+    table must `rely_on` the snapshot from which they were read.
 
     >>> old = catalog.load_table("db.t")  # doctest: +SKIP
     >>> with catalog.replace_table_transaction("db.t", schema) as new:  # doctest: +SKIP
@@ -90,8 +90,8 @@ class ReplaceTableTransaction(Transaction):
     ...     new.append(old.scan().to_arrow())
 
     Args:
-        table: The table as it is.
-        replacement: What it becomes.
+        table: The table to replace.
+        replacement: The change that replaces it.
     """
 
     def __init__(self, table: Table, replacement: TableReplacement) -> None:
@@ -101,23 +101,23 @@ class ReplaceTableTransaction(Transaction):
         self.commit(replacement)
 
     def rely_on(self, snapshot_id: int | None, branch: str = MAIN_BRANCH) -> Self:
-        """Refuse the commit when the old table is at another snapshot by then.
+        """Refuse the commit if the old table has moved to another snapshot.
 
-        For new rows that were made of those of the old table: what others have added meanwhile
-        would be gone.
+        For new rows derived from those of the old table: rows that others add meanwhile would
+        be lost.
 
         Args:
-            snapshot_id: What was read; None is a branch without a snapshot.
-            branch: The branch it is the head of.
+            snapshot_id: The snapshot that was read; None for a branch without a snapshot.
+            branch: The branch whose head it is.
         """
         self._relied_on[branch] = snapshot_id
         return self
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `Producer.apply`: nothing of the old table but its identity must be as it was.
+        """Implement `Producer.apply`: only the uuid of the old table must not have changed.
 
         Raises:
-            ConflictError: Others have changed a branch that the new rows rely on.
+            ConflictError: If others have changed a branch that the new rows rely on.
         """
         for branch, snapshot_id in self._relied_on.items():
             self._check_unchanged(base, branch, snapshot_id)
@@ -134,14 +134,14 @@ class ReplaceTableTransaction(Transaction):
         made = "no snapshot" if snapshot is None else f"snapshot {now} ({snapshot.operation})"
         raise ConflictError(
             f"Table {name} cannot be replaced by rows of its own: its branch {branch!r} has {made} "
-            f"now, and its rows were read of {'none' if read is None else f'snapshot {read}'}",
+            f"now, and its rows were read from {'none' if read is None else f'snapshot {read}'}",
             hint="Run the statement again: it reads what others have changed, too.",
             snapshot_ids=() if now is None else (now,),
             table=name,
         )
 
     def _check_layout(self, seen: TableMetadata, metadata: TableMetadata) -> None:
-        """Refuse files written with ids that the newer table uses for something else."""
+        """Refuse files written with ids that the newer table uses for other fields."""
         same = (
             seen.schema().fields == metadata.schema().fields
             and seen.spec() == metadata.spec()
@@ -150,6 +150,6 @@ class ReplaceTableTransaction(Transaction):
         if not same:
             raise CommitFailedError(
                 "The schema or the partitioning of the table was changed while its replacement was "
-                "written with ids that mean something else now",
+                "written with ids that now mean other fields",
                 hint="Begin the transaction again.",
             )

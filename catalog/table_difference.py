@@ -1,4 +1,4 @@
-"""What differs between two states of a table: files, rows by their counts, and the layout."""
+"""Differences between two states of a table: files, row counts, and the layout."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ FILE_COLUMNS: Final = (
     "record_count",
     "file_size_in_bytes",
 )
-"""What is told of a file."""
+"""The columns shown of a file."""
 CONTENTS: Final = ("data", "position_deletes", "equality_deletes")
 """The words for a file's content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One of the two states.
+    """A state to compare.
 
     Attributes:
-        snapshot: What is read; None for a table without rows.
-        metadata: The metadata of then; None if it is not known any more.
-        missing: Why.
+        snapshot: The snapshot to read; None for a table without snapshots.
+        metadata: The metadata of that state; None if it is no longer known.
+        missing: The reason why it is not known.
     """
 
     snapshot: Snapshot | None
@@ -50,7 +50,7 @@ class Endpoint:
     missing: str | None = None
 
     def schema(self, table: Table) -> Schema | None:
-        """The schema of then, as far as anything tells."""
+        """Return the schema of that state; None if it is unknown."""
         if self.metadata is not None:
             return self.metadata.schema()
         if self.snapshot is None or self.snapshot.schema_id is None:
@@ -60,15 +60,15 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class TableDifference:
-    """What leads from one state to another.
+    """The differences from one state to another.
 
     Attributes:
-        commits: How many of each operation only the second has behind it; None if nothing tells.
-        undone: How many of each operation only the first has behind it; None as well.
-        added: Files that came, as rows of `FILE_COLUMNS`.
-        removed: Files that went.
-        changes: Columns, partition fields, sort order, properties: what it is, and the difference.
-        unknown: Sentences, what nothing tells.
+        commits: Numbers of commits by operation in the history of only the second; None if unknown.
+        undone: Numbers of commits by operation in the history of only the first; None if unknown.
+        added: Added files, as rows of `FILE_COLUMNS`.
+        removed: Removed files.
+        changes: Subjects (column, partition field, sort order, property) with their differences.
+        unknown: Sentences on differences that are unknown.
     """
 
     commits: Mapping[str, int] | None
@@ -87,10 +87,10 @@ def table_difference(table: Table, before: Endpoint, after: Endpoint) -> TableDi
     Args:
         table: The table.
         before: A state.
-        after: Another; it may be an older one, or of another branch.
+        after: Another state, which may be older, or of another branch.
 
     Raises:
-        CorruptFileError: A manifest cannot be read.
+        CorruptFileError: If a manifest cannot be read.
     """
     from icecomb.format.inspect.file_difference import file_difference
 
@@ -110,7 +110,7 @@ def table_difference(table: Table, before: Endpoint, after: Endpoint) -> TableDi
 
 
 def file_counts(files: pa.Table) -> dict[str, int]:
-    """How many files of each content there are, their rows and their bytes."""
+    """Count files, rows and bytes by content."""
     found: dict[str, int] = {}
     for number, word in enumerate(CONTENTS):
         chosen = files.filter(pc.equal(files["content"], number))
@@ -122,7 +122,7 @@ def file_counts(files: pa.Table) -> dict[str, int]:
 
 
 def layout_changes(first: TableMetadata, second: TableMetadata) -> Iterator[tuple[str, Difference]]:
-    """What differs in columns, partition fields, sort order, properties, location and version.
+    """Yield the differences in columns, partition fields, order, properties, location, version.
 
     Args:
         first: A state of a table.
@@ -156,7 +156,7 @@ _EXPIRED: Final = "which commits lie between: snapshots that the two states came
 def _commits(
     metadata: TableMetadata, before: Snapshot | None, after: Snapshot | None
 ) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
-    """The operations behind the last snapshot that both have: of the second, of the first."""
+    """Count the operations since the last common snapshot: of the second, of the first."""
     first, second = (
         list(ancestors_of(metadata, None if one is None else one.snapshot_id))
         for one in (before, after)
@@ -229,7 +229,7 @@ def _spec_differences(first: TableMetadata, second: TableMetadata) -> Iterator[D
             continue
         if name != was_name:
             yield Difference("renamed", name or "", was_name, name, field_id)
-        # its source may only have another name now
+        # only its source may have been renamed
         if _transform(first, field_id) != _transform(second, field_id):
             yield Difference("changed", name or "", was, is_, field_id)
 

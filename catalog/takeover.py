@@ -1,4 +1,4 @@
-"""What every way of taking a table over has: a frozen plan with findings, or what blocks it."""
+"""Plans of taking a table over: a frozen value with findings, or the error of its blockers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from icecomb.format.spec.table_property import GC_ENABLED, NAME_MAPPING
 
 @dataclass(frozen=True, slots=True)
 class TakeoverPlan:
-    """What an Iceberg table of another table's data files would be; looking changed nothing.
+    """A plan of an Iceberg table on another table's data files; planning changes nothing.
 
     Attributes:
-        table: What messages call the other table.
-        location: Its folder.
+        table: The other table's name in messages.
+        location: The table's folder.
         schema: The Iceberg schema.
         spec: The Iceberg partition spec, identity on the old partition columns.
-        findings: All that was found, blockers first.
+        findings: All findings, blockers first.
     """
 
     table: str
@@ -46,12 +46,12 @@ class TakeoverPlan:
     def definition(
         self, properties: Mapping[str, str], mapping: NameMapping, last_column_id: int
     ) -> TableDefinition:
-        """The Iceberg table that is made; maintenance deletes none of its files.
+        """Return the Iceberg table to create; maintenance deletes none of its files.
 
         Args:
-            properties: What the other table said.
-            mapping: What names stand for in its files.
-            last_column_id: The highest id that a field of the files has, dropped ones included.
+            properties: The other table's properties.
+            mapping: The mapping of names in its files.
+            last_column_id: The highest field id in the files, dropped fields included.
         """
         own = {NAME_MAPPING.key: mapping.to_json(), GC_ENABLED.key: "false"}
         return TableDefinition(
@@ -63,7 +63,7 @@ class TakeoverPlan:
 
 
 class BlockedError(IcecombError):
-    """A plan has blockers; nothing was changed. ``plan`` holds all of them."""
+    """A refusal of a plan with blockers; nothing was changed. ``plan`` has all of them."""
 
     _REFUSED: ClassVar[str]
     _LISTED: ClassVar[str]

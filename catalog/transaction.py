@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 class Transaction(RowOperations, MetadataOperations):
-    """Collects changes; each sees what those before it did, others see all of them or none.
+    """Several changes; each sees those before it, others see all of them or none.
 
-    When others commit first, the changes are made again on the new state in the same order.
+    If others commit first, the changes are repeated on the new metadata in the same order.
 
     >>> with table.transaction() as transaction:  # doctest: +SKIP
     ...     with transaction.update_schema() as update:
@@ -43,7 +43,7 @@ class Transaction(RowOperations, MetadataOperations):
     ...     transaction.append(rows)
 
     Args:
-        table: The table; after the commit it shows the new state.
+        table: The table; after the commit it has the new metadata.
     """
 
     starting_point: None = None
@@ -62,24 +62,24 @@ class Transaction(RowOperations, MetadataOperations):
         self._ended = False
 
     def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
-        table: Table | None = getattr(self, "_table", None)  # one that makes a table has none
+        table: Table | None = getattr(self, "_table", None)  # a creating transaction has none
         return iter(()) if table is None else table._other_tables()  # noqa: SLF001
 
     @property
     def metadata(self) -> TableMetadata:
-        """The table with the changes made so far."""
+        """The table's metadata with the changes made so far."""
         return self._metadata
 
     @property
     def table_metadata(self) -> TableMetadata:
-        """The same as `metadata`."""
+        """Same as `metadata`."""
         return self._metadata
 
     def commit(self, producer: Producer) -> Self:
-        """Take a change into the transaction; nothing is visible to others yet.
+        """Add a change to the transaction; nothing is visible to others yet.
 
         Raises:
-            ValidationError: the change does not fit, or the transaction is over.
+            ValidationError: If the change does not fit, or the transaction is over.
         """
         if self._ended:
             raise ValidationError(
@@ -106,7 +106,7 @@ class Transaction(RowOperations, MetadataOperations):
         return self
 
     def remove_properties(self, *removals: str) -> Self:
-        """Remove properties; one that is not there is passed over."""
+        """Remove properties; missing ones are ignored."""
         with self.update_properties() as update:
             for key in removals:
                 update.remove(key)
@@ -117,7 +117,7 @@ class Transaction(RowOperations, MetadataOperations):
         return self.set_properties({"format-version": checked_int("version", format_version)})
 
     def update_location(self, location: str) -> Self:
-        """Move the base location for new files; existing ones stay where they are."""
+        """Change the base location for new files; existing ones are not moved."""
         return self.commit(UpdateLocation(location))
 
     def append_data_files(
@@ -135,11 +135,11 @@ class Transaction(RowOperations, MetadataOperations):
         Args:
             files: New files, with the ids and of a partition spec of `metadata`.
             snapshot_properties: More keys of the snapshot's summary.
-            branch: Where to; a branch that does not exist begins where ``main`` is.
-            stage_only: Whether the branch stays as it is, see `publish_changes`.
+            branch: The branch to commit to; one that does not exist begins at ``main``.
+            stage_only: Whether the branch does not change, see `publish_changes`.
 
         Raises:
-            ValidationError: a file does not fit, or the transaction is over.
+            ValidationError: If a file does not fit, or the transaction is over.
         """
         from icecomb.format.row_changes.table_append import append_files
         from icecomb.format.row_changes.write_target import WriteTarget
@@ -151,7 +151,7 @@ class Transaction(RowOperations, MetadataOperations):
     def abandon(self) -> None:
         """End the transaction without a commit; the files it wrote are deleted.
 
-        Nothing happens to a transaction that is over.
+        A transaction that is over is unchanged.
         """
         if not self._ended:
             self._ended = True
@@ -161,12 +161,12 @@ class Transaction(RowOperations, MetadataOperations):
         """Commit all changes at once; a context manager does so at its end.
 
         Returns:
-            The table, refreshed to the new state.
+            The table, refreshed to the new metadata.
 
         Raises:
-            ValidationError: a change does not fit what others committed meanwhile.
-            CommitFailedError: others were first; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the changes were committed.
+            ValidationError: If a change does not fit what others committed meanwhile.
+            CommitFailedError: If other writers were first; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the changes were committed.
         """
         if self._ended:
             raise ValidationError(
@@ -198,7 +198,7 @@ class Transaction(RowOperations, MetadataOperations):
         self.clean_up(None)
 
     def apply(self, base: TableMetadata) -> Changes:
-        """All changes on this base, as one; see `Producer.apply`."""
+        """Return all changes on this base, as one; see `Producer.apply`."""
         if base is self._base:
             return self._changes
         metadata, joined = base, Changes()
@@ -212,8 +212,8 @@ class Transaction(RowOperations, MetadataOperations):
         return joined
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Delete files of no use when the outcome is proven; see `Producer.clean_up`."""
-        # an expiration reads what was staged before it, and deletes what nobody needs of that
+        """Delete unneeded files once the outcome is proven; see `Producer.clean_up`."""
+        # an expiration reads earlier staged files, and deletes those that are not needed
         for producer, _ in reversed(self._staged):
             producer.clean_up(committed)
 
@@ -235,7 +235,7 @@ class Transaction(RowOperations, MetadataOperations):
         super()._commit_change(change)
 
     def _check_layout(self, seen: TableMetadata, metadata: TableMetadata) -> None:
-        """Refuse files written with ids that this transaction gave out and that changed since."""
+        """Refuse files written with ids that this transaction assigned and that changed since."""
         schema, now = seen.schema(), metadata.schema()
         moved = any(
             not now.contains(i)
@@ -257,10 +257,9 @@ class Transaction(RowOperations, MetadataOperations):
             )
 
     def _check_start(self, producer: Producer, base: TableMetadata) -> None:
-        """Refuse to repeat what relies on a snapshot of this transaction.
+        """Refuse to repeat a change that relies on a snapshot of this transaction.
 
-        Conflicts are looked for after that snapshot, so what others committed before it would not
-        be seen.
+        Conflicts are checked after that snapshot, so earlier commits of others would be missed.
         """
         if producer.starting_point is None:
             return
@@ -282,7 +281,7 @@ def _changed(metadata: TableMetadata, changes: Changes) -> TableMetadata:
 
 
 def _joined(first: Changes, second: Changes) -> Changes:
-    """Both; of several requirements about the same thing only the first is about the base."""
+    """Join both; of requirements on one subject, only the first is about the base."""
     known = {_subject(requirement) for requirement in first.requirements}
     new = tuple(r for r in second.requirements if _subject(r) not in known)
     return Changes((*first.requirements, *new), (*first.updates, *second.updates))

@@ -1,4 +1,4 @@
-"""How metadata files are named: by their version in a file-system table, else by their catalog."""
+"""Names of metadata files: by version in a file-system table, else by their catalog."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 METADATA_SUFFIXES: Final = (".metadata.json", ".metadata.json.gz")
-"""How the names of metadata files end, in any kind of table."""
+"""Suffixes of metadata files' names, in any kind of table."""
 VERSION_HINT: Final = "version-hint.text"
 VERSION_NUMBER: Final = r"(0|[1-9][0-9]{0,17})"
 
@@ -16,6 +16,6 @@ _NAME: Final = re.compile(
 
 
 def version_of(location: str) -> int | None:
-    """The version in the name of a file-system table's metadata file; None if it is another."""
+    """Return the version in a file-system table's metadata file name; None for other names."""
     match = _NAME.fullmatch(location.rpartition("/")[2])
     return int(match[1] or match[2]) if match else None

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class View:
-    """A view as it was when it was loaded, refreshed or last changed through this object.
+    """A view as of the last load, refresh or change through this object.
 
     Args:
         identifier: Namespace and name.
-        version: The metadata file and what is in it.
-        pointer: Its place in the catalog.
+        version: The metadata file and its contents.
+        pointer: Its pointer in the catalog.
     """
 
     def __init__(
@@ -39,17 +39,17 @@ class View:
         )
 
     def name(self) -> Identifier:
-        """Namespace and name."""
+        """Return namespace and name."""
         return self.identifier
 
     @property
     def metadata(self) -> ViewMetadata:
-        """The metadata this object is pinned to."""
+        """The metadata that this object is pinned to."""
         return self._version.metadata
 
     @property
     def metadata_location(self) -> str:
-        """The file of `metadata`."""
+        """The location of the file with `metadata`."""
         return self._version.location
 
     @property
@@ -58,34 +58,34 @@ class View:
         return self.metadata.properties
 
     def location(self) -> str:
-        """The folder of its metadata files."""
+        """Return the folder of its metadata files."""
         return self.metadata.location
 
     def schema(self) -> Schema:
-        """The columns of its result."""
+        """Return the columns of its result."""
         return self.metadata.schema()
 
     def current_version(self) -> ViewVersion:
-        """What it is."""
+        """Return the current version."""
         return self.metadata.current_version
 
     def versions(self) -> list[ViewVersion]:
-        """What it was and is, as far as it is kept."""
+        """Return all versions that are kept, the current one included."""
         return list(self.metadata.versions)
 
     def history(self) -> list[ViewLogEntry]:
-        """When which version became current."""
+        """Return the log of current versions, with the times when they became current."""
         return list(self.metadata.version_log)
 
     def sql_for(self, dialect: str) -> str | None:
-        """The query in a dialect, else in the first one that it has."""
+        """Return the query in a dialect, else in the first one that it has."""
         return self.current_version().sql_for(dialect)
 
     def refresh(self) -> View:
-        """Move this object to the view's current state, and return it.
+        """Move this object to the view's current metadata, and return it.
 
         Raises:
-            NoSuchViewError: it was dropped.
+            NoSuchViewError: If it was dropped.
         """
         self._version = self._pointer.load()
         return self
@@ -96,19 +96,19 @@ class View:
         """Set and remove properties.
 
         Raises:
-            CommitFailedError: others were first too often; nothing was changed.
-            CommitStateUnknownError: it cannot be told whether they were changed.
+            CommitFailedError: If other writers were first too often; nothing was changed.
+            CommitStateUnknownError: If it is unknown whether they were changed.
         """
         from icecomb.format.spec.view import with_properties
 
         return self.change(lambda base: with_properties(base, updates or {}, removals or ()))
 
     def change(self, make: Callable[[ViewMetadata], ViewMetadata]) -> View:
-        """Commit what ``make`` makes of the metadata, of the newest when others were first.
+        """Commit the result of ``make``, applied to newer metadata if other writers were first.
 
         Raises:
-            CommitFailedError: others were first too often; nothing was changed.
-            CommitStateUnknownError: it cannot be told whether it was changed.
+            CommitFailedError: If other writers were first too often; nothing was changed.
+            CommitStateUnknownError: If it is unknown whether it was changed.
         """
         _, self._version = commit_version(
             self._pointer, self._version, lambda base: make(base.metadata)

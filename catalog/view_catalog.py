@@ -1,4 +1,4 @@
-"""What a catalog does with views."""
+"""The operations of a catalog on views."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Views(Protocol):
     """The views of one catalog; each method is that of `ViewCatalog`."""
 
     def listed(self, namespace: Name) -> list[Identifier]:
-        """See `ViewCatalog.list_views`."""
+        """Return the views of a namespace, as `ViewCatalog.list_views`."""
 
     def load(self, identifier: Name) -> View:
-        """See `ViewCatalog.load_view`."""
+        """Load a view, as `ViewCatalog.load_view`."""
 
     def exists(self, identifier: Name) -> bool:
-        """See `ViewCatalog.view_exists`."""
+        """Return whether a view exists, as `ViewCatalog.view_exists`."""
 
     def create(
         self,
@@ -40,22 +40,22 @@ class Views(Protocol):
         location: str | None,
         properties: Mapping[str, str],
     ) -> View:
-        """See `ViewCatalog.create_view`."""
+        """Create a view, as `ViewCatalog.create_view`."""
 
     def rename(self, from_identifier: Name, to_identifier: Name) -> View:
-        """See `ViewCatalog.rename_view`."""
+        """Rename a view, as `ViewCatalog.rename_view`."""
 
     def drop(self, identifier: Name) -> None:
-        """See `ViewCatalog.drop_view`."""
+        """Drop a view, as `ViewCatalog.drop_view`."""
 
     def fate(self, identifier: Name, metadata_location: str, *, told: bool) -> CommitFate:
-        """See `ViewCatalog.view_fate`."""
+        """Return a commit's status, as `ViewCatalog.view_fate`."""
 
 
 class ViewCatalog:
-    """What users of a `Catalog` call for views.
+    """The methods of a `Catalog` for views.
 
-    Every method raises `UnsupportedError` if the catalog keeps none: only a metastore does.
+    Every method raises `UnsupportedError` if the catalog keeps no views: only a metastore does.
     """
 
     name: str
@@ -64,28 +64,28 @@ class ViewCatalog:
 
     @property
     def keeps_views(self) -> bool:
-        """Whether it has a place for views: a metastore."""
+        """Whether the catalog keeps views: only a metastore does."""
         return self._views is not None
 
     def list_views(self, namespace: Name) -> list[Identifier]:
-        """The Iceberg views of a namespace; no metadata file is opened.
+        """Return the Iceberg views of a namespace; no metadata file is opened.
 
         Raises:
-            NoSuchNamespaceError: there is no such namespace.
+            NoSuchNamespaceError: If there is no such namespace.
         """
         return self._kept_views().listed(namespace)
 
     def load_view(self, identifier: Name) -> View:
-        """A view in its current state.
+        """Load a view in its current version.
 
         Raises:
-            NoSuchViewError: there is no such view.
-            NoSuchIcebergViewError: there is something else of this name.
+            NoSuchViewError: If there is no such view.
+            NoSuchIcebergViewError: If the name is that of something else.
         """
         return self._kept_views().load(identifier)
 
     def view_exists(self, identifier: Name) -> bool:
-        """Whether there is an Iceberg view of this name."""
+        """Return whether there is an Iceberg view of this name."""
         return self._kept_views().exists(identifier)
 
     def create_view(
@@ -99,23 +99,23 @@ class ViewCatalog:
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> View:
-        """Make a view.
+        """Create a view.
 
         >>> catalog.create_view("db.v", schema, {"spark": "SELECT ..."})  # doctest: +SKIP
 
         Args:
-            identifier: Its name.
+            identifier: The view's name.
             schema: The columns of its result.
             queries: SQL by dialect.
-            default_namespace: Where names without one are looked up; default the view's.
-            default_catalog: Where names without one are; default where the view is.
+            default_namespace: The namespace of names without one; default the view's.
+            default_catalog: The catalog of names without one; default the view's.
             location: The folder of its metadata; default below the namespace's.
-            properties: Its properties, as ``comment``.
+            properties: The view's properties, such as ``comment``.
 
         Raises:
-            TableAlreadyExistsError, ViewAlreadyExistsError: the name is taken.
-            NoSuchNamespaceError: there is no such namespace.
-            ValidationError: there is no query, or two in one dialect.
+            TableAlreadyExistsError, ViewAlreadyExistsError: If the name is taken.
+            NoSuchNamespaceError: If there is no such namespace.
+            ValidationError: If there is no query, or two in one dialect.
         """
         definition = _definition(identifier, schema, queries, default_namespace, default_catalog)
         given = {
@@ -136,16 +136,16 @@ class ViewCatalog:
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> View:
-        """Make a view another one; its identity, history and properties stay.
+        """Replace a view by another one; its uuid, history and properties stay.
 
         The arguments are those of `create_view`.
 
         Raises:
-            NoSuchViewError: there is no such view.
-            ValidationError: it would lose a dialect, and ``replace.drop-dialect.allowed`` is not
+            NoSuchViewError: If there is no such view.
+            ValidationError: If it would lose a dialect, and ``replace.drop-dialect.allowed`` is not
                 true.
-            CommitFailedError: others were first too often; nothing was changed.
-            CommitStateUnknownError: it cannot be told whether it was replaced.
+            CommitFailedError: If other writers were first too often; nothing was changed.
+            CommitStateUnknownError: If it is unknown whether it was replaced.
         """
         from icecomb.format.spec.view import replace_view
 
@@ -166,7 +166,7 @@ class ViewCatalog:
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> View:
-        """`replace_view` if there is such a view, else `create_view`."""
+        """Run `replace_view` if there is such a view, else `create_view`."""
         act = self.replace_view if self.view_exists(identifier) else self.create_view
         return act(
             identifier,
@@ -182,29 +182,29 @@ class ViewCatalog:
         """Rename a view; its metadata files stay where they are.
 
         Raises:
-            NoSuchViewError: there is no such view.
-            TableAlreadyExistsError, ViewAlreadyExistsError: the new name is taken.
-            CommitFailedError: another writer changed it meanwhile; nothing was renamed.
+            NoSuchViewError: If there is no such view.
+            TableAlreadyExistsError, ViewAlreadyExistsError: If the new name is taken.
+            CommitFailedError: If another writer changed it meanwhile; nothing was renamed.
         """
         return self._kept_views().rename(from_identifier, to_identifier)
 
     def drop_view(self, identifier: Name) -> None:
-        """Take a view out of the catalog; its metadata files stay.
+        """Drop a view from the catalog; its metadata files stay.
 
         Raises:
-            NoSuchViewError: there is no such view.
-            NoSuchIcebergViewError: there is something else of this name; it is left alone.
+            NoSuchViewError: If there is no such view.
+            NoSuchIcebergViewError: If the name is that of something else, which is unchanged.
         """
         self._kept_views().drop(identifier)
 
     def view_fate(
         self, identifier: Name, metadata_location: str, *, told: bool = False
     ) -> CommitFate:
-        """See `icecomb.catalog.commit_status.commit_fate`.
+        """Return the status of a view's commit; see `commit_status.commit_fate`.
 
         Raises:
-            NoSuchViewError: there is no such view.
-            ValidationError: the file is another view's.
+            NoSuchViewError: If there is no such view.
+            ValidationError: If the file is another view's.
         """
         return self._kept_views().fate(identifier, metadata_location, told=told)
 

@@ -1,7 +1,7 @@
-"""Arguments of values that stand in metadata: of the right type, and within Java's limits.
+"""Checks of the arguments of metadata values: the right types, and within Java's limits.
 
-Python takes any object anywhere, JSON writes most of them, and the next reader refuses the table.
-So each value checks its members when it is made.
+Python accepts any object anywhere, JSON writes most of them, and the next reader rejects the table.
+So each value checks its members when it is created.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ def checked_int(
     most: int | None = MAX_INT,
     error: type[IcecombError] = ValidationError,
 ) -> int:
-    """A whole number; those of NumPy become Python's.
+    """Return a value as an int; integers of NumPy are converted to Python's.
 
     Args:
-        what: What it is, for the message.
-        value: What was given.
-        least: The least that it may be.
-        most: The greatest; None for what is read as leniently as ever.
-        error: What to raise.
+        what: Name of the argument, for the message.
+        value: The argument.
+        least: The smallest allowed value.
+        most: The greatest allowed value; None for no limit, where reading stays lenient.
+        error: The class of the error to raise.
 
     Raises:
-        IcecombError: It is no whole number (a bool and a float are none), or out of range.
+        IcecombError: If the value is not an integer (bools and floats are not), or out of range.
     """
     try:
         number = value if type(value) is int else operator.index(_not_bool(value))
@@ -57,10 +57,10 @@ def checked_int(
 
 
 def any_text(what: str, value: Any, error: type[IcecombError] = ValidationError) -> str:
-    """Text, as files may have it already.
+    """Return a text, which need not be valid Unicode: existing files may have such text.
 
     Raises:
-        IcecombError: It is no text.
+        IcecombError: If the value is not a str.
     """
     if not isinstance(value, str):
         raise error(f"{_begun(what)} must be text, not {value!r}", hint="Give a str.")
@@ -68,10 +68,10 @@ def any_text(what: str, value: Any, error: type[IcecombError] = ValidationError)
 
 
 def checked_text(what: str, value: Any, error: type[IcecombError] = ValidationError) -> str:
-    """Text that can be written as UTF-8.
+    """Return a text that can be written as UTF-8.
 
     Raises:
-        IcecombError: It is no text, or has half a character (a lone surrogate).
+        IcecombError: If the value is not a str, or has a lone surrogate (half a character).
     """
     text = any_text(what, value, error)
     if not text.isascii():
@@ -79,17 +79,17 @@ def checked_text(what: str, value: Any, error: type[IcecombError] = ValidationEr
             text.encode()
         except UnicodeEncodeError:
             raise error(
-                f"{_begun(what)} is no valid Unicode: {value!r}",
+                f"{_begun(what)} is not valid Unicode: {value!r}",
                 hint="Leave out lone surrogates (U+D800 to U+DFFF).",
             ) from None
     return text
 
 
 def checked_flag(what: str, value: Any, error: type[IcecombError] = ValidationError) -> bool:
-    """True or False.
+    """Return a bool.
 
     Raises:
-        IcecombError: It is neither, but, say, a 1 or a text.
+        IcecombError: If the value is not a bool, but for example 1 or a text.
     """
     if type(value) is not bool:
         raise error(f"{_begun(what)} must be True or False, not {value!r}", hint="Give a bool.")
@@ -99,10 +99,10 @@ def checked_flag(what: str, value: Any, error: type[IcecombError] = ValidationEr
 def checked_members(
     what: str, values: Any, kind: type[_T], error: type[IcecombError] = ValidationError
 ) -> tuple[_T, ...]:
-    """Values that are all of one type.
+    """Return values, all of one type, as a tuple.
 
     Raises:
-        IcecombError: One of them is not, or there is something else than several values.
+        IcecombError: If one of them is of another type, or the argument is not a sequence.
     """
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):
         raise error(
@@ -113,38 +113,38 @@ def checked_members(
     for member in members:
         if not isinstance(member, kind):
             raise error(
-                f"{_begun(what)} must be a sequence of {kind.__name__}: {member!r} is none",
+                f"{_begun(what)} must be a sequence of {kind.__name__}: {member!r} is not one",
                 hint=hint_of_pyiceberg(member, kind.__name__) or "Give values of that type only.",
             )
     return members
 
 
 def name_of_type(value: Any) -> str:
-    """The name of a value's type with its module, which tells types of one name apart."""
+    """Return the name of a value's type with its module, which distinguishes types of one name."""
     module, name = type(value).__module__, type(value).__qualname__
     return name if module == "builtins" else f"{module}.{name}"
 
 
 def json_of_pyiceberg(value: Any) -> Any:
-    """The JSON of a schema, type, spec or order of PyIceberg, which is the specification's.
+    """Return the parsed JSON of PyIceberg's schema, type, spec or order: the specification's form.
 
     Returns:
-        None for what is nothing of PyIceberg.
+        The JSON, or None if the value is not PyIceberg's.
     """
     dump = getattr(value, "model_dump_json", None) if _is_of_pyiceberg(value) else None
     return None if dump is None else json.loads(dump())
 
 
 def hint_of_pyiceberg(value: Any, wanted: str) -> str | None:
-    """What to do with a value of PyIceberg that is not taken; None for what is none.
+    """Return a hint for a value of PyIceberg that is not accepted; None for any other value.
 
     Args:
-        value: What was given.
-        wanted: Which of the names of `icecomb.format` was expected.
+        value: The argument.
+        wanted: The expected class, a name of `icecomb.format`.
     """
     if not _is_of_pyiceberg(value):
         return None
-    return f"It is {name_of_type(value)}: take {wanted} of icecomb.format."
+    return f"It is {name_of_type(value)}: use {wanted} of icecomb.format."
 
 
 def _is_of_pyiceberg(value: Any) -> bool:
@@ -152,17 +152,16 @@ def _is_of_pyiceberg(value: Any) -> bool:
 
 
 def property_texts(what: str, properties: Any) -> dict[str, str]:
-    """Properties as the text that metadata knows only.
+    """Return properties as text, the only kind of value that metadata has.
 
-    Numbers and the like become what `str` makes of them, and a bool is in lower case, as in
-    PyIceberg.
+    Numbers and the like are converted by `str`, and bools are lower case, as in PyIceberg.
 
     Args:
-        what: Whose properties they are, for messages: "property", "snapshot property".
+        what: The kind of property, for messages: "property", "snapshot property".
         properties: Names and values, or None for none.
 
     Raises:
-        ValidationError: A name is no text, or a value is None, bytes, or no valid Unicode.
+        ValidationError: If a name is not text, or a value is None, bytes, or not valid Unicode.
     """
     if properties is None:
         return {}
@@ -178,7 +177,7 @@ def property_texts(what: str, properties: Any) -> dict[str, str]:
 
 
 def property_text(what: str, value: Any) -> str:
-    """The value of one property as text; see `property_texts`."""
+    """Return the value of one property as text; see `property_texts`."""
     if value is None or isinstance(value, (bytes, bytearray, memoryview)):
         raise ValidationError(
             f"{_begun(what)} must be text, not {value!r}",
@@ -192,7 +191,7 @@ def property_text(what: str, value: Any) -> str:
 
 
 def _begun(what: str) -> str:
-    """The beginning of a sentence."""
+    """Return a text with its first letter capitalized."""
     return what[:1].upper() + what[1:]
 
 
@@ -205,21 +204,21 @@ def _not_bool(value: Any) -> Any:
 def members_or_named(
     owner: str, names: tuple[str, ...], kind: type, args: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a value that takes its members one by one or as one sequence, by name.
+    """Return arguments by name for a class that takes its members one by one or as a sequence.
 
-    `Schema(a, b, schema_id=1)`, as PyIceberg writes it, is `Schema((a, b), 1)`. The members are
-    called `fields`.
+    `Schema(a, b, schema_id=1)`, PyIceberg's form, is the same as `Schema((a, b), 1)`. The members
+    are called `fields`.
 
     Args:
-        owner: The value's class, for messages.
+        owner: Name of the class, for messages.
         names: The names of its arguments, in order.
         kind: The class of a member.
-        args: What was given by position.
-        named: What was given by name.
+        args: The positional arguments.
+        named: The keyword arguments.
 
     Raises:
-        TypeError: An argument is unknown, or given twice.
-        ValidationError: A member is one of PyIceberg's.
+        TypeError: If an argument is unknown, or given twice.
+        ValidationError: If a member is one of PyIceberg's.
     """
     for value in args:
         hint = hint_of_pyiceberg(value, kind.__name__)

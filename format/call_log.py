@@ -1,4 +1,4 @@
-"""Calls of other processes in the log: how long each took at DEBUG, slow ones at INFO."""
+"""Logging of calls to other processes: the time of each at DEBUG, of slow ones at INFO."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 SLOW_S: Final = 1.0
-"""A call that takes so long is slow."""
+"""Calls that take at least this many seconds are slow."""
 
 
 @contextmanager
@@ -17,8 +17,8 @@ def timed(log: logging.Logger, *call: str) -> Iterator[None]:
     """Log how long a call takes, and whether it fails.
 
     Args:
-        log: Where.
-        *call: Words that say what is called, and where; none is a secret.
+        log: The logger.
+        *call: Words that name the call and its target; no secrets.
     """
     begun = time.monotonic()
     failure = ""

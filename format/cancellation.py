@@ -1,7 +1,7 @@
-"""Work that somebody has stopped waiting for: it ends at the next point where nothing is half done.
+"""Cancellation of work that nobody waits for anymore, at points where nothing is half done.
 
-A thread that serves others binds a `Cancellation` to its work. Whatever may take long asks here
-whether to go on, and pauses and waits here. Without one bound, nobody cancels.
+A thread that serves others binds a `Cancellation` to its work. Code that may run long asks here
+whether to continue, and sleeps and waits here. Without one bound, nothing is canceled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from icecomb.format.errors import OperationCancelledError
 
 
 class Cancellation:
-    """Whether work is still wanted; safe for threads."""
+    """A thread-safe flag that says whether work is still wanted."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,11 +26,11 @@ class Cancellation:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the work any more."""
+        """True if nobody waits for the work anymore."""
         return self._event.is_set()
 
     def cancel(self) -> None:
-        """Say that nobody waits for it; wakes whoever pauses or waits in its course."""
+        """Cancel the work, and wake every thread that sleeps or waits as part of it."""
         with self._lock:
             self._event.set()
             for event in self._waiting:
@@ -41,7 +41,7 @@ class Cancellation:
 
     @contextmanager
     def part(self) -> Iterator[Cancellation]:
-        """One for a part of the work, which ends with the whole, or before it."""
+        """Provide a cancellation for a part of the work: canceled with the whole, or on its own."""
         found = Cancellation()
         with self._lock:
             self._parts.append(found)
@@ -54,11 +54,14 @@ class Cancellation:
                 self._parts.remove(found)
 
     def pause(self, seconds: float) -> bool:
-        """Sleep; say whether the work is still wanted then."""
+        """Sleep; return whether the work is still wanted afterwards."""
         return not self._event.wait(seconds)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Wait for an event that is waited for by nobody else: it is set when work is cancelled."""
+        """Wait for an event; return whether it is set.
+
+        Nothing else may wait for the event: cancellation sets it, too.
+        """
         with self._lock:
             if self._event.is_set():
                 return event.is_set()
@@ -75,7 +78,7 @@ _BOUND: ContextVar[Cancellation | None] = ContextVar("cancellation", default=Non
 
 @contextmanager
 def cancellable(cancellation: Cancellation) -> Iterator[None]:
-    """Bind a cancellation to what this thread does."""
+    """Bind a cancellation to the work of this thread."""
     token = _BOUND.set(cancellation)
     try:
         yield
@@ -85,16 +88,16 @@ def cancellable(cancellation: Cancellation) -> Iterator[None]:
 
 @contextmanager
 def stoppable() -> Iterator[Cancellation]:
-    """A cancellation for what other threads do for this one, to be bound there."""
+    """Provide a cancellation for work that other threads do for this one, to be bound there."""
     with (_BOUND.get() or Cancellation()).part() as part:
         yield part
 
 
 def check_wanted() -> None:
-    """Go on only if the work is still wanted.
+    """Check that the work is still wanted.
 
     Raises:
-        OperationCancelledError: It is not.
+        OperationCancelledError: If it was canceled.
     """
     bound = _BOUND.get()
     if bound is not None and bound.is_cancelled:
@@ -102,7 +105,7 @@ def check_wanted() -> None:
 
 
 def rest(seconds: float) -> bool:
-    """Sleep; say whether the work is still wanted, at once when it is not."""
+    """Sleep; return whether the work is still wanted, and at once when it is not."""
     bound = _BOUND.get()
     if bound is not None:
         return bound.pause(seconds)
@@ -114,17 +117,17 @@ def pause(seconds: float) -> None:
     """Sleep.
 
     Raises:
-        OperationCancelledError: The work is not wanted any more.
+        OperationCancelledError: If the work was canceled.
     """
     if not rest(seconds):
         raise _cancelled()
 
 
 def wait_for(event: threading.Event, seconds: float) -> bool:
-    """Wait for an event that nobody else waits for; say whether it was set in time.
+    """Wait for an event that nothing else waits for; return whether it was set in time.
 
     Raises:
-        OperationCancelledError: The work is not wanted any more.
+        OperationCancelledError: If the work was canceled.
     """
     bound = _BOUND.get()
     if bound is None:
@@ -136,6 +139,6 @@ def wait_for(event: threading.Event, seconds: float) -> bool:
 
 def _cancelled() -> OperationCancelledError:
     return OperationCancelledError(
-        "The statement was cancelled, and what it was doing ended where it was",
-        hint="what it was about to change is as it was; run it again if it is still wanted",
+        "The statement was canceled, and its work was stopped",
+        hint="What it was about to change is unchanged; run it again if it is still wanted.",
     )

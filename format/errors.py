@@ -1,4 +1,4 @@
-"""Errors of icecomb: one root, a handful of families, each also the builtin a caller would expect.
+"""Errors of icecomb: one root and a few families, each also the builtin that callers expect.
 
 Every error carries a message (what failed, where, what was found), an optional hint (what to do
 next) and a context of named facts (`table`, `path`, ...) for programs and logs.
@@ -8,18 +8,18 @@ from typing import ClassVar
 
 
 class IcecombError(Exception):
-    """The root of every error icecomb raises on purpose.
+    """The base class of every error that icecomb raises on purpose.
 
     Args:
         message: One sentence: what failed, where, and what was found.
-        hint: What the reader can do next.
+        hint: Advice on what the reader can do next.
         **context: Named facts, for example `table="db.t"` or `path="/x"`. Never a secret.
 
     Attributes:
         message: The sentence without the hint.
         hint: The advice, or None.
         context: The named facts.
-        retryable: Whether the same call may succeed when repeated on refreshed state.
+        retryable: Whether the same call may succeed when repeated on refreshed metadata.
     """
 
     retryable: ClassVar[bool] = False
@@ -35,7 +35,7 @@ class IcecombError(Exception):
 
 
 def reason_of(error: BaseException) -> str:
-    """What an error says, without its hint: for the message of the error that it leads to."""
+    """Return the message of an error without its hint, to be quoted in another message."""
     return error.message if isinstance(error, IcecombError) else str(error)
 
 
@@ -44,25 +44,25 @@ class ValidationError(IcecombError, ValueError):
 
 
 class AlreadyCommittedError(ValidationError):
-    """The table turned out to have the snapshot of an operation that is to be committed."""
+    """The table already has the snapshot of an operation that is to be committed."""
 
 
 class AlreadyPublishedError(ValidationError):
-    """What a snapshot changed, and is to be made part of `main`, is there already."""
+    """The changes of a snapshot that is to be published are part of `main` already."""
 
 
 class ConflictError(ValidationError):
-    """Other commits contradict a change that began before them: proven that nothing was committed.
+    """Other commits contradict a change that began before them; proven not committed.
 
-    ``context`` has ``snapshot_ids``, those commits, the oldest first, as far as they are known;
-    ``file_count``, how many files contradict the change; and ``path``, one of them.
+    ``context`` has ``snapshot_ids``, those commits, oldest first, as far as they are known;
+    ``file_count``, the number of files that contradict the change; and ``path``, one of them.
     """
 
     retryable = True
 
 
 class SchemaError(ValidationError):
-    """A schema, or a change of one, is not valid."""
+    """A schema, or a change to one, is not valid."""
 
 
 class ExpressionError(ValidationError):
@@ -70,11 +70,11 @@ class ExpressionError(ValidationError):
 
 
 class CorruptFileError(IcecombError, ValueError):
-    """A file of a table cannot be read as what it should be; `context["path"]` names it."""
+    """A file of a table is damaged or of the wrong kind; `context["path"]` names it."""
 
 
 class UnsupportedError(IcecombError, NotImplementedError):
-    """The specification or a system has this, icecomb does not."""
+    """A feature of the specification or of another system that icecomb does not support."""
 
 
 class FileIOError(IcecombError, OSError):
@@ -86,11 +86,11 @@ class FileMissingError(FileIOError, FileNotFoundError):
 
 
 class FileExistsAlreadyError(FileIOError, FileExistsError):
-    """A file that must be created is already there; it was left as it is."""
+    """A file that must be created exists already; it was left unchanged."""
 
 
 class FileStateUnknownError(FileIOError):
-    """A file may have been created, or may appear yet: the storage's answers were lost."""
+    """A file may have been created, or may still appear: the storage's answers were lost."""
 
 
 class NoSuchTableError(IcecombError, LookupError):
@@ -98,7 +98,7 @@ class NoSuchTableError(IcecombError, LookupError):
 
 
 class NoSuchIcebergTableError(NoSuchTableError):
-    """There is a table of this name, but it is not an Iceberg table."""
+    """The table of this name is not an Iceberg table."""
 
 
 class NoSuchViewError(IcecombError, LookupError):
@@ -106,7 +106,7 @@ class NoSuchViewError(IcecombError, LookupError):
 
 
 class NoSuchIcebergViewError(NoSuchViewError):
-    """There is something of this name, but it is not an Iceberg view."""
+    """The entry of this name is not an Iceberg view."""
 
 
 class NoSuchNamespaceError(IcecombError, LookupError):
@@ -140,7 +140,7 @@ class CommitFailedError(IcecombError):
 
 
 class CommitStateUnknownError(IcecombError):
-    """It cannot be told whether a commit happened; nothing was deleted."""
+    """The outcome of a commit is unknown; nothing was deleted."""
 
 
 class LockTimeoutError(CommitFailedError, TimeoutError):
@@ -148,15 +148,15 @@ class LockTimeoutError(CommitFailedError, TimeoutError):
 
 
 class OperationCancelledError(IcecombError):
-    """Whoever asked for the work has stopped waiting; it ended before it changed anything."""
+    """The requester stopped waiting for the work, which ended before it changed anything."""
 
 
 class MetastoreError(IcecombError, ConnectionError):
-    """The Hive metastore cannot be reached, or refused a call."""
+    """The Hive metastore cannot be reached, or rejected a call."""
 
 
 class ConfigurationError(ValidationError):
-    """A setting is missing, unknown, or has a value that makes no sense."""
+    """A setting is missing, unknown, or has an invalid value."""
 
 
 class MissingDependencyError(IcecombError, ImportError):
@@ -168,4 +168,4 @@ class JavaError(IcecombError, RuntimeError):
 
 
 class MigrationError(IcecombError):
-    """A migration step cannot go on; what was done so far is in the journal."""
+    """A migration step cannot continue; the journal records what was done so far."""

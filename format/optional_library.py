@@ -1,4 +1,4 @@
-"""Libraries that only some features need, imported when one of these is used."""
+"""Libraries that only some features need, imported when such a feature is used."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from icecomb.format.errors import MissingDependencyError
 
 
 def optional_library(name: str, purpose: str, requirement: str) -> Any:
-    """The module ``name``.
+    """Import an optional module.
 
     Args:
-        name: As it is imported.
-        purpose: What needs it, the beginning of a sentence: ``to_pandas needs pandas``.
-        requirement: What pip installs it by.
+        name: The name of the module.
+        purpose: The feature that needs it, as the beginning of a sentence: ``to_pandas needs
+            pandas``.
+        requirement: The requirement by which pip installs it.
 
     Raises:
-        MissingDependencyError: It is not installed.
+        MissingDependencyError: If it is not installed.
     """
     try:
         return import_module(name)

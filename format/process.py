@@ -1,4 +1,4 @@
-"""Which process of this machine something belongs to, and whether it has ended."""
+"""Identity of processes of this machine, and whether they have ended."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 
 
 def machine() -> str:
-    """Return what names this machine since it was started, and its numbering of processes.
+    """Return an id of this machine since its last boot, and of its process numbering.
 
-    Containers have numberings of their own, and several machines may have one name.
+    Containers number their processes themselves, and several machines may have one name.
     """
     known = [socket.gethostname()]
     with suppress(OSError):
         known.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
-        # start times count from what a time namespace says
+        # start times are relative to the time namespace
         known.extend(os.readlink(f"/proc/self/ns/{each}") for each in ("pid", "time"))  # noqa: PTH115
     return sha256(" ".join(known).encode()).hexdigest()[:8]
 
 
 def started_at(pid: int) -> int | None:
-    """Return when a process was started, in ticks since the machine was; None if nothing tells."""
+    """Return the start time of a process, in ticks since boot; None if it is unknown."""
     found = _stat(pid)
     return None if found is None else found[1]
 
@@ -32,8 +32,8 @@ def has_ended(pid: int, started: int | None = None) -> bool:
     """Return whether a process of this machine has ended; False where that is not certain.
 
     Args:
-        pid: Its number, which another process may have by now.
-        started: What `started_at` told of it.
+        pid: The number of the process, which another process may have by now.
+        started: The start time that `started_at` returned for it.
     """
     try:
         os.kill(pid, 0)
@@ -48,7 +48,7 @@ def has_ended(pid: int, started: int | None = None) -> bool:
 
 
 def _stat(pid: int) -> tuple[str, int] | None:
-    """Return the state and the start of a process, see proc_pid_stat(5)."""
+    """Return the state and the start time of a process; see proc_pid_stat(5)."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Properties: text under a name, read by one rule and refused in one wording everywhere."""
+"""Properties: texts by name, parsed by one rule and rejected with one wording everywhere."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SECONDS: Final = {
     "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0,
     "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0,
 }  # fmt: skip
-DURATION: Final = "a duration, as 300s or 500ms"
+DURATION: Final = "a duration such as 300s or 500ms"
 _DURATION: Final = re.compile(r"(\d+(?:\.\d*)?)\s*([a-z]*)", re.IGNORECASE)
 _ALIKE: Final = 0.88
-"""How alike two names are of which one is taken for a misspelling of the other."""
+"""The similarity from which a name is taken for a misspelling of another."""
 HIDDEN: Final = "********"
 _SECRET: Final = re.compile(
     r"password|passwd|passphrase|secret|token|credential|connection-string|"
@@ -31,15 +31,15 @@ _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]*@")
 
 @dataclass(frozen=True, slots=True)
 class Property(Generic[T]):
-    """A property with a meaning, or a family of them, one a column.
+    """A property that has a meaning, or a family of them with one per column.
 
     Args:
-        key: Its name; that of a family ends with a dot, and a column's name follows.
-        default: Its value where it is not set.
-        about: What it is for, in one sentence.
-        accepted: What it may say, in words.
-        parse: The value of a text without blanks around it; a `ValueError` refuses the text.
-        also: Other names, which count where it is not set by its own.
+        key: The name; that of a family ends with a dot, and a column's name follows.
+        default: The value where the property is not set.
+        about: The purpose of the property, in one sentence.
+        accepted: The accepted values, in words.
+        parse: Converter of a stripped text to a value; raises `ValueError` to reject the text.
+        also: Other names, used where the property is not set by its own name.
     """
 
     key: str
@@ -50,21 +50,22 @@ class Property(Generic[T]):
     also: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Its key."""
+        """Return the key."""
         return self.key
 
     def of(
         self, properties: Mapping[str, str], given: object = None, *, default: T | None = None
     ) -> T:
-        """Its value.
+        """Return the value of the property.
 
         Args:
-            properties: Where it may be set.
-            given: Goes before them, unless None: an argument, or an option of one query.
-            default: Instead of its own, where that depends on more.
+            properties: The properties among which it may be set.
+            given: A value that takes precedence unless None: an argument, or an option of one
+                query.
+            default: A default to use instead of the property's own.
 
         Raises:
-            ConfigurationError: It is set to what it cannot be.
+            ConfigurationError: If its text is not accepted.
         """
         if given is not None:
             return self.read(given)
@@ -74,11 +75,11 @@ class Property(Generic[T]):
         return self.default if default is None else default
 
     def said_by(self, properties: Mapping[str, str]) -> str | None:
-        """The name it is set by; None if it is not set."""
+        """Return the name by which the property is set; None if it is not set."""
         return next((key for key in (self.key, *self.also) if key in properties), None)
 
     def of_each(self, properties: Mapping[str, str]) -> dict[str, T]:
-        """The values of a family by column name; see `of`."""
+        """Return the values of a family by column name; see `of`."""
         return {
             key.removeprefix(self.key): self.read(text, key)
             for key, text in properties.items()
@@ -86,14 +87,14 @@ class Property(Generic[T]):
         }
 
     def read(self, text: object, name: str | None = None) -> T:
-        """The value of a text.
+        """Return the value of a text.
 
         Args:
-            text: What is set, or a number or truth value that stands for its text.
-            name: Under which name it is set, if not its own.
+            text: The text, or a number or bool that stands for its text.
+            name: The name by which the property is set, if not its own.
 
         Raises:
-            ConfigurationError: It cannot be set to that.
+            ConfigurationError: If the text is not accepted.
         """
         said = str(text).lower() if isinstance(text, bool) else str(text)
         try:
@@ -108,37 +109,39 @@ class Property(Generic[T]):
 
 
 def flag(key: str, about: str, *, default: bool) -> Property[bool]:
-    """One that is ``true`` or ``false``."""
+    """Return a property that is ``true`` or ``false``."""
     return Property(key, default, about, "true or false", _boolean)
 
 
 def number(key: str, default: int, about: str, *, least: int | None = None) -> Property[int]:
-    """A whole number."""
-    accepted = "a whole number" + ("" if least is None else f" from {least} on")
+    """Return a property that is an integer."""
+    accepted = "a whole number" + ("" if least is None else f", {least} or more")
     return Property(key, default, about, accepted, _whole(least))
 
 
 def optional_number(key: str, about: str, *, least: int | None = None) -> Property[int | None]:
-    """A whole number, or nothing."""
-    accepted = "a whole number" + ("" if least is None else f" from {least} on")
+    """Return a property that is an integer, or None where it is not set."""
+    accepted = "a whole number" + ("" if least is None else f", {least} or more")
     return Property(key, None, about, accepted, _whole(least))
 
 
 def fraction(key: str, default: float, about: str) -> Property[float]:
-    """A number between 0 and 1, both excluded."""
+    """Return a property that is a number between 0 and 1, both excluded."""
     return Property(key, default, about, "a number between 0 and 1", _between_0_and_1)
 
 
 def seconds(
     key: str, default: float, about: str, *, unit: Literal["s", "ms"] = "s"
 ) -> Property[float]:
-    """A duration in seconds, written as Hive and Hadoop write it: ``300s``, ``5min``, ``500ms``.
+    """Return a property that is a duration, in seconds.
+
+    Its text is as in Hive and Hadoop: ``300s``, ``5min``, ``500ms``.
 
     Args:
-        key: Its name.
-        default: In seconds.
-        about: What it is for.
-        unit: What a number without a unit counts.
+        key: The name.
+        default: The value where the property is not set, in seconds.
+        about: The purpose of the property.
+        unit: The unit of a number without a unit.
     """
 
     def parse(text: str) -> float:
@@ -153,12 +156,12 @@ def seconds(
 
 
 def milliseconds(key: str, default: int, about: str) -> Property[int]:
-    """A duration as a whole number of milliseconds."""
-    return Property(key, default, about, "a whole number from 0 on", _whole(0))
+    """Return a property that is a duration in whole milliseconds."""
+    return Property(key, default, about, "a whole number, 0 or more", _whole(0))
 
 
 def choice(key: str, names: Collection[str], about: str, default: str = "") -> Property[str]:
-    """One of some words, in any case; the first by default."""
+    """Return a property that is one of several words, ignoring case; by default the first."""
     known = tuple(names)
     accepted = f"{', '.join(known[:-1])} or {known[-1]}"
 
@@ -171,9 +174,9 @@ def choice(key: str, names: Collection[str], about: str, default: str = "") -> P
 
 
 def choices(key: str, names: Collection[str], about: str) -> Property[tuple[str, ...]]:
-    """Some of some words, in any case, with commas between; none where it is not set."""
+    """Return a property that is a comma-separated subset of words, ignoring case; default none."""
     known = tuple(names)
-    accepted = f"one or more of {', '.join(known[:-1])} and {known[-1]}, with commas between"
+    accepted = f"one or more of {', '.join(known[:-1])} and {known[-1]}, separated by commas"
 
     def parse(text: str) -> tuple[str, ...]:
         said = {part.strip().lower() for part in text.split(",")}
@@ -187,13 +190,13 @@ def choices(key: str, names: Collection[str], about: str) -> Property[tuple[str,
 def text(
     key: str, about: str, accepted: str, is_right: Callable[[str], bool] | None = None
 ) -> Property[str | None]:
-    """Text, or nothing.
+    """Return a property that is a text, or None where it is not set or empty.
 
     Args:
-        key: Its name.
-        about: What it is for.
-        accepted: What it may say, in words.
-        is_right: Whether it may say a text; by default any, and an empty one is nothing.
+        key: The name.
+        about: The purpose of the property.
+        accepted: The accepted values, in words.
+        is_right: Predicate that accepts a text; by default any text is accepted.
     """
 
     def parse(said: str) -> str | None:
@@ -205,46 +208,46 @@ def text(
 
 
 def registered(found: Iterable[object]) -> dict[str, Property[Any]]:
-    """The properties among some values, and in dictionaries among them, by key."""
+    """Return the properties among values, and in dictionaries among them, by key."""
     groups = (one.values() if isinstance(one, dict) else (one,) for one in found)
     every = (one for group in groups for one in group if isinstance(one, Property))
     return {one.key: one for one in every}
 
 
 def nearest(key: str, known: Iterable[str], alike: float = _ALIKE) -> str | None:
-    """The known name that a name seems to be a misspelling of; None if there is none.
+    """Return the known name of which a name seems to be a misspelling; None if there is none.
 
     Args:
-        key: The name, in any case.
+        key: The name; its case is ignored.
         known: The names.
-        alike: How near (`difflib`) it must be.
+        alike: The least similarity (`difflib`).
     """
     return next(iter(similar(key, known, alike)), None)
 
 
 def similar(name: str, known: Iterable[str], alike: float = 0.6) -> list[str]:
-    """At most three known names that are like this one, in any case, the nearest first."""
+    """Return at most three known names similar to this one, ignoring case, nearest first."""
     by_lowered = {one.lower(): one for one in known}
     return [by_lowered[one] for one in get_close_matches(name.lower(), by_lowered, cutoff=alike)]
 
 
 def is_secret(key: str) -> bool:
-    """Whether a property of this name may hold a password, a token or a key."""
+    """Return whether a property of this name may hold a password, a token or a key."""
     return _SECRET.search(key) is not None
 
 
 def without_users(text: str) -> str:
-    """Return a text whose addresses name no user and no password."""
+    """Return a text without the user names and passwords in its addresses."""
     return _USER_INFO.sub("", text)
 
 
 def shown(key: str, value: str) -> str:
-    """The value for people and logs: hidden if it is a secret, addresses without user names."""
+    """Return a value for people and logs: secrets are hidden, addresses are without users."""
     return HIDDEN if is_secret(key) else without_users(value)
 
 
 class ShownProperties(dict[str, str]):
-    """Properties by key, whose repr hides secrets."""
+    """A dictionary of properties whose repr hides secrets."""
 
     def __repr__(self) -> str:
         return repr({key: shown(key, value) for key, value in self.items()})
@@ -258,7 +261,7 @@ def _boolean(said: str) -> bool:
 
 def _whole(least: int | None) -> Callable[[str], int]:
     def parse(said: str) -> int:
-        # Java knows no underscores between digits, and other engines read what is set here.
+        # Java allows no underscores between digits, and other engines read these properties, too.
         if not said.isascii() or "_" in said:
             raise ValueError(said)
         value = int(said)

@@ -1,7 +1,7 @@
 """The public names of a package: listed once, in its stub, and loaded at first use.
 
-A stub says to type checkers what each name is. Read at run time it says where each name is loaded
-from, so that importing a package stays light and both can never differ.
+Type checkers read the stub for what each name is. At run time it is read for the module of each
+name, so that importing a package stays light and the two can never differ.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def lazy_names(
     """Make ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
 
     Args:
-        package: Its ``__name__``.
-        init: Its ``__file__``; ``__init__.pyi`` lies beside it and re-exports every public name
+        package: The package's ``__name__``.
+        init: The package's ``__file__``; ``__init__.pyi`` beside it re-exports every public name
             as ``from module import Name as Name``.
     """
     modules: dict[str, str] = {}

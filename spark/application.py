@@ -1,7 +1,7 @@
-"""A Spark application with a catalog of icecomb in it: what a PySpark user writes.
+"""Spark sessions with an icecomb catalog, for PySpark users.
 
-The session that comes back is a plain `SparkSession`. With nothing configured its catalog lies on
-the embedded metastore, the same one that `icecomb.catalog.load_catalog("local")` gives.
+The session is a plain `SparkSession`. With nothing configured, its catalog uses the embedded
+metastore, the same one as `icecomb.catalog.load_catalog("local")`.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ def session(
     app_name: str = "icecomb",
     **conf: str,
 ) -> SparkSession:
-    """A Spark session whose catalog `name` serves the tables of a Hive metastore.
+    """Return a Spark session whose catalog `name` serves the tables of a Hive metastore.
 
-    What takes long is said on standard error: compiling the bridge, starting a metastore.
+    Slow steps (compiling the bridge, starting a metastore) are reported on standard error.
 
     Args:
         name: The catalog's name in SQL.
-        warehouse: The folder of new namespaces; of the embedded metastore when `uri` is not given.
-        uri: The metastore, `thrift://host:9083`.
+        warehouse: The root folder of new namespaces, and of the embedded metastore without `uri`.
+        uri: The metastore's address, `thrift://host:9083`.
         hive: Give Spark's own Hive support the same metastore, so that `spark_catalog` shows its
             Hive tables.
         session_catalog: Serve `spark_catalog`, too: Hive and Iceberg tables side by side under
-            their old names; with `hive`.
+            their old names; implies `hive`.
         app_name: The application's name.
-        **conf: Further Spark configuration, given as `**{"spark.driver.memory": "2g"}`.
+        **conf: Further Spark settings, given as `**{"spark.driver.memory": "2g"}`.
 
     Returns:
-        The session; a running one when it can serve the catalog.
+        The session: the running one if it can serve the catalog.
 
     Raises:
-        ConfigurationError: A session is already running that cannot be given the catalog any more.
-        MissingDependencyError: pyspark is not installed.
-        JavaError: There is no Java, or the bridge has to be compiled and there is no JDK.
+        ConfigurationError: If a session is running to which the catalog cannot be added.
+        MissingDependencyError: If pyspark is not installed.
+        JavaError: If there is no Java, or the bridge has to be compiled and there is no JDK.
     """
     builder = _pyspark().builder.appName(app_name)
     for key, value in conf.items():
@@ -77,15 +77,15 @@ def configure(
     session_catalog: bool = False,
     **options: str,
 ) -> SparkSession.Builder:
-    """Add the catalog `name` to a builder of your own; arguments as in `session`.
+    """Add the catalog `name` to a builder; the arguments are those of `session`.
 
     Args:
         builder: `SparkSession.builder`, before `getOrCreate`.
         name: The catalog's name in SQL.
-        warehouse: The folder of new namespaces.
-        uri: The metastore.
+        warehouse: The root folder of new namespaces.
+        uri: The metastore's address.
         hive: Give Spark's own Hive support the same metastore.
-        session_catalog: Serve `spark_catalog`, too, with these options; with `hive`.
+        session_catalog: Serve `spark_catalog`, too, with the same options; implies `hive`.
         **options: Further options of the catalog, as for `icecomb.catalog.load_catalog`.
 
     Returns:
@@ -131,9 +131,9 @@ def _said_what_takes_long() -> Iterator[None]:
 
 
 def _with_given(builder: SparkSession.Builder, key: str, value: str) -> str:
-    """A setting, in front of it what the builder has of a list."""
+    """Return the value of a setting, appended to the builder's own list where it is a list."""
     separator = {"spark.jars": ",", EXTENSIONS: ",", JAVA_OPTIONS: " "}.get(key)
-    options: dict[str, Any] = builder._options  # noqa: SLF001 - it cannot be asked otherwise
+    options: dict[str, Any] = builder._options  # noqa: SLF001 - there is no public access
     if separator is None or key not in options:
         return value
     given = [part for part in str(options[key]).split(separator) if part]
@@ -141,10 +141,10 @@ def _with_given(builder: SparkSession.Builder, key: str, value: str) -> str:
 
 
 def _show_token(path: str) -> None:
-    """Give a running JVM what the embedded metastore asks for; another gets it as it starts."""
+    """Load the embedded metastore's token into a running JVM; a new one reads it as it starts."""
     from pyspark import SparkContext
 
-    jvm: Any = SparkContext._jvm  # noqa: SLF001 - the door to the JVM that everybody takes
+    jvm: Any = SparkContext._jvm  # noqa: SLF001 - there is no public access to the JVM
     if jvm is None:
         return
     hadoop = jvm.org.apache.hadoop
@@ -154,11 +154,11 @@ def _show_token(path: str) -> None:
 
 
 def _check_running(name: str, conf: dict[str, str]) -> None:
-    """Refuse a running session without what the catalog needs; Spark would say so much later."""
+    """Refuse a running session that lacks what the catalog needs; Spark would fail much later."""
     from pyspark import SparkContext
 
-    context = SparkContext._active_spark_context  # noqa: SLF001 - nothing may start
-    if context is None and SparkContext._gateway is None:  # noqa: SLF001 - not known otherwise
+    context = SparkContext._active_spark_context  # noqa: SLF001 - must not start Spark
+    if context is None and SparkContext._gateway is None:  # noqa: SLF001 - no public access
         return
     if not _has_bridge():
         raise ConfigurationError(
@@ -189,11 +189,11 @@ def _check_running(name: str, conf: dict[str, str]) -> None:
 
 
 def _has_bridge() -> bool:
-    """Whether the running JVM sees the bridge's classes."""
+    """Return whether the running JVM sees the bridge's classes."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
-    jvm: Any = SparkContext._jvm  # noqa: SLF001 - the door to the JVM that everybody takes
+    jvm: Any = SparkContext._jvm  # noqa: SLF001 - there is no public access to the JVM
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     try:
         loader.loadClass(CATALOG_CLASS)

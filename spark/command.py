@@ -1,4 +1,4 @@
-"""`icecomb spark-conf`: the lines that put a catalog into any Spark."""
+"""The command `icecomb spark-conf`: settings that add a catalog to any Spark."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from icecomb.catalog.cli.application import Application
 @click.option(
     "--session-catalog",
     is_flag=True,
-    help="Serve spark_catalog, too: Hive and Iceberg tables under their old names; with --hive.",
+    help="Serve spark_catalog, too: Hive and Iceberg tables under their old names; implies --hive.",
 )
 @click.option(
-    "--python", help="The interpreter that runs the planner beside the driver; this one by default."
+    "--python", help="Python that runs the planner beside the driver; by default the current one."
 )
 @click.option(
     "--deploy-mode",
     type=click.Choice(["client", "cluster"]),
     default="client",
     show_default=True,
-    help="As for spark-submit: with cluster no path of this host's Python is written.",
+    help="As for spark-submit; with cluster, this host's Python path is left out.",
 )
 @click.option(
     "--spark-home",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The Spark to serve; by default SPARK_HOME, pyspark, or where spark-submit leads.",
+    help="The Spark installation; by default SPARK_HOME, pyspark, or that of spark-submit.",
 )
 @click.pass_obj
 def spark_conf(
@@ -45,8 +45,8 @@ def spark_conf(
 ) -> None:
     """Print --conf lines for spark-sql, spark-shell and spark-submit.
 
-    NAME is what the catalog is called in SQL. --uri and --warehouse, given before the command, say
-    where it lies; without them it is what is configured, or else the embedded metastore.
+    NAME is the catalog's name in SQL. --uri and --warehouse, given before the command, locate its
+    metastore and files; without them the configured catalog or the embedded metastore is used.
 
     Use it as: spark-sql $(icecomb spark-conf lake)
     """

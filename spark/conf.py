@@ -1,4 +1,4 @@
-"""The Spark configuration that puts a catalog of icecomb into a Spark application.
+"""Spark settings that add an icecomb catalog to a Spark application.
 
 Every way to start Spark takes the same lines: PySpark's builder, ``spark-submit``, ``spark-sql``,
 ``spark-shell``, the Thrift server and Spark Connect. ``icecomb spark-conf`` prints them.
@@ -19,14 +19,14 @@ CATALOG_CLASS: Final = "org.icecomb.spark.IcecombCatalog"
 """The catalog plug-in of the bridge, the value of ``spark.sql.catalog.<name>``."""
 
 SESSION_CATALOG: Final = "spark_catalog"
-"""What Spark calls its own catalog."""
+"""Spark's name for its own catalog."""
 
 SESSION_CATALOG_CLASS: Final = "org.icecomb.spark.IcecombSessionCatalog"
-"""Spark's own catalog with our tables in it, the value of ``spark.sql.catalog.spark_catalog``."""
+"""Spark's own catalog with Iceberg tables, the value of ``spark.sql.catalog.spark_catalog``."""
 
 EXTENSIONS: Final = "spark.sql.extensions"
 EXTENSIONS_CLASS: Final = "org.icecomb.spark.IcecombSessionExtensions"
-"""The statements of the bridge, a value of ``spark.sql.extensions``."""
+"""The bridge's SQL statements, a value of ``spark.sql.extensions``."""
 
 JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 TOKEN_FILES: Final = "hadoop.token.files"  # noqa: S105 - a setting
@@ -44,27 +44,27 @@ def spark_conf(
     deploy_mode: str = "client",
     options: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Spark's configuration for one catalog, in the order to print it.
+    """Return Spark's settings for one catalog, in the order to print them.
 
     Args:
-        name: the catalog's name in SQL.
-        uri: the metastore, ``thrift://host:9083``; without it the planner uses what is configured
-            for ``name`` and, with nothing configured, the embedded metastore.
-        warehouse: the root of new namespaces.
-        python: the interpreter that runs the planner, beside the driver; this one by default.
-        hive: give the same metastore to Spark's own Hive support. Spark asks it by address, so an
+        name: The catalog's name in SQL.
+        uri: The metastore's address, ``thrift://host:9083``; by default the one configured for
+            ``name`` or, with nothing configured, the embedded metastore.
+        warehouse: The root folder of new namespaces.
+        python: The interpreter that runs the planner beside the driver; by default this one.
+        hive: Give the same metastore to Spark's own Hive support. Spark needs its address, so an
             embedded one is started now.
-        session_catalog: serve Spark's own catalog, too, so that Hive and Iceberg tables have their
-            names side by side; with `hive`. Under the name ``spark_catalog`` there is no other.
-        jar: the bridge's jar; found or compiled by default.
-        deploy_mode: ``cluster`` where the driver runs on another host. Without `python` its own
-            decides then: ``ICECOMB_PYTHON``, ``PYSPARK_DRIVER_PYTHON``, ``PYSPARK_PYTHON``, or
+        session_catalog: Serve Spark's own catalog, too, so that Hive and Iceberg tables have their
+            names side by side; implies `hive`, and is implied by the name ``spark_catalog``.
+        jar: The bridge's jar; found or compiled by default.
+        deploy_mode: ``cluster`` if the driver runs on another host. Without `python` that host
+            decides: ``ICECOMB_PYTHON``, ``PYSPARK_DRIVER_PYTHON``, ``PYSPARK_PYTHON``, or
             ``python3`` on its path.
-        options: further options of the catalog, handed to ``icecomb.catalog.load_catalog``.
+        options: Further options of the catalog, passed to ``icecomb.catalog.load_catalog``.
 
     Raises:
-        ConfigurationError: a name Spark cannot address; a deploy mode it does not have.
-        JavaError, MissingDependencyError, UnsupportedError: see ``icecomb.spark.jar.bridge_jar``.
+        ConfigurationError: If Spark cannot address the name, or has no such deploy mode.
+        JavaError, MissingDependencyError, UnsupportedError: See ``icecomb.spark.jar.bridge_jar``.
     """
     if not name.isidentifier():
         raise ConfigurationError(
@@ -87,7 +87,7 @@ def spark_conf(
     if name != SESSION_CATALOG:
         conf |= _catalog(name, CATALOG_CLASS, {**place, **more})
     if session_catalog:
-        # its metastore is the one of Spark's Hive support, which makes its namespaces, too
+        # its metastore is the one of Spark's Hive support, which also creates its namespaces
         conf |= _catalog(SESSION_CATALOG, SESSION_CATALOG_CLASS, more)
     if hive:
         conf["spark.sql.catalogImplementation"] = "hive"
@@ -105,7 +105,7 @@ def _catalog(name: str, plug_in: str, options: Mapping[str, str | None]) -> dict
 
 
 def command_lines(conf: Mapping[str, str]) -> list[str]:
-    """The configuration as `--conf` arguments, quoted for a shell.
+    """Return the settings as `--conf` arguments, quoted for a shell.
 
     No line ends in a backslash, so that `spark-sql $(icecomb spark-conf)` works.
     """
@@ -113,7 +113,7 @@ def command_lines(conf: Mapping[str, str]) -> list[str]:
 
 
 def _metastore(name: str, warehouse: str | None) -> tuple[str, str | None]:
-    """Address and warehouse of the metastore configured for `name`, else of the embedded one."""
+    """Return address and warehouse of the metastore configured for `name`, else the embedded."""
     from icecomb.catalog import metastore
     from icecomb.catalog.configuration import LOCAL, load_configuration
 
@@ -127,7 +127,7 @@ def _metastore(name: str, warehouse: str | None) -> tuple[str, str | None]:
 
 
 def _admission(uri: str) -> dict[str, str]:
-    """What an embedded metastore asks of Spark's own Hive support; nothing for others."""
+    """Return the settings that log Spark's own Hive support in to an embedded metastore."""
     from urllib.parse import urlsplit
 
     from icecomb.catalog import metastore
@@ -142,5 +142,5 @@ def _admission(uri: str) -> dict[str, str]:
 
 
 def _absolute(warehouse: str) -> str:
-    """A path that means the same to the driver, to the planner and to a metastore elsewhere."""
+    """Return a path that means the same to driver, planner and a metastore elsewhere."""
     return warehouse if ":" in warehouse else str(Path(warehouse).absolute())

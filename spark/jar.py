@@ -1,9 +1,8 @@
 """The bridge's jar for the Spark at hand: ready-made in a wheel, compiled once from a checkout.
 
 A wheel carries one jar for each Spark minor version and Scala version, so its users need a Java
-runtime and no compiler. A checkout carries the Java sources: they are compiled with the JDK against
-the jars of the Spark that is used, at first use, and kept in the user's cache per Spark version and
-source hash.
+runtime and no compiler. A checkout carries the Java sources: at first use they are compiled with
+the JDK against the jars of the Spark in use, and cached per user, Spark version and source hash.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ SUPPORTED: Final = {
     "4.2": ("2.13",),
     "4.3": ("2.13",),
 }
-"""Spark minor versions the bridge is compiled and tested for, each with its Scala versions."""
+"""Spark minor versions for which the bridge is compiled and tested, with their Scala versions."""
 
 _HERE: Final = Path(__file__).resolve().parent
 _CORE_JAR: Final = re.compile(r"spark-core_(?P<scala>[0-9.]+)-(?P<version>\d+\.\d+\.\d+.*)\.jar")
@@ -52,12 +51,12 @@ class SparkHome:
 
 
 def spark_home(path: Path | None = None) -> SparkHome:
-    """The Spark in ``path``, else in ``SPARK_HOME``, else the installed pyspark, else on ``PATH``.
+    """Find Spark: in ``path``, else ``SPARK_HOME``, else the installed pyspark, else on ``PATH``.
 
-    The last is where a link ``spark-submit`` leads to.
+    The last is the installation to which ``spark-submit`` belongs, links resolved.
 
     Raises:
-        MissingDependencyError: there is no Spark.
+        MissingDependencyError: If there is no Spark.
     """
     folder = path or _configured_home()
     for jar in sorted((folder / "jars").glob("spark-core_*.jar")):
@@ -70,13 +69,13 @@ def spark_home(path: Path | None = None) -> SparkHome:
 
 
 def bridge_jar(spark: SparkHome | None = None) -> Path:
-    """The path of the jar to put on Spark's class path (``spark.jars``).
+    """Return the path of the jar to put on Spark's class path (``spark.jars``).
 
     Raises:
-        MissingDependencyError: there is no Spark, or this installation has neither jar nor sources.
-        UnsupportedError: a Spark version the bridge is not made for.
-        JavaError: the Java here is too old for the jar, or the jar has to be compiled and there is
-            no JDK, or javac failed.
+        MissingDependencyError: If there is no Spark, or icecomb has neither jar nor sources.
+        UnsupportedError: If the bridge does not support this Spark version.
+        JavaError: If Java is too old for the jar, or the jar has to be compiled and there is no
+            JDK or javac failed.
     """
     spark = spark or spark_home()
     _check_supported(spark)
@@ -86,15 +85,15 @@ def bridge_jar(spark: SparkHome | None = None) -> Path:
 
 
 def ready_made(minor: str, scala: str) -> Path:
-    """Where a wheel carries the jar for a Spark minor version and Scala version."""
+    """Return the path of a wheel's jar for a Spark minor version and Scala version."""
     return _HERE / "jars" / f"{_name(minor, scala)}.jar"
 
 
 def sources(minor: str) -> list[Path]:
-    """The Java sources of the bridge for a Spark minor version; none in an install without them.
+    """List the bridge's Java sources for a Spark minor version; none if not installed.
 
-    `bridge/java` is for all. What Spark's versions have each in their own way stands in `v35`, and
-    again in `v40`, ... where it changed: a class comes from the newest folder not newer than Spark.
+    `bridge/java` is for all versions. Classes that differ by version are in `v35`, and again in
+    `v40`, ... where they changed: a class comes from the newest folder not newer than Spark.
     """
     bridge = _HERE / "bridge"
     found = {path.relative_to(bridge / "java"): path for path in (bridge / "java").rglob("*.java")}
@@ -109,7 +108,7 @@ def sources(minor: str) -> list[Path]:
 
 
 def compile_bridge(spark: SparkHome) -> Path:
-    """Compile the bridge against ``spark``'s jars, or find it in the cache."""
+    """Compile the bridge against ``spark``'s jars, or take it from the cache."""
     from icecomb.catalog.java import compile_jar
 
     found = sources(spark.minor)
@@ -143,7 +142,7 @@ def _check_supported(spark: SparkHome) -> None:
 
 
 def _check_java(spark: SparkHome) -> None:
-    """Spark 3.5 also starts on Java 8 and 11; it would name a class file version, and no remedy."""
+    """Check Java's version: Spark 3.5 starts on 8 and 11, and would fail without a remedy."""
     from icecomb.catalog.java import MINIMUM_VERSION, find_java, java_version
 
     try:

@@ -1,7 +1,7 @@
-"""Partition transforms under Spark's names and back.
+"""Conversion of partition transforms between Spark and Iceberg.
 
-Spark says `days(ts)` and `bucket(16, id)`, Iceberg `day` and `bucket[16]`. The names of new
-partition fields are those that Iceberg Java gives: `ts_day`, `id_bucket`.
+Spark writes `days(ts)` and `bucket(16, id)`, Iceberg `day` and `bucket[16]`. New partition fields
+are named as by Iceberg Java: `ts_day`, `id_bucket`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _NUMBERED: Final = re.compile(r"(bucket|truncate)\[(\d+)\]")
 
 
 def transform_parts(transform: Transform) -> tuple[str, int | None]:
-    """Iceberg's name of a transform and its number, as `("bucket", 16)` or `("day", None)`."""
+    """Return a transform's Iceberg name and number: `("bucket", 16)` or `("day", None)`."""
     text = str(transform)
     match = _NUMBERED.fullmatch(text)
     return (match[1], int(match[2])) if match else (text, None)
 
 
 def spark_transforms(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
-    """The fields of a spec as Spark's transforms, without the void ones."""
+    """Return the fields of a spec as Spark's transforms, without the void ones."""
     return [
         spark_transform(field.transform, name_path(schema, field.source_id))
         for field in spec.fields
@@ -46,7 +46,7 @@ def spark_transforms(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]
 
 
 def spark_transform(transform: Transform, column: list[str]) -> dict[str, Any]:
-    """One transform of one column under Spark's name."""
+    """Return one transform of one column under Spark's name."""
     name, number = transform_parts(transform)
     arguments: list[dict[str, Any]] = [{"column": column}]
     if number is not None:
@@ -55,12 +55,12 @@ def spark_transform(transform: Transform, column: list[str]) -> dict[str, Any]:
 
 
 def partition_spec(transforms: Iterable[Mapping[str, Any]], schema: Schema) -> PartitionSpec:
-    """Spark's transforms of a new table as a partition spec.
+    """Convert Spark's transforms of a new table to a partition spec.
 
     Raises:
-        UnsupportedError: A transform Iceberg does not have.
-        ValidationError: An unknown column, a wrong number, two fields of one name, or one that
-            says less than another.
+        UnsupportedError: If Iceberg does not have a transform.
+        ValidationError: If a column is unknown, a number is wrong, two fields have one name, or
+            one field is redundant beside another.
     """
     fields: list[PartitionField] = []
     for position, spark in enumerate(transforms):
@@ -81,7 +81,7 @@ def partition_spec(transforms: Iterable[Mapping[str, Any]], schema: Schema) -> P
 
 
 def name_path(schema: Schema, field_id: int) -> list[str]:
-    """The names that lead from a column to a field, structs only in between."""
+    """Return the names that lead from a column to a field through structs only."""
     names: list[str] = []
     at: int | None = field_id
     while at is not None:
@@ -91,11 +91,11 @@ def name_path(schema: Schema, field_id: int) -> list[str]:
 
 
 def iceberg_transform(spark: Mapping[str, Any]) -> tuple[Transform, list[str]]:
-    """One of Spark's transforms as Iceberg's, and the path of its column.
+    """Convert one of Spark's transforms to Iceberg's; also return its column's path.
 
     Raises:
-        UnsupportedError: A transform Iceberg does not have.
-        ValidationError: A wrong number.
+        UnsupportedError: If Iceberg does not have the transform.
+        ValidationError: If its number is wrong.
     """
     name = str(spark["name"]).lower()
     columns = [part["column"] for part in spark["arguments"] if "column" in part]

@@ -1,13 +1,13 @@
-"""Iceberg schemas as Spark's own schema JSON and back.
+"""Conversion of schemas between Iceberg and Spark's JSON.
 
 Spark reads and writes ``StructType`` as JSON, and every ``StructField`` carries a metadata
-object. Field ids travel there, because in Iceberg ids decide and names are only labels:
+object. Field ids travel there, because Iceberg identifies fields by id; names are only labels:
 
 * ``parquet.field.id``: the id of the field (the key Spark's Parquet code knows);
 * ``icecomb.nested.ids``: ids that no ``StructField`` can carry, those of list elements and of map
   keys and values, by their path below the field: ``{"element": 7, "element.key": 8,
-  "element.value": 9}``. A struct inside a list starts anew: its fields have metadata of their
-  own;
+  "element.value": 9}``. Paths start again in a struct inside a list, whose fields have metadata
+  of their own;
 * ``icecomb.type``: ``uuid`` where a ``string`` column holds 16 bytes in the file, ``fixed[4]``
   where a ``binary`` column holds 4;
 * ``icecomb.nested.types``: the same of list elements, map keys and values, by the paths of their
@@ -84,7 +84,7 @@ _FROM_SPARK: Final[Mapping[str, IcebergType]] = {
     "timestamp": TimestamptzType(),
     "timestamp_ntz": TimestampType(),
     "string": StringType(),
-    # what SHOW CREATE TABLE prints of a string: the collation that every string has
+    # SHOW CREATE TABLE prints the default collation
     "string collate UTF8_BINARY": StringType(),
     "binary": BinaryType(),
 }
@@ -94,17 +94,17 @@ _DEFAULTS: Final = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
 
 
 def spark_schema(schema: Schema) -> dict[str, Any]:
-    """The schema as the JSON of a Spark ``StructType``, ids in the fields' metadata."""
+    """Convert a schema to the JSON of a Spark ``StructType``, ids in the fields' metadata."""
     return spark_struct(schema.as_struct().fields)
 
 
 def spark_struct(fields: Iterable[NestedField]) -> dict[str, Any]:
-    """Fields as the JSON of a Spark ``StructType``."""
+    """Convert fields to the JSON of a Spark ``StructType``."""
     return {"type": "struct", "fields": [_spark_field(field) for field in fields]}
 
 
 def spark_type(iceberg_type: IcebergType) -> str | dict[str, Any]:
-    """One type as Spark's JSON. Raises ``UnsupportedError`` for a type Spark cannot hold."""
+    """Convert a type to Spark's JSON; raise ``UnsupportedError`` if Spark has no such type."""
     if isinstance(iceberg_type, StructType):
         return spark_struct(iceberg_type.fields)
     if isinstance(iceberg_type, ListType):
@@ -132,7 +132,7 @@ def spark_type(iceberg_type: IcebergType) -> str | dict[str, Any]:
 
 
 def sql_type(spark_json: str | Mapping[str, Any]) -> str:
-    """A type of Spark's JSON as SQL writes it, as in CAST(x AS type)."""
+    """Convert a type in Spark's JSON to SQL, as in CAST(x AS type)."""
     if isinstance(spark_json, str):
         return _SQL_NAMES.get(spark_json, spark_json)
     if spark_json["type"] == "struct":
@@ -148,14 +148,14 @@ def _quoted(name: str) -> str:
 
 
 def iceberg_schema(struct: Mapping[str, Any]) -> Schema:
-    """A Spark ``StructType`` (its JSON) as an Iceberg schema with fresh ids.
+    """Convert the JSON of a Spark ``StructType`` to an Iceberg schema with fresh ids.
 
-    Ids in the metadata are NOT taken over: Spark hands on the metadata of the query's source
-    columns, whose ids belong to another table.
+    Ids in the metadata are NOT used: Spark passes on the metadata of the query's source columns,
+    whose ids belong to another table.
 
     Raises:
-        UnsupportedError: a type or a column default that Iceberg v2 does not have.
-        SchemaError: the JSON is not that of a struct.
+        UnsupportedError: If Iceberg v2 does not have a type or a column default.
+        SchemaError: If the JSON is not that of a struct.
     """
     if struct.get("type") != "struct":
         raise SchemaError(
@@ -167,7 +167,7 @@ def iceberg_schema(struct: Mapping[str, Any]) -> Schema:
 
 
 def iceberg_type(spark_json: str | Mapping[str, Any], ids: Iterator[int]) -> IcebergType:
-    """One Spark type as an Iceberg type; ``ids`` gives nested fields theirs."""
+    """Convert one Spark type to an Iceberg type; nested fields take their ids from ``ids``."""
     return _iceberg_type(spark_json, ids, ())
 
 
@@ -191,7 +191,7 @@ def _spark_field(field: NestedField) -> dict[str, Any]:
 
 
 def _nested(iceberg_type: IcebergType, prefix: str) -> Iterator[tuple[str, int, IcebergType]]:
-    """Path, id and type of elements, keys and values below a field with no struct in between."""
+    """Yield path, id and type of elements, keys and values below a field, outside of structs."""
     if isinstance(iceberg_type, ListType | MapType):
         for inner in children(iceberg_type):
             path = f"{prefix}{inner.name}"
@@ -202,7 +202,7 @@ def _nested(iceberg_type: IcebergType, prefix: str) -> Iterator[tuple[str, int, 
 def _iceberg_fields(
     fields: Sequence[Mapping[str, Any]], ids: Iterator[int], path: tuple[str, ...]
 ) -> tuple[NestedField, ...]:
-    # the ids of one level come before those of the levels below, as Iceberg Java hands them out
+    # the ids of one level come before those of the levels below, as in Iceberg Java
     numbered = [(next(ids), field) for field in fields]
     return tuple(_iceberg_field(field_id, field, ids, path) for field_id, field in numbered)
 
@@ -215,7 +215,7 @@ def _iceberg_field(
     if any(key in metadata for key in _DEFAULTS):
         raise UnsupportedError(
             f"Column {'.'.join(here)} has a DEFAULT, which Iceberg knows from format v3 on",
-            hint="leave DEFAULT away; tables here are of format v1 and v2",
+            hint="leave out DEFAULT; tables here are of format v1 and v2",
         )
     return NestedField(
         field_id=field_id,

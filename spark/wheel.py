@@ -1,8 +1,8 @@
-"""Builds the wheel that carries its jars: `python -m icecomb.spark.wheel dist/`.
+"""Build of the wheel that carries its jars: `python -m icecomb.spark.wheel dist/`.
 
-It does what `pip wheel` and `python -m build` do with a checkout, but needs no other environment
-and takes the classes of Spark installations at hand. Without those, and without the classes that an
-earlier build left in the user's cache, they come from Maven Central. A JDK is needed.
+It works like `pip wheel` and `python -m build` on a checkout, but needs no other environment and
+compiles against local Spark installations. Classes missing there and in the user's cache are
+fetched from Maven Central. A JDK is needed.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from icecomb.format.errors import ConfigurationError, IcecombError
 
 _CHECKOUT: Final = Path(__file__).resolve().parent.parent
 _SETUPTOOLS: Final = 77
-"""The oldest setuptools that knows the licence fields of pyproject.toml."""
+"""The oldest setuptools that supports the license fields of pyproject.toml."""
 
 
 def build_wheel(target: Path, sparks: Sequence[Path] = ()) -> Path:
     """Build the wheel into the folder `target` and return its path.
 
     Args:
-        target: The folder; made where it is missing.
-        sparks: Spark installations whose classes are compiled against, besides pyspark's.
+        target: The folder; created if missing.
+        sparks: Spark installations to compile against, besides pyspark.
 
     Raises:
-        ConfigurationError: This is not a checkout, or pip failed; the message has its last lines.
+        ConfigurationError: If this is not a checkout, or pip failed; the message has its last
+            lines.
     """
     if not (_CHECKOUT / "pyproject.toml").is_file():
         raise ConfigurationError(
@@ -70,7 +71,7 @@ def _has_setuptools() -> bool:
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m icecomb.spark.wheel", description="Build the wheel that carries its jars."
     )
@@ -81,7 +82,7 @@ def main() -> int:
         default=[],
         type=Path,
         metavar="FOLDER",
-        help="A Spark installation to compile against, besides pyspark; again for others.",
+        help="A Spark installation to compile against, besides pyspark; may be repeated.",
     )
     given = parser.parse_args()
     try:

@@ -53,7 +53,7 @@ def _default(known: Property[object]) -> str:
 
 
 def _accepted(known: Property[object]) -> str:
-    return f"May be {known.accepted}."
+    return f"Value: {known.accepted}."
 
 
 if __name__ == "__main__":

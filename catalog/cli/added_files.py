@@ -1,4 +1,4 @@
-"""The command that takes files which exist already into a table."""
+"""The command that adds existing files to a table."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _DUPLICATES = {"fail": "error", "skip": "skip"}
     "partitions",
     multiple=True,
     metavar="COLUMN=VALUE",
-    help="Of a partitioned source, only the partitions with this value.",
+    help="Add only the partitions of the source with this value; repeatable. Default all.",
 )
 @click.option(
     "--on-duplicate",
     type=click.Choice(sorted(_DUPLICATES)),
     default="fail",
     show_default=True,
-    help="What to do with files that the table has already.",
+    help="What to do with files that are already in the table.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(min=1), default=16, show_default=True, help="Files at a time."
+    "--jobs", type=click.IntRange(min=1), default=16, show_default=True, help="Files read at once."
 )
-@click.option("--dry-run", is_flag=True, help="Only say which files would be looked at.")
+@click.option("--dry-run", is_flag=True, help="Only count the files that would be read.")
 @click.pass_obj
 def add_files(
     application: Application,
@@ -51,11 +51,11 @@ def add_files(
     jobs: int,
     dry_run: bool,
 ) -> None:
-    """Take the files of a Hive table or of a folder into TABLE, where they are.
+    """Add the files of a Hive table or of a folder to TABLE, in place.
 
-    No file is moved or rewritten; from then on they belong to both. The same command with
-    --on-duplicate skip brings in what came since. TABLE is a name, or the folder of a file-system
-    table.
+    No file is moved or rewritten; from then on they belong to both. Run the same command with
+    --on-duplicate skip to add files that arrived since. TABLE is a name, or the folder of a
+    file-system table.
     """
     from icecomb.catalog.migrate.existing_files import files_of_folder, files_of_hive_table
 
@@ -63,7 +63,7 @@ def add_files(
     loaded = application.table(table)
     if wanted and not loaded.spec().fields:
         raise ValidationError(
-            f"Table {table} is not partitioned: there is nothing for --partition to choose",
+            f"Table {table} is not partitioned: --partition has nothing to select",
             hint="leave --partition out",
         )
     if "/" in source:
@@ -108,7 +108,7 @@ def _wanted(partitions: tuple[str, ...]) -> dict[str, str]:
     for given in partitions:
         name, equals, value = given.partition("=")
         if not name or not equals:
-            raise click.UsageError(f"--partition {given}: give it as COLUMN=VALUE")
+            raise click.UsageError(f"--partition {given}: write it as COLUMN=VALUE")
         if name in wanted:
             raise click.UsageError(f"--partition {name} is given twice")
         wanted[name] = value

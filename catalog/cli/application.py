@@ -1,4 +1,4 @@
-"""The command group, its global options, and how errors become one line and an exit code."""
+"""The command group, its global options, and the printing of errors with an exit code."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "diff": (
         "icecomb.catalog.cli.difference:diff",
-        "Say what differs between two states of a table: files, rows, columns, layout, properties.",
+        "Compare two states of a table: files, rows, columns, layout, properties.",
     ),
     "health": (
         "icecomb.catalog.cli.health:health",
-        "Say of tables what makes them slow or large, the worst first, and print what mends it.",
+        "Show what makes tables slow or large, the worst first, and the commands that fix it.",
     ),
     "head": (
         "icecomb.catalog.cli.tables:head",
@@ -65,7 +65,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "history": (
         "icecomb.catalog.cli.metadata_tables:history",
-        "List which snapshots main showed, and from when on, oldest first.",
+        "List the snapshots that main pointed to, and since when, oldest first.",
     ),
     "files": (
         "icecomb.catalog.cli.metadata_tables:files",
@@ -73,11 +73,11 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "partitions": (
         "icecomb.catalog.cli.metadata_tables:partitions",
-        "List the partitions of a snapshot: rows, files, deletes, and when each was changed.",
+        "List the partitions of a snapshot: rows, files, deletes, and the last change of each.",
     ),
     "manifests": (
         "icecomb.catalog.cli.metadata_tables:manifests",
-        "List the manifests of a snapshot: what they track, and of which partitions.",
+        "List the manifests of a snapshot: the files they track, and the partitions of these.",
     ),
     "refs": (
         "icecomb.catalog.cli.metadata_tables:refs",
@@ -89,15 +89,15 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "properties": (
         "icecomb.catalog.cli.table_properties:properties",
-        "List the properties of a table; or change some, in one commit.",
+        "List the properties of a table, or change some in one commit.",
     ),
     "rollback": (
         "icecomb.catalog.cli.rollback:rollback",
-        "Let a branch show an earlier state again: a dry run unless --yes.",
+        "Set a branch back to an earlier state: a dry run unless --yes.",
     ),
     "branch": (
         "icecomb.catalog.cli.branches:branch",
-        "List, create, replace, delete and forward the branches of a table.",
+        "List, create, replace, delete and fast-forward the branches of a table.",
     ),
     "tag": (
         "icecomb.catalog.cli.branches:tag",
@@ -105,11 +105,11 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "add-files": (
         "icecomb.catalog.cli.added_files:add_files",
-        "Take the files of a Hive table or of a folder into TABLE, where they are.",
+        "Add the files of a Hive table or of a folder to TABLE, in place.",
     ),
     "commit": (
         "icecomb.catalog.cli.repair:commit",
-        "Look after a commit whose outcome is unknown.",
+        "Settle a commit whose outcome is unknown.",
     ),
     "completion": (
         "icecomb.catalog.cli.completion:completion",
@@ -133,32 +133,32 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "metastore": (
         "icecomb.catalog.cli.metastore:metastore",
-        "A Hive metastore of one's own over a warehouse folder (--warehouse).",
+        "Run an embedded Hive metastore over a warehouse folder (--warehouse).",
     ),
     "migrate": (
         "icecomb.catalog.cli.migrate:migrate",
-        "Make a Hive table an Iceberg table in place, compare, and go back.",
+        "Convert a Hive table to an Iceberg table in place, compare, and revert.",
     ),
     "paimon": (
         "icecomb.catalog.cli.paimon:paimon",
-        "Look at the schemas of Apache Paimon tables, evolve them, bring append tables over.",
+        "Show and evolve the schemas of Apache Paimon tables, import append tables.",
     ),
     "register": (
         "icecomb.catalog.cli.repair:register",
-        "Take an existing metadata file in as TABLE.",
+        "Register an existing metadata file as TABLE.",
     ),
     "repair": (
         "icecomb.catalog.cli.repair:repair",
-        "Point a table at another metadata file of its own, or set right what its entry says.",
+        "Point a table to another of its metadata files, or correct its entry.",
     ),
     "views": (
         "icecomb.catalog.cli.views:views",
         "Iceberg views of a metastore.",
     ),
 }
-"""Where each command is, and what its help begins with: the list of all imports none of them."""
+"""The location and short help of each command, so that listing them imports none."""
 _OTHER_TABLES: Final = frozenset(("migrate", "paimon"))
-"""Commands whose tables are no Iceberg tables."""
+"""Commands whose tables are not Iceberg tables."""
 _EPILOG: Final = (
     "\b\nExit codes: 0 done, 1 error, 2 wrong usage, 3 blocked, differences or problems found,\n"
     "4 unknown whether a commit happened, 130 interrupted."
@@ -167,14 +167,14 @@ _EPILOG: Final = (
 
 @dataclass
 class Application:
-    """What the global options say; the object every command gets.
+    """The global options; the object that every command gets.
 
     Attributes:
-        named: the catalog to open, or None for the default one.
-        uri: the metastore's address, or None for what is configured.
-        warehouse: the root of new namespaces, or None for what is configured.
-        form: how to print to stdout, one of `FORMS`.
-        progress: reports to stderr.
+        named: The catalog to open, or None for the default one.
+        uri: The metastore's address, or None for the configured one.
+        warehouse: The root of new namespaces, or None for the configured one.
+        form: The form of output on stdout, one of `FORMS`.
+        progress: Reporter of progress to stderr.
     """
 
     named: str | None
@@ -186,19 +186,19 @@ class Application:
 
     @functools.cached_property
     def catalog_name(self) -> str:
-        """The catalog to open."""
+        """Name of the catalog to open."""
         from icecomb.catalog.configuration import catalog_name
 
         return self.named or catalog_name(self.arguments)
 
     @property
     def arguments(self) -> dict[str, str]:
-        """The catalog's properties that the options give."""
+        """The catalog's properties that the options set."""
         given = {"uri": self.uri, "warehouse": self.warehouse}
         return {key: value for key, value in given.items() if value is not None}
 
     def catalog(self) -> Catalog:
-        """The catalog that the options name; it is closed when the command ends."""
+        """Open the catalog that the options name; it is closed when the command ends."""
         from icecomb.catalog import load_catalog
 
         catalog = load_catalog(self.catalog_name, **self.arguments)
@@ -206,47 +206,47 @@ class Application:
         return catalog
 
     def metastore(self) -> HiveCatalog:
-        """The same, where only the catalog of a Hive metastore will do.
+        """Open the catalog for a command that needs a Hive metastore.
 
         Raises:
-            UnsupportedError: it is none.
+            UnsupportedError: If it is not the catalog of a metastore.
         """
         from icecomb.catalog.hive.catalog import on_metastore
 
         return on_metastore(self.catalog())
 
     def table(self, name: str) -> Table:
-        """A table by its name in the catalog; or, with a slash, by its folder or metadata file."""
+        """Load a table by its name; or, with a slash, by its folder or metadata file."""
         from icecomb.catalog import open_table
 
         return open_table(name) if "/" in name else self.catalog().load_table(name)
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close the opened catalogs."""
         while self._open:
             self._open.pop().close()
 
     @property
     def output(self) -> Output:
-        """Prints to stdout."""
+        """A new writer of output to stdout."""
         return FORMS[self.form]()
 
     @property
     def text(self) -> bool:
-        """Whether people read the output."""
+        """Whether the output is text for people."""
         return self.form == "text"
 
     @property
     def json(self) -> bool:
-        """Whether the output is one document for programs."""
+        """Whether the output is one JSON document."""
         return self.form == "json"
 
     def complain(self, error: IcecombError) -> None:
-        """Say an error without ending the command."""
+        """Print an error without ending the command."""
         _complain(error.message, error.hint, ERROR)
 
     def warn(self, message: str) -> None:
-        """Tell people something that is not data."""
+        """Print a message to stderr that is not data."""
         write_line(message, sys.stderr)
 
 
@@ -255,7 +255,7 @@ _REFS: Final = {"branch": ("branch",), "tag": ("tag",)}
 
 
 class _Commands(click.Group):
-    """Commands imported when they are used; other layers add theirs as entry points."""
+    """The commands, imported when used; other packages add theirs as entry points."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         plugins = {point.name for point in entry_points(group=_PLUGINS)}
@@ -297,7 +297,7 @@ class _Commands(click.Group):
 
 
 def _leaves(command: click.Command) -> Iterator[click.Command]:
-    """The command, or those of a group."""
+    """Return the command itself, or those of a group."""
     if isinstance(command, click.Group):
         for inner in command.commands.values():
             yield from _leaves(inner)
@@ -315,7 +315,7 @@ _OUTPUT: Final = click.Option(
     type=click.Choice(list(FORMS)),
     callback=_choose_form,
     expose_value=False,
-    help="How lists and facts are printed.",
+    help="Output format of lists and facts.",
 )
 
 
@@ -327,20 +327,18 @@ _OUTPUT: Final = click.Option(
 @click.option(
     "--catalog",
     "name",
-    help="The catalog to open; otherwise the default one, see `icecomb doctor`.",
+    help="The catalog to open; default as `icecomb doctor` shows.",
     metavar="NAME",
 )
-@click.option("--uri", help="The metastore, thrift://host:9083; otherwise what is configured.")
-@click.option(
-    "--warehouse", help="The root folder of new namespaces; otherwise what is configured."
-)
+@click.option("--uri", help="The metastore, thrift://host:9083; default as configured.")
+@click.option("--warehouse", help="The root folder of new namespaces; default as configured.")
 @click.option(
     "--output",
     "form",
     type=click.Choice(list(FORMS)),
     default="text",
     show_default=True,
-    help="How lists and facts are printed; also behind the command.",
+    help="Output format of lists and facts; allowed after the command, too.",
 )
 @click.version_option(package_name="icecomb")
 @click.pass_context
@@ -349,14 +347,14 @@ def icecomb(
 ) -> None:
     """Apache Iceberg tables on the Hive metastore you already have.
 
-    Data go to stdout, progress and errors to stderr.
+    Data goes to stdout, progress and errors to stderr.
     """
     ctx.obj = Application(name, uri, warehouse, form, TerminalProgress())
     ctx.call_on_close(ctx.obj.close)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and give back its exit code; see `icecomb.catalog.cli`."""
+    """Run one command line and return its exit code; see `icecomb.catalog.cli`."""
     try:
         result = icecomb.main(
             args=None if arguments is None else list(arguments),
@@ -379,7 +377,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _complain("interrupted", None, INTERRUPTED)
     except BrokenPipeError:
-        # The reader of stdout (head, less) has gone: nobody is left to print to.
+        # The reader of stdout (head, less) is gone: nobody is left to print to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ERROR
     except Exception as error:
@@ -391,7 +389,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _meant(error: click.UsageError) -> str:
-    """Return which verbs a word may have meant that is none."""
+    """Return a suggestion for a misspelled command, or an empty text."""
     context = error.ctx
     found = re.search("No such command '(.*)'", error.message)
     if found is None or context is None or not isinstance(context.command, click.Group):

@@ -23,20 +23,20 @@ _retain = click.option(
     "--retain",
     callback=duration,
     metavar="AGE",
-    help="Expiration removes it when its snapshot is older, as 7d.",
+    help="Maximum age of its snapshot until expiration removes it, such as 7d; default forever.",
 )
 _limits = (
     click.option(
         "--min-snapshots",
         type=int,
         metavar="N",
-        help="Expiration leaves so many snapshots of the branch in any case.",
+        help="Expiration always keeps the last N snapshots of the branch.",
     ),
     click.option(
         "--max-snapshot-age",
         callback=duration,
         metavar="AGE",
-        help="Expiration removes snapshots of the branch that are older, as 7d.",
+        help="Expiration removes snapshots of the branch older than this, such as 7d.",
     ),
 )
 
@@ -53,7 +53,7 @@ def _of_branch(command: Any) -> Any:
 
 @click.group()
 def branch() -> None:
-    """List, create, replace, delete and forward the branches of a table.
+    """List, create, replace, delete and fast-forward the branches of a table.
 
     TABLE is a name, or the folder of a file-system table.
     """
@@ -87,12 +87,12 @@ def list_tags(application: Application, table: str) -> None:
 @_place
 @with_state
 @_of_branch
-@click.option("--if-not-exists", is_flag=True, help="Leave one that is there as it is.")
+@click.option("--if-not-exists", is_flag=True, help="Leave an existing branch unchanged.")
 @click.pass_obj
 def create_branch(application: Application, /, table: str, name: str, **options: Any) -> None:
-    """Make a branch of what the table shows, or of another snapshot.
+    """Create a branch at the table's current snapshot, or at another one.
 
-    In a table without rows it begins with a snapshot of none.
+    In a table without snapshots the branch begins with an empty one.
     """
     _make(application, table, "branch", name, create=True, yes=True, **options)
 
@@ -101,10 +101,10 @@ def create_branch(application: Application, /, table: str, name: str, **options:
 @_place
 @with_state
 @_retain
-@click.option("--if-not-exists", is_flag=True, help="Leave one that is there as it is.")
+@click.option("--if-not-exists", is_flag=True, help="Leave an existing tag unchanged.")
 @click.pass_obj
 def create_tag(application: Application, /, table: str, name: str, **options: Any) -> None:
-    """Tag what the table shows, or another snapshot."""
+    """Tag the table's current snapshot, or another one."""
     _make(application, table, "tag", name, create=True, yes=True, **options)
 
 
@@ -112,13 +112,13 @@ def create_tag(application: Application, /, table: str, name: str, **options: An
 @_place
 @with_state
 @_of_branch
-@click.option("--create", is_flag=True, help="Make it if it is not there.")
+@click.option("--create", is_flag=True, help="Create the branch if it does not exist.")
 @yes
 @click.pass_obj
 def replace_branch(application: Application, /, table: str, name: str, **options: Any) -> None:
-    """Point a branch to another snapshot, whatever it is: a dry run unless --yes.
+    """Point a branch to any other snapshot: a dry run unless --yes.
 
-    Limits that are not given stay. What only the branch showed stays until it expires.
+    Limits that are not given stay. Snapshots of only this branch stay until they expire.
     """
     _make(application, table, "branch", name, replace=True, **options)
 
@@ -127,7 +127,7 @@ def replace_branch(application: Application, /, table: str, name: str, **options
 @_place
 @with_state
 @_retain
-@click.option("--create", is_flag=True, help="Make it if it is not there.")
+@click.option("--create", is_flag=True, help="Create the tag if it does not exist.")
 @yes
 @click.pass_obj
 def replace_tag(application: Application, /, table: str, name: str, **options: Any) -> None:
@@ -137,32 +137,32 @@ def replace_tag(application: Application, /, table: str, name: str, **options: A
 
 @branch.command("delete")
 @_place
-@click.option("--if-exists", is_flag=True, help="Do nothing where there is none.")
+@click.option("--if-exists", is_flag=True, help="Do nothing if the branch does not exist.")
 @yes
 @click.pass_obj
 def delete_branch(application: Application, /, table: str, name: str, **options: Any) -> None:
-    """Delete a branch: a dry run unless --yes. What only it showed stays until it expires."""
+    """Delete a branch: a dry run unless --yes. Snapshots of only it stay until they expire."""
     _drop(application, table, "branch", name, **options)
 
 
 @tag.command("delete")
 @_place
-@click.option("--if-exists", is_flag=True, help="Do nothing where there is none.")
+@click.option("--if-exists", is_flag=True, help="Do nothing if the tag does not exist.")
 @yes
 @click.pass_obj
 def delete_tag(application: Application, /, table: str, name: str, **options: Any) -> None:
-    """Delete a tag: a dry run unless --yes. What only it showed stays until it expires."""
+    """Delete a tag: a dry run unless --yes. Snapshots of only it stay until they expire."""
     _drop(application, table, "tag", name, **options)
 
 
 @branch.command("fast-forward")
 @_place
-@click.option("--to", required=True, metavar="REF", help="A branch or tag that came from it.")
+@click.option("--to", required=True, metavar="REF", help="A branch or tag that descends from it.")
 @click.pass_obj
 def fast_forward(application: Application, table: str, name: str, *, to: str) -> None:
-    """Move a branch to where another branch or a tag is, which came from its own head.
+    """Move a branch forward to a branch or tag that descends from its head.
 
-    A branch that does not exist is made.
+    A branch that does not exist is created.
     """
     loaded = application.table(table)
     transaction = loaded.transaction()
@@ -227,7 +227,7 @@ def _finish(  # noqa: PLR0917 - what the commands above know
     *,
     yes: bool,
 ) -> None:
-    """Commit the change or leave it, and say what it is."""
+    """Commit the change or abandon it, and print the branch or tag before and after."""
     before, after = loaded.metadata.refs.get(name), transaction.metadata.refs.get(name)
     if yes:
         transaction.commit_transaction()
@@ -247,7 +247,7 @@ def _finish(  # noqa: PLR0917 - what the commands above know
 
 
 def _facts(ref: SnapshotRef | None) -> dict[str, Any] | None:
-    """What a branch or tag is, by the names of the metadata table; None if it is not there."""
+    """Return a branch's or tag's members, named as in the metadata table; None without one."""
     if ref is None:
         return None
     facts = {

@@ -1,7 +1,7 @@
-r"""Values as they are printed: on one line, and told apart whatever they hold.
+r"""Values as printed: on one line, and distinguishable.
 
-A text that a line of output could not hold is written as Python would write it: ``\n``, ``\x1b``,
-``\u202e``, and ``\\`` for a backslash of its own. What is nested is a JSON document.
+Text that does not fit on a line of output is escaped as in Python: ``\n``, ``\x1b``, ``\u202e``,
+and ``\\`` for a literal backslash. Nested values are JSON documents.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _NUMBER: Final = re.compile(r"[+-]\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def text_cell(value: Any) -> str:
-    """A value for people."""
+    """Format a value for people."""
     if value is None:
         return "null"
     return _plain(value, str)
 
 
 def column_cell(value: Any) -> str:
-    r"""The same between columns, which two spaces separate: of several spaces one is itself."""
+    r"""Format a value for a column; columns are separated by two spaces, so these are escaped."""
     return _SPACES.sub(lambda _: "\\x20", text_cell(value))
 
 
 def csv_cell(value: Any) -> str:
-    r"""A value of a CSV file; nothing for null.
+    r"""Format a value for a CSV file; null is empty.
 
-    A spreadsheet takes a text that begins with ``=``, ``+``, ``-`` or ``@`` for a formula, and runs
-    it. The first character of one that is no number is written as an escape: ``\x3d`` is ``=``.
+    A spreadsheet runs text that begins with ``=``, ``+``, ``-`` or ``@`` as a formula. The first
+    character of such text, unless it is a number, is escaped: ``\x3d`` is ``=``.
     """
     if value is None:
         return ""
@@ -49,7 +49,7 @@ def csv_cell(value: Any) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """A value as JSON has it; numbers that JSON has not are text."""
+    """Convert a value to JSON's types; numbers that JSON does not have become text."""
     if isinstance(value, Mapping):
         return {str(key): jsonable(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -74,7 +74,7 @@ def _plain(value: Any, otherwise: Any) -> str:
         return "0x" + value.hex()
     if isinstance(value, Mapping | list | tuple):
         return printable_json(json.dumps(jsonable(value), ensure_ascii=False, default=str))
-    # A backslash of the value's own is told from one that was put before an escaped character.
+    # Doubled, a backslash of the value differs from that of an escaped character.
     return printable(otherwise(value).replace("\\", "\\\\"))
 
 

@@ -1,7 +1,7 @@
-"""Completion of the command line by bash, zsh and fish, out of the commands themselves.
+"""Completion of the command line by bash, zsh and fish, from the commands themselves.
 
 The scripts are click's: at each press of the tab key they ask `icecomb`, which answers from its
-commands, options and choices, so that a script never grows old.
+commands, options and choices, so that a script is never outdated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _USE: Final = (
 )
 _PATIENCE_SECONDS: Final = 1.0
 _SHOWN: Final = 1000
-# what a shell would not take as one plain word might be run by whoever completes and presses enter
+# a completed word that is not one plain word to the shell might run code when enter is pressed
 _PLAIN: Final = re.compile(r"[\w.][\w.\-]*")
 
 
@@ -54,10 +54,10 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 class _WholeWords(ShellComplete):
-    """``--output=js`` is completed to ``--output=json``, of which click answers the value alone."""
+    """Completion of ``--output=js`` to ``--output=json``; click returns only the value."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """See `click.shell_completion.ShellComplete`."""
+        """Implement `ShellComplete.get_completions`."""
         found = super().get_completions(args, incomplete)
         option, equals, _ = incomplete.partition("=")
         if equals and option.startswith("-"):
@@ -67,12 +67,12 @@ class _WholeWords(ShellComplete):
 
 
 class _Bash(BashComplete, _WholeWords):
-    """Bash splits ``--output=js`` into three words, and wants the last of them completed."""
+    """Completion for bash, which splits ``--output=js`` into three words."""
 
     _splits = False
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """See `click.shell_completion.ShellComplete`."""
+        """Implement `ShellComplete.get_completion_args`."""
         args, incomplete = super().get_completion_args()
         if incomplete == "=" and args:
             self._splits = True
@@ -83,17 +83,17 @@ class _Bash(BashComplete, _WholeWords):
         return args, incomplete
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """See `click.shell_completion.ShellComplete`."""
+        """Implement `ShellComplete.get_completions`."""
         words = ShellComplete if self._splits else _WholeWords
         return words.get_completions(self, args, incomplete)
 
 
 class _Zsh(ZshComplete, _WholeWords):
-    """Zsh, by whole words."""
+    """Completion by whole words for zsh."""
 
 
 class _Fish(FishComplete, _WholeWords):
-    """Fish, by whole words."""
+    """Completion by whole words for fish."""
 
 
 for _shell in (_Bash, _Zsh, _Fish):
@@ -101,10 +101,10 @@ for _shell in (_Bash, _Zsh, _Fish):
 
 
 class TableName(click.types.StringParamType):
-    """An argument that is a table: its name is completed from the catalog, its folder by the shell.
+    """An argument that is a table: names are completed from the catalog, folders by the shell.
 
-    A catalog that does not answer within a second, and one that would have to be started, has no
-    names.
+    A catalog that does not answer within a second, or that would have to be started, completes
+    nothing.
     """
 
     def shell_complete(
@@ -113,7 +113,7 @@ class TableName(click.types.StringParamType):
         param: click.Parameter,  # noqa: ARG002 - click's signature
         incomplete: str,
     ) -> list[CompletionItem]:
-        """See `click.ParamType.shell_complete`."""
+        """Implement `click.ParamType.shell_complete`."""
         if "/" in incomplete or incomplete.startswith((".", "~")):
             return [CompletionItem(incomplete, type="dir")]
         given = ctx.find_root().params
@@ -126,7 +126,7 @@ class TableName(click.types.StringParamType):
 
 
 class RefName(click.types.StringParamType):
-    """An argument or option that is a branch or tag of the table that is written already.
+    """An argument or option that is a branch or tag of the table named before it.
 
     Args:
         kinds: `branch`, `tag` or both.
@@ -141,8 +141,8 @@ class RefName(click.types.StringParamType):
         param: click.Parameter,  # noqa: ARG002 - click's signature
         incomplete: str,
     ) -> list[CompletionItem]:
-        """See `click.ParamType.shell_complete`."""
-        # where the last word is an option without a value, click leaves arguments where they were
+        """Implement `click.ParamType.shell_complete`."""
+        # click does not assign arguments while the last word is an option without a value
         given, table = ctx.find_root().params, ctx.params.get("table") or next(iter(ctx.args), None)
 
         def names() -> Iterator[str]:
@@ -153,9 +153,9 @@ class RefName(click.types.StringParamType):
 
 
 def _told(names: Callable[[], Iterator[str]], incomplete: str) -> list[CompletionItem]:
-    """What begins so, as far as it is found in time."""
+    """Return the names that begin with the word, as far as they are found in time."""
     found: list[str] = []
-    # a thread of its own: nothing may let a person wait at the prompt
+    # a thread of its own: nothing may block the prompt
     asked = threading.Thread(target=_ask, args=(names, incomplete, found), daemon=True)
     asked.start()
     asked.join(_PATIENCE_SECONDS)
@@ -163,7 +163,7 @@ def _told(names: Callable[[], Iterator[str]], incomplete: str) -> list[Completio
 
 
 def _ask(names: Callable[[], Iterator[str]], incomplete: str, found: list[str]) -> None:
-    # whatever is wrong with a catalog, the command says it when it runs
+    # the command reports anything wrong with the catalog when it runs
     with suppress(Exception):
         for name in names():
             if name.startswith(incomplete) and _PLAIN.fullmatch(name):
@@ -173,7 +173,7 @@ def _ask(names: Callable[[], Iterator[str]], incomplete: str, found: list[str]) 
 
 
 def _refs(given: dict[str, Any], table: str) -> Mapping[str, SnapshotRef]:
-    """The branches and tags of a table, by its name or its folder."""
+    """Return the branches and tags of a table, given by its name or folder."""
     from icecomb.catalog import open_table
 
     if "/" in table:
@@ -193,7 +193,7 @@ def _catalog(given: dict[str, Any]) -> Catalog | None:
 
 
 def _names(catalog: Catalog, incomplete: str) -> Iterator[str]:
-    """The tables of the namespace that is written already, or the namespaces."""
+    """Yield the tables of the namespace that is typed already, or the namespaces."""
     namespace, dot, _ = incomplete.rpartition(".")
     if not dot:
         spaces = [".".join(space) for space in catalog.list_namespaces()]

@@ -1,4 +1,4 @@
-"""The command that says what differs between two states of a table."""
+"""The command that compares two states of a table."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _CHANGES: Final = ("what", "change", "name", "before", "after")
 @click.argument("table")
 @click.argument("old", metavar="FROM")
 @click.argument("new", metavar="[TO]", required=False)
-@click.option("--files", "list_files", is_flag=True, help="List the files that came and went.")
+@click.option("--files", "list_files", is_flag=True, help="List the added and removed files.")
 @click.pass_obj
 def diff(
     application: Application, table: str, old: str, new: str | None, *, list_files: bool
 ) -> int:
-    """Say what differs between two states of a table: files, rows, columns, layout, properties.
+    """Compare two states of a table: files, rows, columns, layout, properties.
 
-    FROM and TO are snapshots, branches, tags, times or ages, in any order of time; without TO it is
-    the table as it is now. Rows are counted by files: what nothing tells is said. Only manifests
-    are read that one state has and the other has not. Exit code 3 if they differ.
+    FROM and TO are snapshots, branches, tags, times or ages, in any order; TO is the table's
+    current state by default. Rows are counted by files; counts that no file tells are reported as
+    unknown. Only manifests that one of the states lacks are read. Exit code 3 if they differ.
     """
     from icecomb.catalog.table_difference import table_difference
 

@@ -1,4 +1,4 @@
-"""The command that examines: versions, configuration, the metastore, a table."""
+"""The command that examines versions, configuration, the metastore and a table."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LIBRARIES: Final = ("icecomb", "pyarrow", "fastavro", "polars", "thrift", "pysp
 
 @click.command()
 @click.argument("table", required=False)
-@click.option("--json", "as_json", is_flag=True, help="The same as icecomb --output json doctor.")
+@click.option("--json", "as_json", is_flag=True, help="Same as icecomb --output json doctor.")
 @click.pass_obj
 def doctor(application: Application, table: str | None, *, as_json: bool) -> int:
     """Examine the catalog, or one TABLE of it: each problem comes with its remedy.
 
-    Says which versions are installed, where each setting came from, whether the metastore answers
-    and what it checks, which name node of HDFS is active or who asks the object store, what the
-    warehouse there allows, and what is wrong with the table. Nothing is changed, but for a view and
-    an object of our own that are made and deleted to see what metastore and store check.
+    Shows the installed versions, the source of each setting, whether the metastore answers and what
+    it checks, the active name node of HDFS or the identity at the object store, what the warehouse
+    allows, and what is wrong with the table. Nothing is changed, except that a test view and a test
+    object are created and deleted to find out what metastore and store check.
 
     Exit code 0 if all is well (warnings included), 3 if there is a problem.
     """
@@ -135,7 +135,7 @@ def _findings(application: Application, table: str | None) -> Iterator[Finding]:
 
 
 def _cluster(catalog: Catalog) -> Iterator[Finding]:
-    """What is said of the HDFS or object store that holds the warehouse; nothing of others."""
+    """Yield findings on the HDFS or object store that holds the warehouse; none for others."""
     from icecomb.catalog.hadoop.catalog import HadoopCatalog
     from icecomb.catalog.hadoop.cluster_examination import examine_cluster
     from icecomb.catalog.hadoop.store_examination import examine_store

@@ -1,4 +1,4 @@
-"""The command that says what makes tables slow or large, and what mends it."""
+"""The command that shows what makes tables slow or large, and the commands that fix it."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _PROMETHEUS: Final = "prometheus"
 @click.command()
 @click.argument("tables", nargs=-1, metavar="[TABLE|DB.PATTERN*|DB]...")
 @click.option(
-    "--orphans", is_flag=True, help="Look for files that nothing refers to: lists the folders."
+    "--orphans", is_flag=True, help="Find files that nothing refers to; lists the folders."
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
     default=8,
     show_default=True,
-    help="Tables at a time.",
+    help="Tables examined at once.",
 )
 @click.option(
     "--output",
     "form",
     type=click.Choice([*FORMS, _PROMETHEUS]),
-    help="As the option of icecomb itself, or what Prometheus reads.",
+    help="Output format, as of icecomb itself, or the text format of Prometheus.",
 )
 @click.option(
     "--html",
     "page",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Write a page, too: it needs neither a network nor scripts.",
+    help="Also write an HTML page; it needs neither a network nor scripts.",
 )
 @click.pass_obj
 def health(
@@ -52,10 +52,10 @@ def health(
     form: str | None,
     page: str | None,
 ) -> int:
-    """Say of tables what makes them slow or large, the worst first, and print what mends it.
+    """Show what makes tables slow or large, the worst first, and the commands that fix it.
 
     A TABLE is a name, or the folder of a file-system table; without any, all tables of the catalog
-    are looked at. Nothing is changed. The score is 0 to 100.
+    are examined. Nothing is changed. The score is 0 to 100.
 
     Exit code 1 if a table could not be read, else 3 if a finding is a problem.
     """
@@ -108,7 +108,7 @@ def _of_folder(place: str, *, orphans: bool) -> TableHealth:
 
 
 def _place(application: Application) -> list[str]:
-    """The options that name the catalog: a printed command needs them, too."""
+    """Return the options that name the catalog; printed commands need them, too."""
     given = (
         ("--catalog", application.named),
         ("--uri", application.uri),

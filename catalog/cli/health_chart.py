@@ -1,4 +1,4 @@
-"""Charts of a table's health as bars and texts with places, which the page draws as SVG."""
+"""Charts of a table's health as placed bars and texts, which the page draws as SVG."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A rectangle, and what it is when somebody points at it."""
+    """A rectangle and its tooltip."""
 
     x: float
     y: float
@@ -43,14 +43,14 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One drawing.
+    """A chart of bars and texts.
 
     Attributes:
-        title: What it shows.
+        title: The heading.
         height: Its height; its width is `WIDTH`.
         bars: Rectangles.
         texts: Texts.
-        base: Where a line goes across it; 0 for none.
+        base: Height of a horizontal line across it; 0 for none.
     """
 
     title: str
@@ -62,7 +62,7 @@ class Chart:
 
 
 def drawn(charts: Charts) -> Iterator[Chart]:
-    """The charts of a table that have something to show."""
+    """Yield the charts of a table that have something to show."""
     if charts.commits:
         yield _timeline(charts.commits)
     if any(charts.sizes):
@@ -72,7 +72,7 @@ def drawn(charts: Charts) -> Iterator[Chart]:
 
 
 def size_text(size: int) -> str:
-    """Bytes for people: `1.5 GiB`."""
+    """Format a number of bytes for people: `1.5 GiB`."""
     value, unit = float(size), 0
     while value >= 1024 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
@@ -105,7 +105,7 @@ def _columns(
     bars = []
     for at, (count, said) in enumerate(zip(counts, titles, strict=True)):
         if count:
-            # what is there can be seen
+            # at least 1.5 high, so that no bar is invisible
             height = round(max(1.5, (base - 4) * count / most), 2)
             width = round(max(step - 1, 0.5), 2)
             bars.append(Bar(round(at * step, 2), round(base - height, 2), width, height, said))

@@ -1,8 +1,8 @@
 """The page of `icecomb health --html`: one file that needs no network and no script.
 
 Names of tables, partitions and messages are other people's text: the template escapes all of it,
-characters that cannot be seen are shown as a terminal shows them, and the page forbids itself to
-load or run anything.
+invisible characters are shown as a terminal shows them, and the page's security policy forbids
+loading or running anything.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from icecomb.catalog.health.table_health import TableHealth
 
 _DETAILED: Final = 100
-"""So many tables are shown in full; each takes some 10 KB."""
+"""Number of tables shown in full; each takes about 10 KB."""
 _SHORT: Final = 120
 
 
 def template() -> Template:
-    """The page without tables.
+    """Return the template of the page.
 
     Raises:
-        MissingDependencyError: jinja2 is not installed.
+        MissingDependencyError: If jinja2 is not installed.
     """
     jinja2 = optional_library("jinja2", "icecomb health --html needs jinja2", "icecomb[health]")
     made = jinja2.Environment(
@@ -55,10 +55,10 @@ def template() -> Template:
 
 
 def check_place(page: str) -> None:
-    """Refuse a file that could not be written in the end.
+    """Refuse a file that could not be written later.
 
     Raises:
-        click.UsageError: Its folder is not there.
+        click.UsageError: If its folder does not exist.
     """
     folder = Path(page).resolve().parent
     if not folder.is_dir():
@@ -68,12 +68,12 @@ def check_place(page: str) -> None:
 def write(
     page: Template, place: str, tables: Sequence[TableHealth], options: Sequence[str]
 ) -> None:
-    """Write the page; a file of this name is replaced when it is complete.
+    """Write the page; a file of this name is replaced once the page is complete.
 
     Args:
-        page: See `template`.
-        place: The file.
-        tables: The worst first.
+        page: The template, from `template`.
+        place: The file to write.
+        tables: The tables, the worst first.
         options: Global options that printed commands need.
     """
     count, state = summary(tables)

@@ -1,4 +1,4 @@
-"""What `icecomb health` prints: for people, as CSV, and for Prometheus."""
+"""The output of `icecomb health`: for people, as CSV, and for Prometheus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _DETAILED: Final = 20
 _LONGEST: Final = 120
-"""Longer names are cut in the list, so that the columns after them can be seen."""
+"""Longer names are cut in the list, so that the columns after them stay visible."""
 _SHOWN: Final = ("files", "size", "snapshots")
 _FINDING: Final = ("severity", "code", "message", "command")
 _COUNTS: Final = {
@@ -37,11 +37,11 @@ _METRICS: Final = {name: f"table_{name}" for name in _COUNTS} | {"size": "table_
 def show_tables(
     application: Application, tables: Sequence[TableHealth], options: Sequence[str]
 ) -> None:
-    """Tables in the form that was asked for; CSV has a line a finding, or one for a table without.
+    """Print tables in the requested form; CSV has a line per finding, or one without findings.
 
     Args:
-        application: Prints them.
-        tables: The worst first.
+        application: The application that prints them.
+        tables: The tables, the worst first.
         options: Global options that printed commands need.
     """
     output = application.output
@@ -55,7 +55,7 @@ def show_tables(
 
 
 def _show_text(output: Output, tables: Sequence[TableHealth], options: Sequence[str]) -> None:
-    """One table in full; of many a line each, and what is the matter with the worst."""
+    """Print one table in full; of many a line each, and the findings of the worst."""
     if len(tables) == 1:
         output.facts(_facts(tables[0]))
         output.lines(_details(tables[0], options))
@@ -91,7 +91,7 @@ def _findings(one: TableHealth, options: Sequence[str]) -> Iterator[list[Any]]:
 
 
 def show_prometheus(tables: Sequence[TableHealth]) -> None:
-    """Gauges in the text format of Prometheus, a sample a table or finding."""
+    """Print gauges in the text format of Prometheus, a sample per table or finding."""
     read = [one for one in tables if one.facts is not None and one.score is not None]
     _metric(
         "table_readable",
@@ -100,7 +100,7 @@ def show_prometheus(tables: Sequence[TableHealth]) -> None:
     )
     _metric(
         "table_health_score",
-        "0 to 100; 100 is well.",
+        "0 to 100; 100 is healthy.",
         ((_labels(table=one.table), one.score.total) for one in read if one.score is not None),
     )
     for name, text in _COUNTS.items():
@@ -131,9 +131,9 @@ def _labels(**values: str) -> str:
 
 
 def _label(value: str) -> str:
-    r"""A label's value: a backslash, a quote and a new line are escaped, as the format asks for.
+    r"""Escape backslash, quote and new line in a label's value, as the format requires.
 
-    Other characters that a terminal obeys are shown as `\x1b`, whose backslash is escaped then.
+    Other control characters are shown as `\x1b`, whose backslash is escaped then.
     """
     lines = value.split("\n")
     return "\\n".join(printable(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
@@ -171,7 +171,7 @@ def _details(one: TableHealth, options: Sequence[str]) -> Iterator[str]:
         if one.hint:
             yield f"    hint: {one.hint}"
     elif not one.findings:
-        yield "  nothing is the matter"
+        yield "  nothing found"
     for found in one.findings:
         yield from _finding_lines(found, options)
 
@@ -188,7 +188,7 @@ def _numbers(one: TableHealth, names: Iterable[str]) -> list[Any]:
 
 
 def summary(tables: Sequence[TableHealth]) -> tuple[str, str]:
-    """How many tables there are, and how they are."""
+    """Return the number of tables, and that of their problems and warnings."""
     found = [f.severity for one in tables for f in one.findings]
     unread = sum(one.error is not None for one in tables)
     parts = [

@@ -1,4 +1,4 @@
-"""Times as commands take them: a moment, or an age before now."""
+"""Times as arguments of commands: a moment, or an age before now."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def instant(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
-    """A callback of options: milliseconds since the epoch.
+    """Click callback: parse a time to milliseconds since the epoch.
 
     The text is `2024-05-01` or `2024-05-01T12:00:00+02:00` (UTC without a zone), or an age: `7d`.
     """
@@ -30,21 +30,21 @@ def instant(_: click.Context, __: click.Parameter, value: str | None) -> int | N
 
 
 def duration(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
-    """A callback of options: the milliseconds of an age such as `7d`."""
+    """Click callback: parse a duration such as `7d` to milliseconds."""
     found = None if value is None else age_of(value)
     if value is not None and found is None:
-        raise click.BadParameter(f"{value!r} is no age (30m, 12h, 7d, 4w)")
+        raise click.BadParameter(f"{value!r} is not an age (30m, 12h, 7d, 4w)")
     return found
 
 
 def age_of(text: str) -> int | None:
-    """Milliseconds of a text such as `7d` or `90 m`; None if it is none."""
+    """Return the milliseconds of a text such as `7d` or `90 m`; None if it is not one."""
     found = _AGE.fullmatch(text.strip().lower())
     return None if found is None else int(found[1]) * _SECONDS[found[2]] * 1000
 
 
 def moment_of(text: str) -> int | None:
-    """Milliseconds since the epoch of an ISO 8601 text, or of such a number; None if it is none."""
+    """Return an ISO 8601 text or a number as milliseconds since the epoch; None if neither."""
     text = text.strip()
     if re.fullmatch(r"\d{11,15}", text):
         return int(text)

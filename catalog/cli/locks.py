@@ -1,4 +1,4 @@
-"""Who holds the metastore's locks, and releasing one whose holder is dead."""
+"""Commands that list the metastore's locks, and release one whose holder is dead."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _TableOrCommand(click.Group):
-    """`locks db.t` means `locks list db.t`."""
+    """A group in which `locks db.t` means `locks list db.t`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.resilient_parsing and not args:  # a word is completed: it may be either
@@ -28,7 +28,7 @@ class _TableOrCommand(click.Group):
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """See `click.Group.shell_complete`."""
+        """Implement `click.Group.shell_complete`."""
         (table,) = (p for p in self.commands["list"].params if p.name == "table")
         names = TableName().shell_complete(ctx, table, incomplete)
         return [*super().shell_complete(ctx, incomplete), *names]
@@ -54,7 +54,7 @@ def list_locks(application: Application, table: str | None) -> None:
     client = application.metastore().client
     rows = client.locks(database, name)
     if not rows and database is not None and name is not None:
-        client.table(database, name)  # says so where there is none: a slip of the pen is no answer
+        client.table(database, name)  # raises if there is no such table
     now_ms = time.time() * 1000
 
     def age(since_ms: int | None) -> str | None:
@@ -81,12 +81,12 @@ def list_locks(application: Application, table: str | None) -> None:
 
 @locks.command("break")
 @click.argument("lock_id", type=int)
-@click.option("--yes", is_flag=True, help="Do it; without, only whose lock it is is shown.")
+@click.option("--yes", is_flag=True, help="Do it; without --yes, only show the holder.")
 @click.pass_obj
 def break_lock(application: Application, lock_id: int, *, yes: bool) -> None:
     """Release a lock for its holder.
 
-    A holder that is alive notices it before its commit and commits nothing.
+    A holder that is alive notices this before its commit and commits nothing.
     """
     from icecomb.catalog.hive.lock import describe_holder
 
@@ -107,5 +107,5 @@ def _find(catalog: HiveCatalog, lock_id: int) -> LockRow:
             return row
     raise ValidationError(
         f"The metastore has no lock {lock_id}",
-        hint="it may have been released or have expired: icecomb locks lists those there are",
+        hint="it may have been released or have expired: icecomb locks lists those that are held",
     )

@@ -17,29 +17,30 @@ older_than = click.option(
     "--older-than",
     callback=instant,
     metavar="TIME|AGE",
-    help="Only what is older: 2024-05-01T12:00 (UTC), or an age such as 7d.",
+    help="Limit to what is older: 2024-05-01T12:00 (UTC), or an age such as 7d.",
 )
 rewrite_option = click.option(
     "--option",
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="One of Iceberg's options, as min-input-files=2; may be repeated.",
+    help="One of Iceberg's options, such as min-input-files=2; may be repeated.",
 )
 engine = click.option(
     "--engine",
     type=click.Choice(["auto", "local", "spark"], case_sensitive=False),
     default="auto",
-    help="This machine does it in any case; where Spark can, it says how.",
+    help="auto (default) and local run on this machine; spark is refused with an explanation.",
 )
-yes = click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
+yes = click.option("--yes", is_flag=True, help="Do it; without --yes, only show what would happen.")
 
 
 @click.group()
 def maintain() -> None:
     """Expire snapshots, rewrite manifests and the like.
 
-    What deletes is a dry run without --yes. TABLE is a name, or the folder of a file-system table.
+    Commands that delete are dry runs without --yes. TABLE is a name, or the folder of a file-system
+    table.
     """
 
 
@@ -47,9 +48,9 @@ def show(application: Application, table: str, result: Any, *, done: bool = True
     """Print a result of `Table.maintenance`: its fields by their names.
 
     Args:
-        application: Prints it.
-        table: What the table was called.
-        result: A dataclass.
+        application: The application that prints it.
+        table: The table as the user named it.
+        result: The result, a dataclass.
         done: False for a dry run.
     """
     facts = {field.name: getattr(result, field.name) for field in fields(result)}
@@ -61,10 +62,14 @@ def show(application: Application, table: str, result: Any, *, done: bool = True
 @maintain.command("expire-snapshots")
 @click.argument("table")
 @older_than
-@click.option("--retain-last", type=click.IntRange(min=1), help="Keep so many of each branch.")
-@click.option("--snapshot", "snapshot_ids", type=int, multiple=True, help="Remove this one, too.")
 @click.option(
-    "--clean-metadata", is_flag=True, help="Remove schemas and specs that nothing needs any more."
+    "--retain-last", type=click.IntRange(min=1), help="Keep the last N snapshots of each branch."
+)
+@click.option(
+    "--snapshot", "snapshot_ids", type=int, multiple=True, help="Also remove this one; repeatable."
+)
+@click.option(
+    "--clean-metadata", is_flag=True, help="Also remove schemas and specs that nothing needs."
 )
 @engine
 @yes
@@ -82,7 +87,7 @@ def expire_snapshots(
 ) -> None:
     """Remove old snapshots, and the files that only they need.
 
-    Without options the table's properties history.expire.* decide.
+    By default the table's properties history.expire.* decide.
     """
     from icecomb.catalog.maintenance.expiry import expiry_of_procedure
 
@@ -99,7 +104,7 @@ def expire_snapshots(
 
 @maintain.command("rewrite-manifests")
 @click.argument("table")
-@click.option("--spec-id", type=int, help="A partition spec; by default the one of new files.")
+@click.option("--spec-id", type=int, help="The partition spec; by default that of new files.")
 @click.option("--sort-by", help="Partition fields separated by commas; by default all of them.")
 @click.option("--branch", help="The branch; by default main.")
 @engine
@@ -113,7 +118,7 @@ def rewrite_manifests(
     branch: str | None,
     engine: str,
 ) -> None:
-    """Write manifests anew, fewer and sorted by partition, so that scans read fewer of them."""
+    """Rewrite manifests, fewer and sorted by partition, so that scans read fewer of them."""
     result = application.table(table).maintenance.rewrite_manifests(
         spec_id=spec_id,
         sort_by=[name.strip() for name in (sort_by or "").split(",") if name.strip()],
@@ -128,14 +133,14 @@ def rewrite_manifests(
 @click.option(
     "--strategy",
     type=click.Choice(["binpack", "sort"], case_sensitive=False),
-    help="Whether rows keep their order; by default sort if there is --sort-order.",
+    help="binpack keeps the order of rows; by default sort if --sort-order is given.",
 )
 @click.option(
     "--sort-order",
     metavar="ORDER",
-    help="As 'a, b DESC NULLS LAST' or 'zorder(a, b)'; by default the table's.",
+    help="Such as 'a, b DESC NULLS LAST' or 'zorder(a, b)'; by default the table's.",
 )
-@click.option("--where", metavar="PREDICATE", help="Only files that may hold such rows.")
+@click.option("--where", metavar="PREDICATE", help="Rewrite only files that may hold such rows.")
 @click.option("--branch", help="The branch; by default main.")
 @rewrite_option
 @engine
@@ -153,9 +158,9 @@ def rewrite_data_files(
     engine: str,
     dry_run: bool,
 ) -> int:
-    """Write small, large and much deleted data files anew.
+    """Rewrite data files that are small, large, or have many deleted rows.
 
-    Rows stay as they are, and old files stay until their snapshots expire. Others may read and
+    Rows do not change, and old files stay until their snapshots expire. Others may read and
     write meanwhile. Exit code 1 if some files could not be rewritten.
     """
     result = application.table(table).maintenance.rewrite_data_files(
@@ -174,7 +179,7 @@ def rewrite_data_files(
 
 
 def _deleting(command: Callable[..., int]) -> Callable[..., int]:
-    """The arguments of commands that rewrite delete files."""
+    """Add the arguments of commands that rewrite delete files."""
     for option in (
         click.pass_obj,
         click.option("--dry-run", is_flag=True, help="Only list the groups of files."),
@@ -182,7 +187,7 @@ def _deleting(command: Callable[..., int]) -> Callable[..., int]:
         rewrite_option,
         click.option("--branch", help="The branch; by default main."),
         click.option(
-            "--where", metavar="PREDICATE", help="Only of partitions that may hold such rows."
+            "--where", metavar="PREDICATE", help="Limit to partitions that may hold such rows."
         ),
         click.argument("table"),
     ):
@@ -202,7 +207,7 @@ def rewrite_position_delete_files(
     engine: str,
     dry_run: bool,
 ) -> int:
-    """Write small and large position delete files anew, without what applies to nothing.
+    """Rewrite small and large position delete files, without deletes that apply to nothing.
 
     Exit code 1 if some files could not be rewritten.
     """
@@ -229,7 +234,7 @@ def convert_equality_deletes(
     engine: str,
     dry_run: bool,
 ) -> int:
-    """Delete by position what equality deletes delete by value, so that reading is faster.
+    """Convert equality deletes to position deletes, so that reading is faster.
 
     Exit code 1 if some files could not be converted.
     """
@@ -254,7 +259,7 @@ def _rewritten_deletes(
 def _rewritten(
     application: Application, table: str, result: Any, planned: Any, failed: int, *, dry_run: bool
 ) -> int:
-    """Print what a rewrite did, or would do; the exit code."""
+    """Print the result or the plan of a rewrite, and return the exit code."""
     if dry_run:
         names = [field.name for field in fields(planned)]
         application.output.table(
@@ -273,30 +278,32 @@ def _rewritten(
 @maintain.command("remove-orphan-files")
 @click.argument("table")
 @older_than
-@click.option("--location", help="A folder to look in instead of the table's.")
+@click.option("--location", help="A folder to search instead of the table's.")
 @click.option(
     "--list",
     "listed",
     type=click.File(encoding="utf-8"),
     metavar="FILE",
-    help="Look at these files instead of listing the folder: a path a line, or path,time.",
+    help="Check these files instead of listing the folder: lines of path, or of path,time.",
 )
 @click.option(
-    "--equal-schemes", multiple=True, metavar="S3A,S3N=S3", help="Schemes that mean the same."
+    "--equal-schemes", multiple=True, metavar="S3A,S3N=S3", help="Schemes to treat as equal."
 )
 @click.option(
-    "--equal-authorities", multiple=True, metavar="A,B=C", help="Clusters that are the same."
+    "--equal-authorities", multiple=True, metavar="A,B=C", help="Clusters to treat as equal."
 )
 @click.option(
     "--prefix-mismatch-mode",
     type=click.Choice(["ERROR", "IGNORE", "DELETE"], case_sensitive=False),
     default="ERROR",
     show_default=True,
-    help="Files that metadata names under another scheme or cluster: stop, leave or delete them.",
+    help="Files that metadata names under another scheme or cluster: stop, keep or delete them.",
 )
-@click.option("--quarantine", is_flag=True, help="Move them to _icecomb_quarantine instead.")
-@click.option("--any-age", is_flag=True, help="Allow an age below 24 hours: where nobody writes.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Batches deleted at a time.")
+@click.option("--quarantine", is_flag=True, help="Move the files to _icecomb_quarantine instead.")
+@click.option(
+    "--any-age", is_flag=True, help="Allow an age below 24 hours; safe only if nobody writes."
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Batches deleted at once.")
 @engine
 @yes
 @click.pass_obj
@@ -318,8 +325,8 @@ def remove_orphan_files(
 ) -> int:
     """Find files in the table's folder that nothing refers to; with --yes delete them.
 
-    Only what is older than three days, or than --older-than. Files of other tables in the folder
-    are passed over and named. Exit code 1 if a file could not be deleted.
+    Only files older than three days, or than --older-than. Files of other tables in the folder
+    are skipped and listed. Exit code 1 if a file could not be deleted.
     """
     result = application.table(table).maintenance.remove_orphan_files(
         older_than=older_than,
@@ -346,9 +353,9 @@ def remove_orphan_files(
 def empty_quarantine(
     application: Application, table: str, *, older_than: int | None, yes: bool
 ) -> int:
-    """Delete what remove-orphan-files --quarantine set aside before --older-than."""
+    """Delete the files that remove-orphan-files --quarantine set aside before --older-than."""
     if older_than is None:
-        raise click.UsageError("--older-than is missing: say which runs, as --older-than 7d")
+        raise click.UsageError("--older-than is missing: name the runs, such as --older-than 7d")
     result = application.table(table).maintenance.empty_quarantine(
         older_than=older_than, dry_run=not yes
     )
@@ -358,7 +365,7 @@ def empty_quarantine(
 
 def _said(application: Application, failed: Sequence[str]) -> int:
     if failed:
-        application.warn(f"{len(failed)} files could not be deleted, as {failed[0]}")
+        application.warn(f"{len(failed)} files could not be deleted, such as {failed[0]}")
     return ERROR if failed else OK
 
 
@@ -367,9 +374,9 @@ def _options(given: tuple[str, ...]) -> dict[str, str]:
     for text in given:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise click.UsageError(f"--option {text}: give it as NAME=VALUE")
+            raise click.UsageError(f"--option {text}: write it as NAME=VALUE")
         if name in found:
-            raise click.UsageError(f"--option {name} is there twice")
+            raise click.UsageError(f"--option {name} is given twice")
         found[name] = value
     return found
 
@@ -379,13 +386,13 @@ def _equal(option: str, given: tuple[str, ...]) -> dict[str, str]:
     for text in given:
         names, equals, target = text.partition("=")
         if not names or not equals or not target:
-            raise click.UsageError(f"{option} {text}: give it as A,B=C")
+            raise click.UsageError(f"{option} {text}: write it as A,B=C")
         found[names] = target
     return found
 
 
 def _listed(lines: Iterable[str]) -> Iterator[tuple[str, int | None]]:
-    """The files of a list: a path, or a path, a comma and a time, a line."""
+    """Yield the files of a list: each line is a path, or a path, a comma and a time."""
     for line in lines:
         text = line.rstrip("\r\n")
         path, comma, last = text.rpartition(",")

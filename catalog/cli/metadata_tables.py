@@ -1,4 +1,4 @@
-"""Commands that list what metadata says of a table: its history, files, partitions, manifests."""
+"""Commands that list a table's metadata: its history, files, partitions, manifests."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _MANIFEST_CONTENTS: Final = ("data", "deletes")
 @click.argument("table")
 @click.pass_obj
 def history(application: Application, table: str) -> None:
-    """List which snapshots main showed, and from when on, oldest first.
+    """List the snapshots that main pointed to, and since when, oldest first.
 
-    One that was rolled back is no ancestor of the current snapshot. Of one that expired only its id
-    and its time are known. Reads nothing but the metadata file; `icecomb snapshots` lists those of
+    A snapshot that was rolled back is not an ancestor of the current one. Of an expired snapshot,
+    only id and time are known. Reads only the metadata file; `icecomb snapshots` lists snapshots of
     branches, too.
     """
     loaded = application.table(table)
@@ -70,7 +70,7 @@ def refs(application: Application, table: str) -> None:
 
 
 def show_refs(application: Application, table: str, kind: str | None = None) -> None:
-    """Print the branches and tags, or those of one kind, as the metadata table has them."""
+    """Print the branches and tags, or those of one kind, as in the metadata table."""
     chosen = None if kind is None else f"type = '{kind.upper()}'"
     _show(application, table, "refs", row_filter=chosen)
 
@@ -97,7 +97,7 @@ def files(
 ) -> None:
     """List the data and delete files of a snapshot, by default the current one.
 
-    They are printed as manifests are read, in any number. --where takes the columns of Iceberg's
+    Any number of them is printed as manifests are read. --where takes the columns of Iceberg's
     metadata table `files`, such as "partition.day >= '2024-01-01' and file_size_in_bytes < 1000000"
     or "content = 0" (0 data, 1 position deletes, 2 equality deletes).
     """
@@ -120,7 +120,7 @@ def files(
 def partitions(
     application: Application, table: str, *, state: State, where: str | None, columns: str | None
 ) -> None:
-    """List the partitions of a snapshot: rows, files, deletes, and when each was changed.
+    """List the partitions of a snapshot: rows, files, deletes, and the last change of each.
 
     --where takes the columns of Iceberg's metadata table `partitions`, such as "record_count > 0"
     or "partition.day >= '2024-01-01'".
@@ -135,7 +135,7 @@ def partitions(
 def manifests(
     application: Application, table: str, *, state: State, where: str | None, columns: str | None
 ) -> None:
-    """List the manifests of a snapshot: what they track, and of which partitions.
+    """List the manifests of a snapshot: the files they track, and the partitions of these.
 
     --where takes the columns of Iceberg's metadata table `manifests`, such as "content = 1" (0
     data, 1 deletes) or "added_snapshot_id = 42".
@@ -179,16 +179,16 @@ def _show(
     default: Sequence[str] = (),
     contents: Sequence[str] = (),
 ) -> None:
-    """Print a metadata table as its rows come.
+    """Print a metadata table while its rows are read.
 
     Args:
-        application: Prints it.
-        table: What the table was called.
-        name: Of the metadata table.
-        state: The snapshot, for those that are of one.
-        row_filter: Which rows.
-        columns: Which columns.
-        default: Those that are shown where none are named; all by default.
+        application: The application that prints it.
+        table: The table as the user named it.
+        name: The name of the metadata table.
+        state: The snapshot, for metadata tables of one snapshot.
+        row_filter: A predicate on the rows; default all rows.
+        columns: The columns to print.
+        default: The columns printed where none are named; default all.
         contents: The words for the numbers in the column `content`.
     """
     loaded = application.table(table)
@@ -196,7 +196,7 @@ def _show(
     snapshot_id = None if snapshot is None else snapshot.snapshot_id
     scan = loaded.inspect.scan(name, snapshot_id, row_filter)
     there = {field.name for field in scan.schema.fields}
-    # a table that is not partitioned has no partition here: the column stays, for programs
+    # an unpartitioned table's files have no partition: the column stays, for programs
     shown = [column for column in default if column in there]
     selected = tuple(columns or shown or ("*",))
     scan = loaded.inspect.scan(name, snapshot_id, row_filter, selected)
@@ -219,7 +219,7 @@ def _value(value: Any, column: str = "", *, contents: Sequence[str] = ()) -> Any
 
 
 def names_of(metadata: TableMetadata) -> dict[int, list[str]]:
-    """The branches and tags that point to a snapshot, by its id."""
+    """Return the branches and tags that point to a snapshot, by its id."""
     found: dict[int, list[str]] = {}
     for name, ref in metadata.refs.items():
         found.setdefault(ref.snapshot_id, []).append(name)
@@ -227,7 +227,7 @@ def names_of(metadata: TableMetadata) -> dict[int, list[str]]:
 
 
 def _facts(metadata: TableMetadata, snapshot_id: int) -> Iterator[Any]:
-    """What the history of a snapshot says beyond the metadata table."""
+    """Yield what the history shows of a snapshot beyond the metadata table."""
     snapshot = metadata.snapshot_by_id(snapshot_id)
     summary = {} if snapshot is None else snapshot.summary
     yield summary.get("operation")

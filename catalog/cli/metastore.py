@@ -9,13 +9,13 @@ from icecomb.catalog.cli.application import Application
 
 @click.group()
 def metastore() -> None:
-    """A Hive metastore of one's own over a warehouse folder (--warehouse)."""
+    """Run an embedded Hive metastore over a warehouse folder (--warehouse)."""
 
 
 @metastore.command()
 @click.pass_obj
 def start(application: Application) -> None:
-    """Start it, or find it running."""
+    """Start the metastore, or find it running."""
     from icecomb.catalog import metastore as embedded
 
     application.output.facts({"running": True, **embedded.start(application.warehouse).to_json()})
@@ -24,7 +24,7 @@ def start(application: Application) -> None:
 @metastore.command()
 @click.pass_obj
 def status(application: Application) -> None:
-    """Say whether it runs, and where."""
+    """Show whether the metastore runs, and its address."""
     from icecomb.catalog import metastore as embedded
 
     running = embedded.status(application.warehouse)
@@ -35,7 +35,7 @@ def status(application: Application) -> None:
 @metastore.command()
 @click.pass_obj
 def stop(application: Application) -> None:
-    """End it. Tables and files stay."""
+    """Stop the metastore. Tables and files stay."""
     from icecomb.catalog import metastore as embedded
 
     stopped = embedded.stop(application.warehouse)

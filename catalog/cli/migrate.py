@@ -1,4 +1,4 @@
-"""Commands that make Hive tables Iceberg tables, compare them, and go back."""
+"""Commands that convert Hive tables to Iceberg tables, compare them, and revert."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ _choices = (
         type=click.Choice(TIMESTAMP_CHOICES),
         default=TIMESTAMP_CHOICES[0],
         show_default=True,
-        help="What Hive's timestamp becomes: an instant, or a local time without zone.",
+        help="The type for Hive's timestamp: an instant, or a local time without zone.",
     ),
     click.option(
         "--time-zone",
         default="UTC",
         show_default=True,
-        help="The zone of timestamps that are partition values.",
+        help="The time zone of timestamps that are partition values.",
     ),
     click.option(
         "--accept",
         type=click.Choice(sorted(ACCEPTABLE)),
         multiple=True,
-        help="Go on in spite of this: " + "; ".join(f"{k}: {v}" for k, v in ACCEPTABLE.items()),
+        help="Convert in spite of this: " + "; ".join(f"{k}: {v}" for k, v in ACCEPTABLE.items()),
     ),
     click.option(
         "--interop",
         metavar="ENGINES",
-        help="The engines that are to use the table, with commas between: hive, spark, trino, "
+        help="The engines that will use the table, with commas between: hive, spark, trino, "
         "impala; all by default.",
     ),
 )
@@ -72,7 +72,7 @@ def _with_names(command: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Many:
-    """The tables that a command is given, and how it goes through several of them."""
+    """The tables that a command is given, and the way it runs on several of them."""
 
     tables: tuple[str, ...]
     everything: bool
@@ -86,12 +86,12 @@ class _Many:
         *,
         changing: bool = False,
     ) -> Selection:
-        """The tables that are there; of patterns, those that are wanted."""
+        """Select the named tables that exist, and those matching a pattern that are wanted."""
         names = _names(self.tables, everything=self.everything, changing=changing)
         return select(application.metastore().client, names, wanted)
 
     def run(self, application: Application, chosen: Selection, work: Work, what: str) -> int:
-        """Do it to all, and show what became of each; the exit code."""
+        """Run the work on all tables, print the outcome of each, and return the exit code."""
         outcomes = run_batch(
             application.progress,
             what,
@@ -116,7 +116,7 @@ def _with_many(command: Any) -> Any:
         return command(*others, many=_Many(tables, everything, jobs, stop_on_error), **more)
 
     stop = click.option(
-        "--stop-on-error", is_flag=True, help="Begin with no more tables once one did not do well."
+        "--stop-on-error", is_flag=True, help="Stop after the first table that fails."
     )
     return _with_names(_with_jobs(4)(stop(given)))
 
@@ -127,7 +127,7 @@ def _with_jobs(count: int) -> Callable[[Any], Any]:
         type=click.IntRange(min=1),
         default=count,
         show_default=True,
-        help="Tables at a time.",
+        help="Tables processed at once.",
     )
 
 
@@ -145,26 +145,26 @@ def _with_choices(command: Any) -> Any:
 
 @click.group()
 def migrate() -> None:
-    """Make a Hive table an Iceberg table in place, compare, and go back.
+    """Convert a Hive table to an Iceberg table in place, compare, and revert.
 
     No data file is moved, rewritten or renamed. A journal beside the table lets every
-    command go on after a crash, and holds the exact old table.
+    command continue after a crash, and holds the exact old table.
 
-    All commands take several tables, patterns and databases; with --jobs so many are worked on at a
-    time, and one that fails does not stop the others. The exit code is then that of the worst: 4 if
-    it is unknown what became of a table, 1 if one failed, 3 if one is blocked or differs, 0 if all
-    is done.
+    All commands take several tables, patterns and databases; --jobs tables are processed at once,
+    and one that fails does not stop the others. The exit code is then that of the worst: 4 if the
+    outcome of a table is unknown, 1 if one failed, 3 if one is blocked or differs, 0 if all are
+    done.
     """
 
 
 @migrate.command()
 @_with_names
 @_with_choices
-@click.option("--quick", is_flag=True, help="Read no footer of a file.")
+@click.option("--quick", is_flag=True, help="Do not read the footers of files.")
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
-    help="Read so many footers of a table only, evenly spread; 200 say how long apply takes.",
+    help="Read at most N footers per table, evenly spaced; 200 suffice to estimate apply's time.",
 )
 @_with_jobs(8)
 @click.pass_obj
@@ -179,15 +179,15 @@ def plan(
     sample: int | None,
     jobs: int,
 ) -> int:
-    """Say what would be done and list every blocker at once; nothing is changed.
+    """Plan the conversion and list every blocker at once; nothing is changed.
 
-    Several tables and patterns mean Hive tables: neither views nor what is an Iceberg table
-    already. A table that cannot be looked at is a line of the result, its verdict is "failed".
+    Several tables and patterns mean Hive tables: neither views nor tables that are Iceberg
+    already. A table that cannot be examined is listed with the verdict "failed".
 
     Exit code 3 if a table is blocked or failed.
     """
     if quick and sample is not None:
-        raise click.UsageError("--quick reads no footer, --sample some: give one of them")
+        raise click.UsageError("--quick reads no footers, --sample reads some: give one of them")
     catalog = application.metastore()
     chosen = select(catalog.client, _names(tables, everything=everything), is_hive_table)
     looks: dict[str, Any] = {"footers": not quick, "sample": sample, "interop": interop}
@@ -201,7 +201,7 @@ def plan(
             show_plan(application.output, found)
         return BLOCKED if found.blockers else OK
     if chosen.left_out:
-        application.warn(f"{len(chosen.left_out)} views and Iceberg tables are left out")
+        application.warn(f"{len(chosen.left_out)} views and Iceberg tables are skipped")
     plans = migration.plan_many(
         catalog, chosen.places, choices, jobs=jobs, progress=application.progress, **looks
     )
@@ -211,19 +211,19 @@ def plan(
 @migrate.command()
 @_with_many
 @_with_choices
-@click.option("--dry-run", is_flag=True, help="Only plan it: see `icecomb migrate plan`.")
+@click.option("--dry-run", is_flag=True, help="Only plan, as `icecomb migrate plan` does.")
 @click.option(
     "--as",
     "target",
     metavar="DB.NEW",
-    help="Make a second table of the files under this name; the Hive table stays.",
+    help="Create a second table of the files under this name; the Hive table stays.",
 )
-@click.option("--location", help="The folder of the second table; otherwise its namespace's.")
+@click.option("--location", help="The folder of the second table; default below its namespace's.")
 @click.option(
     "--wait",
     type=click.IntRange(min=0),
     metavar="SECONDS",
-    help="How long writers of Hive and Spark that are at work are waited for; 600 by default.",
+    help="How long to wait for active writers of Hive and Spark; 600 by default.",
 )
 @click.pass_obj
 def apply(
@@ -237,18 +237,18 @@ def apply(
     location: str | None,
     wait: int | None,
 ) -> int:
-    """Do it, or go on where a crash interrupted it. Exit code 3 if it is blocked.
+    """Convert tables, or continue where a crash interrupted it. Exit code 3 if it is blocked.
 
-    Patterns mean Hive tables, and those that a migration turned already: what a crash left is
+    Patterns mean Hive tables, and tables that are converted already: what a crash left is
     finished. Each table has a journal of its own.
 
-    With --as the Hive table stays, and a second table has the same files as they are now. Neither
-    deletes a file of the other, as long as the Hive table is external.
+    With --as the Hive table stays, and a second table shares its present files. Neither deletes
+    a file of the other, as long as the Hive table is external.
     """
     from icecomb.catalog.migrate.applying import AlreadyIcebergError
 
     if location is not None and target is None:
-        raise click.UsageError("--location is the folder of the table that --as makes")
+        raise click.UsageError("--location is the folder of the table that --as creates")
     catalog, progress = application.metastore(), application.progress
     if dry_run:
         chosen = many.select(application, is_hive_table, changing=True)
@@ -288,7 +288,7 @@ def apply(
     try:
         done = _unless_blocked(application, partial(turn, interop=interop, progress=progress))
     except AlreadyIcebergError as error:
-        # a job that runs again is done, too
+        # a job that runs again must succeed
         application.output.facts({"table": ".".join(chosen.places[0]), "already": True})
         application.warn(f"{error.message}: nothing to do")
         return OK
@@ -302,12 +302,12 @@ def apply(
 
 def _free_name(chosen: Selection, target: str) -> tuple[str, str]:
     if chosen.many:
-        raise click.UsageError("--as makes one table: name one Hive table")
+        raise click.UsageError("--as creates one table: name one Hive table")
     return database_and_table(target)
 
 
 def _unless_blocked(application: Application, work: Callable[[], _T]) -> _T | None:
-    """What it gives; None if it is blocked, which is said."""
+    """Return the result of the work; if it is blocked, print the error and return None."""
     from icecomb.catalog.migrate.applying import MigrationBlockedError
 
     try:
@@ -334,7 +334,7 @@ def _show_second(application: Application, source: tuple[str, str], made: Snapsh
 def verify(application: Application, *, many: _Many) -> int:
     """Compare tables with what Hive would read, value by value. Exit code 3 if one differs.
 
-    Patterns mean tables that a migration made.
+    Patterns mean tables created by a migration.
     """
     catalog = application.metastore()
     chosen = many.select(application, was_migrated)
@@ -352,15 +352,15 @@ def verify(application: Application, *, many: _Many) -> int:
 
 @migrate.command()
 @_with_many
-@click.option("--yes", is_flag=True, help="Do it; without, only what it would lose is shown.")
+@click.option("--yes", is_flag=True, help="Do it; without --yes, only show what would be lost.")
 @click.option(
-    "--allow-data-loss", is_flag=True, help="Also when rows were written since the migration."
+    "--allow-data-loss", is_flag=True, help="Revert even if rows were written since the migration."
 )
 @click.pass_obj
 def revert(application: Application, *, many: _Many, yes: bool, allow_data_loss: bool) -> int:
-    """Give the exact old Hive tables back: a dry run unless --yes.
+    """Restore the exact old Hive tables: a dry run unless --yes.
 
-    Patterns mean tables that a migration made, and those with what a crash left of one.
+    Patterns mean tables created by a migration, and those with remains of one that crashed.
     Exit code 3 if one would lose rows and --allow-data-loss is not given; it is not changed then.
     """
     from icecomb.catalog.migrate.reverting import RevertBlockedError
@@ -399,13 +399,13 @@ def revert(application: Application, *, many: _Many, yes: bool, allow_data_loss:
 
 @migrate.command()
 @_with_many
-@click.option("--yes", is_flag=True, help="Do it; there is no way back then.")
-@click.option("--unverified", is_flag=True, help="Also tables that were not verified.")
+@click.option("--yes", is_flag=True, help="Do it; this cannot be undone.")
+@click.option("--unverified", is_flag=True, help="Also finalize tables that were not verified.")
 @click.pass_obj
 def finalize(application: Application, *, many: _Many, yes: bool, unverified: bool) -> int:
     """Give up the way back, so that maintenance may remove old files: a dry run unless --yes.
 
-    Patterns mean tables that a migration made. A table that was not verified, or whose files
+    Patterns mean tables created by a migration. A table that was not verified, or whose files
     Hive's writers changed since, is not finalized.
     """
     from icecomb.catalog.migrate.finalizing import UnverifiedError
@@ -418,11 +418,11 @@ def finalize(application: Application, *, many: _Many, yes: bool, unverified: bo
         facts = migration.status(catalog, place)
         if yes or facts["state"] == "finalized":
             return Result(facts, "finalized")
-        verified = () if "verified" in facts["steps"] else ("nobody compared it: verify it before",)
+        verified = () if "verified" in facts["steps"] else ("it was not compared: verify it first",)
         would = (
             *verified,
             f"maintenance may delete the {facts['files']:,} files that were Hive's",
-            f"the Hive table and its {facts['partitions']:,} partitions cannot be given back",
+            f"the Hive table and its {facts['partitions']:,} partitions cannot be restored",
         )
         return Result({**facts, "would": would}, f"would be finalized: {'; '.join(would)}")
 
@@ -444,7 +444,7 @@ def finalize(application: Application, *, many: _Many, yes: bool, unverified: bo
 @_with_many
 @click.pass_obj
 def status(application: Application, *, many: _Many) -> int:
-    """Say where the migration of tables stands. Patterns mean all tables but views.
+    """Show the state of migrations. Patterns mean all tables but views.
 
     Exit code 3 if the metadata of one is gone, or Hive's writers changed files since its plan.
     """
@@ -469,9 +469,9 @@ def _is_good(status: Mapping[str, Any]) -> bool:
 def _names(tables: tuple[str, ...], *, everything: bool, changing: bool = False) -> tuple[str, ...]:
     if bool(tables) == everything:
         raise click.UsageError("name tables, patterns (DB.*) or databases, or give --all")
-    # Whoever forgot the table's name must not change all of its database.
+    # A command that forgot the table's name must not change all of its database.
     if changing and (short := [name for name in tables if "." not in name]):
         raise click.UsageError(
-            f"{short[0]} is no table: {short[0]}.* means all tables of that database"
+            f"{short[0]} is not a table: {short[0]}.* means all tables of that database"
         )
     return (ALL,) if everything else tables

@@ -1,4 +1,4 @@
-"""What the commands of `icecomb migrate` print of what they did: to one table, or to many."""
+"""The output of `icecomb migrate` on its results: for one table, or for many."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CODES = {
 
 
 def show_outcomes(application: Application, outcomes: Iterable[Outcome]) -> int:
-    """A line a table, and how many there are of each outcome.
+    """Print a line per table, and the number of tables of each outcome.
 
     Returns:
         The exit code of the worst outcome: 4, 1, 3 or 0.
@@ -49,7 +49,7 @@ def show_outcomes(application: Application, outcomes: Iterable[Outcome]) -> int:
 
 
 def show_comparison(application: Application, found: Comparison) -> None:
-    """What a comparison of one table found."""
+    """Print the result of comparing one table."""
     if application.json:
         application.output.facts(found.to_json())
         return
@@ -78,7 +78,7 @@ def show_comparison(application: Application, found: Comparison) -> None:
 
 
 def _figures(found: Comparison) -> Iterator[list[Any]]:
-    """Everything that was compared, as one list."""
+    """Yield everything that was compared, as one list."""
     yield ["table", None, "rows", found.hive.rows, found.iceberg.rows]
     for name, counts in found.partitions.items():
         yield ["partition", name, "rows", *counts]
@@ -90,7 +90,7 @@ def _figures(found: Comparison) -> Iterator[list[Any]]:
 
 
 def verdict_of(found: Comparison) -> str:
-    """A comparison in a few words."""
+    """Summarize a comparison in a few words."""
     more = "" if found.finished else "; the migration is not finished: run apply again"
     if found.difference_count:
         return f"{found.difference_count} differences{more}"

@@ -1,4 +1,4 @@
-"""What commands print on stdout: the same facts as text, as JSON or as CSV."""
+"""The output of commands on stdout: the same facts as text, as JSON or as CSV."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ from icecomb.catalog.finding import Finding
 from icecomb.format.spec.temporal import iso_timestamp
 
 _MEASURED: Final = 1000
-"""So many rows of a list say how wide its columns are; the others are printed as they come."""
+"""Number of rows that set the widths of a list's columns; later rows are printed as read."""
 _NARROWEST: Final = 8
 
 
 _KEPT_BYTES: Final = 16 << 20
-"""So much of a list is kept in memory until it is whole; more is in a temporary file."""
+"""Bytes of a list kept in memory until it is complete; the rest is in a temporary file."""
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 class Output(Protocol):
-    """One of the forms of output.
+    """A form of output.
 
-    A command prints one list, or facts about one thing or several; what else it prints for people
+    A command prints one list, or facts about one thing or several; further output for people
     depends on `Application.form`.
     """
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """A list of rows, which may be longer than memory.
+        """Print a list of rows, which may be larger than memory.
 
-        People see them as they come, programs when all are there: a list that fails prints none.
+        People see rows as they are read, programs only a complete list: one that fails prints none.
         """
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """Named facts about one thing; nested lists and mappings are allowed."""
+        """Print named facts about one thing; nested lists and mappings are allowed."""
 
     def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """Facts about several things of a kind."""
+        """Print facts about several things of a kind."""
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Text for people; nothing for programs."""
+        """Print text for people; nothing for programs."""
 
 
 class TextOutput:
-    """For people and for awk: columns two spaces apart, a header in capitals, no lines.
+    """Output for people and awk: columns two spaces apart, a header in capitals, no rules.
 
-    On a terminal the widest columns are cut to its width; where the output goes elsewhere, none is.
+    On a terminal the widest columns are cut to fit its width; elsewhere nothing is cut.
     """
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """See `Output.table`."""
+        """Implement `Output.table`."""
         header = [column_cell(name.upper()) for name in columns]
         cells = ([column_cell(value) for value in row] for row in rows)
         first = [header, *islice(cells, _MEASURED)]
@@ -72,7 +72,7 @@ class TextOutput:
             write_line("  ".join(padded).rstrip())
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """See `Output.facts`."""
+        """Implement `Output.facts`."""
         width = max((len(name) for name in facts), default=0)
         for name, value in facts.items():
             if isinstance(value, Mapping):
@@ -87,27 +87,27 @@ class TextOutput:
                 write_line(f"{(name + ':').ljust(width + 1)}  {text_cell(value)}")
 
     def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """See `Output.documents`."""
+        """Implement `Output.documents`."""
         for at, facts in enumerate(documents):
             if at:
                 write_line("")
             self.facts(facts)
 
     def lines(self, lines: Iterable[str]) -> None:
-        """See `Output.lines`."""
+        """Implement `Output.lines`."""
         for line in lines:
             write_line(line)
 
 
 def terminal_width() -> int | None:
-    """Return how many columns the terminal has, None where the output goes elsewhere."""
+    """Return the number of columns of the terminal; None if the output goes elsewhere."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def fitted(widths: Sequence[int], total: int) -> list[int]:
-    """Return widths of columns, two apart, that take no more than a total: the widest give way.
+    """Return widths of columns, two apart, that fit into a total, by narrowing the widest.
 
-    No column gets narrower than `_NARROWEST`, also where the total is too small for that.
+    No column gets narrower than `_NARROWEST`, even if the total is too small for that.
     """
     found = list(widths)
     over = sum(found) + 2 * (len(found) - 1) - total
@@ -122,30 +122,30 @@ def fitted(widths: Sequence[int], total: int) -> list[int]:
 
 
 def cut(cell: str, width: int) -> str:
-    """Return a cell that is no wider: of locations the end is kept, of other text the beginning."""
+    """Cut a cell to a width, keeping the end of locations and the beginning of other text."""
     if len(cell) <= width:
         return cell
     return f"…{cell[1 - width :]}" if "/" in cell else f"{cell[: width - 1]}…"
 
 
 class JsonOutput:
-    """For programs: one JSON document."""
+    """Output for programs: one JSON document."""
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """See `Output.table`."""
+        """Implement `Output.table`."""
         self.documents(dict(zip(columns, row, strict=True)) for row in rows)
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """See `Output.facts`."""
+        """Implement `Output.facts`."""
         write_json(_document(facts))
 
     def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """See `Output.documents`."""
+        """Implement `Output.documents`."""
         for piece in _complete(self._pieces(documents)):
             write_json(piece)
 
     def lines(self, lines: Iterable[str]) -> None:
-        """See `Output.lines`."""
+        """Implement `Output.lines`: print nothing."""
 
     @staticmethod
     def _pieces(documents: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -157,28 +157,28 @@ class JsonOutput:
 
 
 class CsvOutput:
-    """For programs and spreadsheets: a header, and one line for each row or thing.
+    """Output for programs and spreadsheets: a header, and one line for each row or thing.
 
-    Cells are those of `icecomb.catalog.cli.cell.csv_cell`; what is nested is JSON.
+    Cells are those of `icecomb.catalog.cli.cell.csv_cell`; nested values are JSON.
     """
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """See `Output.table`."""
+        """Implement `Output.table`."""
         for line in _complete(map(self._line, chain([columns], rows))):
             write_line(line)
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """See `Output.facts`."""
+        """Implement `Output.facts`."""
         self.table(list(facts), [list(facts.values())])
 
     def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """See `Output.documents`; what one of them does not have is empty."""
+        """Implement `Output.documents`; cells of missing facts are empty."""
         found = list(documents)
         names = list(dict.fromkeys(chain.from_iterable(found)))
         self.table(names, ([facts.get(name) for name in names] for facts in found))
 
     def lines(self, lines: Iterable[str]) -> None:
-        """See `Output.lines`."""
+        """Implement `Output.lines`: print nothing."""
 
     @staticmethod
     def _line(row: Sequence[Any]) -> str:
@@ -192,11 +192,11 @@ FORMS: Final[Mapping[str, type[Output]]] = {
     "json": JsonOutput,
     "csv": CsvOutput,
 }
-"""The forms by their names."""
+"""The forms by name."""
 
 
 def _complete(pieces: Iterable[str]) -> Iterator[str]:
-    """The same texts, none of them before the last was made: a program gets all or nothing."""
+    """Yield the same texts once the last exists: a program gets all of them or none."""
     with tempfile.SpooledTemporaryFile(_KEPT_BYTES, prefix="icecomb-output-") as kept:
         for piece in pieces:
             text = piece.encode("utf-8", "surrogatepass")
@@ -208,7 +208,7 @@ def _complete(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """The findings of a plan for people."""
+    """Yield the findings of a plan as lines for people."""
     for finding in findings:
         yield f"{finding.severity}: {finding.message}"
         yield f"  {finding.remedy}"
@@ -218,7 +218,7 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def exact_moment(at: dt.datetime | int) -> str:
-    """A time (a number: milliseconds since the epoch) in UTC as options take it: it is one word."""
+    """Format a time (or milliseconds since the epoch) in UTC as options take it: in one word."""
     if isinstance(at, int):
         millis = at
         try:
@@ -229,7 +229,7 @@ def exact_moment(at: dt.datetime | int) -> str:
 
 
 def moment(timestamp_ms: int) -> str:
-    """Milliseconds since the epoch as people read them, in UTC; the number beyond year 9999."""
+    """Format milliseconds since the epoch for people, in UTC; as a number beyond year 9999."""
     try:
         found = _EPOCH + dt.timedelta(milliseconds=timestamp_ms)
     except OverflowError:

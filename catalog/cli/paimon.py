@@ -1,4 +1,4 @@
-"""Commands about Paimon tables: their schemas, and bringing them over."""
+"""Commands about Paimon tables: their schemas, and importing them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS = ["change", "id", "path", "before", "after"]
 
 @click.group()
 def paimon() -> None:
-    """Look at the schemas of Apache Paimon tables, evolve them, bring append tables over.
+    """Show and evolve the schemas of Apache Paimon tables, import append tables.
 
     TABLE is a folder (/warehouse/db.db/t, ./t, hdfs://...), or a table's name in the Hive
     metastore (db.t).
@@ -104,7 +104,7 @@ def drift(application: Application, table: str) -> int:
 @click.argument("table")
 @click.pass_obj
 def prune(application: Application, table: str) -> None:
-    """List which schemas nothing refers to any more. None is ever deleted."""
+    """List the schemas that nothing refers to. No schema is ever deleted."""
     from icecomb.catalog.paimon.schema_use import schema_use
 
     source = _source(application, table)
@@ -117,26 +117,40 @@ def prune(application: Application, table: str) -> None:
 
 @paimon.command()
 @click.argument("table")
-@click.option("--add", nargs=2, multiple=True, metavar="COLUMN TYPE", help="A new column.")
-@click.option("--drop", multiple=True, metavar="COLUMN", help="It goes.")
-@click.option("--rename", nargs=2, multiple=True, metavar="COLUMN NAME", help="Another name.")
-@click.option("--retype", nargs=2, multiple=True, metavar="COLUMN TYPE", help="Another type.")
+@click.option("--add", nargs=2, multiple=True, metavar="COLUMN TYPE", help="Add a column.")
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Drop this column.")
+@click.option("--rename", nargs=2, multiple=True, metavar="COLUMN NAME", help="Rename a column.")
 @click.option(
-    "--move", nargs=2, multiple=True, metavar="COLUMN PLACE", help="first, last, after:X, before:X."
+    "--retype", nargs=2, multiple=True, metavar="COLUMN TYPE", help="Change a column's type."
 )
-@click.option("--nullable", multiple=True, metavar="COLUMN", help="It may be null.")
-@click.option("--not-null", multiple=True, metavar="COLUMN", help="It may not be null.")
-@click.option("--describe", nargs=2, multiple=True, metavar="COLUMN TEXT", help="Its comment.")
 @click.option(
-    "--default", nargs=2, multiple=True, metavar="COLUMN VALUE", help="What new rows get; '' none."
+    "--move",
+    nargs=2,
+    multiple=True,
+    metavar="COLUMN PLACE",
+    help="Move a column: first, last, after:X, before:X.",
 )
-@click.option("--set", "options", nargs=2, multiple=True, metavar="KEY VALUE", help="An option.")
-@click.option("--unset", multiple=True, metavar="KEY", help="An option gets its default.")
-@click.option("--comment", help="The table's comment.")
-@click.option("--yes", is_flag=True, help="Do it; without, only what would change is shown.")
+@click.option("--nullable", multiple=True, metavar="COLUMN", help="Make this column nullable.")
+@click.option("--not-null", multiple=True, metavar="COLUMN", help="Make this column not null.")
+@click.option(
+    "--describe", nargs=2, multiple=True, metavar="COLUMN TEXT", help="Set a column's comment."
+)
+@click.option(
+    "--default",
+    nargs=2,
+    multiple=True,
+    metavar="COLUMN VALUE",
+    help="Set a column's default for new rows; '' removes it.",
+)
+@click.option(
+    "--set", "options", nargs=2, multiple=True, metavar="KEY VALUE", help="Set a table option."
+)
+@click.option("--unset", multiple=True, metavar="KEY", help="Reset an option to its default.")
+@click.option("--comment", help="Set the table's comment.")
+@click.option("--yes", is_flag=True, help="Do it; without --yes, only show what would change.")
 @click.pass_obj
 def evolve(application: Application, /, table: str, *, yes: bool, **given: Any) -> None:
-    """Make the next schema, by Paimon's rules. Old schema files stay.
+    """Create the next schema, by Paimon's rules. Old schema files stay.
 
     COLUMN may be nested: spots.element.x is a field of the rows in an array. Changes are made in
     the order of the options above.
@@ -154,21 +168,21 @@ def evolve(application: Application, /, table: str, *, yes: bool, **given: Any) 
     rows = [[d.kind, d.field_id, d.path, d.before, d.after] for d in differences(base, new)]
     application.output.table(_COLUMNS, rows)
     if not yes:
-        application.warn(f"dry run: add --yes to make schema-{new.schema_id}")
+        application.warn(f"dry run: add --yes to create schema-{new.schema_id}")
     elif source.entry is not None:
-        application.warn(f"the metastore's columns are as before: icecomb paimon drift {table}")
+        application.warn(f"the metastore's columns did not change: icecomb paimon drift {table}")
 
 
 @paimon.command("import")
 @click.argument("table")
 @click.option("--to", "target", required=True, metavar="DB.TABLE", help="The Iceberg table.")
-@click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
+@click.option("--yes", is_flag=True, help="Do it; without --yes, only show what would happen.")
 @click.pass_obj
 def import_(application: Application, table: str, target: str, *, yes: bool) -> int:
-    """Make an Iceberg table of a Paimon append table's data files, where they are.
+    """Create an Iceberg table of a Paimon append table's data files, in place.
 
-    The files go on to belong to the Paimon table: the Iceberg table gets gc.enabled=false. Stop
-    what writes, compacts or expires the Paimon table first. Exit code 3 if it is blocked.
+    The files still belong to the Paimon table: the Iceberg table gets gc.enabled=false. First stop
+    whatever writes, compacts or expires the Paimon table. Exit code 3 if it is blocked.
     """
     from icecomb.catalog.paimon.table_import import draft_import, plan_import, run_import
 
@@ -186,7 +200,7 @@ def import_(application: Application, table: str, target: str, *, yes: bool) -> 
     if plan.blockers:
         return BLOCKED
     if not yes:
-        application.warn("dry run: add --yes to bring it over")
+        application.warn("dry run: add --yes to import it")
     return OK
 
 
@@ -198,7 +212,7 @@ def _source(application: Application, table: str) -> PaimonSource:
         from icecomb.format.storage.file_io import FileIO
 
         io = FileIO(load_configuration("path", {}).properties)
-        # Only a local folder can be named from where one is.
+        # Only a local folder can be named relative to the working directory.
         relative = table.startswith(".") or (":" not in table and not table.startswith("/"))
         return PaimonSource(
             table, io, str(Path(table).absolute()) if relative else table.rstrip("/")
@@ -252,7 +266,7 @@ def _position(place: str) -> Position:
         (kind.lower() in {"after", "before"}) != bool(reference)
     ):
         raise SchemaError(
-            f"{json.dumps(place)} is no place: first, last, after:X or before:X",
+            f"{json.dumps(place)} is not a position: first, last, after:X or before:X",
             hint="use one of those four, with the name of a column for X",
         )
     return Position(kind.upper(), reference or None)

@@ -1,4 +1,4 @@
-"""What `icecomb migrate plan` prints of one table, or of very many."""
+"""The output of `icecomb migrate plan` for one table, or for very many."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What is kept of a plan until all are there: not its files."""
+    """The part of a plan that is kept until all are made: not its files."""
 
     table: str
     verdict: str
@@ -36,7 +36,7 @@ class _Row:
 
 
 def show_plan(output: Output, plan: MigrationPlan) -> None:
-    """Everything about one table, for people."""
+    """Print everything about one table, for people."""
     seconds = "unknown" if plan.seconds is None else f"about {duration(plan.seconds)}"
     output.facts(
         {
@@ -56,10 +56,10 @@ def show_plan(output: Output, plan: MigrationPlan) -> None:
 
 
 def show_plans(application: Application, plans: Iterable[MigrationPlan]) -> int:
-    """Many tables in the form that was asked for.
+    """Print plans of many tables in the requested form.
 
-    Text has a line a table, and then what stands in the way of how many. CSV has a line a finding,
-    as soon as it is known; a table without one has a line, too.
+    Text has a line per table, and then the obstacles with the number of their tables. CSV has a
+    line per finding, printed as soon as it is known, or one line for a table without findings.
 
     Returns:
         The exit code: 3 if one is blocked.
@@ -139,5 +139,5 @@ def _total(rows: Sequence[_Row]) -> str:
     text += f"; {files:,} files of {size:,} bytes"
     known = [row.counts[at["seconds"]] for row in rows if row.verdict == "ready"]
     if known and None not in known:
-        text += f"; to apply the ready ones one by one takes about {duration(sum(known))}"
+        text += f"; applying the ready ones one by one takes about {duration(sum(known))}"
     return text

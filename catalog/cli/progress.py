@@ -1,8 +1,7 @@
 """Progress of long steps on stderr: a live line on a terminal, nothing elsewhere.
 
-A step shows its count, rate and remaining time, computed here from the start of the step: the
-remaining time is total time so far scaled by what is left, which does not jump when one file is
-slow.
+A step shows its count, rate and remaining time. The remaining time is the time since the start of
+the step, scaled by what is left, which does not jump when one file is slow.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _REFRESH_SECONDS = 0.1
 
 
 class TerminalProgress:
-    """Progress for people; silent when ``stream`` is not a terminal."""
+    """Progress for people; silent if ``stream`` is not a terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -27,7 +26,7 @@ class TerminalProgress:
 
     @contextmanager
     def task(self, what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-        """Begin a step of ``total`` units; the function given back is told of each unit done."""
+        """Begin a step of ``total`` units; the yielded function takes newly done units."""
         if not self._live or total == 0:
             yield lambda _: None
             return
@@ -52,13 +51,13 @@ class TerminalProgress:
             yield advance
 
     def say(self, message: str) -> None:
-        """Tell of a step that is done."""
+        """Report a finished step."""
         if self._live:
             write_line(message, self._stream)
 
 
 def line(what: str, done: int, total: int, unit: str, seconds: float) -> str:
-    """One line: what, count, rate, remaining time. ``seconds`` is the time since the step began."""
+    """Format a step: name, count, rate, remaining time; ``seconds`` is the time since its start."""
     text = printable(f"{what}: {done:,} of {total:,} {unit}")
     if not done or seconds <= 0:
         return text
@@ -70,7 +69,7 @@ def line(what: str, done: int, total: int, unit: str, seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for people: ``3 s``, ``2 min 05 s``, ``1 h 12 min``."""
+    """Format a time for people: ``3 s``, ``2 min 05 s``, ``1 h 12 min``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

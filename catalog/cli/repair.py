@@ -1,4 +1,4 @@
-"""Commands that set right what went wrong: a commit of unknown outcome, a lost pointer target."""
+"""Commands that repair: a commit of unknown outcome, a lost pointer target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def commit() -> None:
-    """Look after a commit whose outcome is unknown."""
+    """Settle a commit whose outcome is unknown."""
 
 
 @commit.command()
@@ -24,22 +24,22 @@ def commit() -> None:
 @click.option(
     "--checked",
     is_flag=True,
-    help="Its request said which pointer it expects: errors of icecomb say whether it did.",
+    help="The request named the pointer it expects; icecomb's errors say whether it did.",
 )
-@click.option("--yes", is_flag=True, help="Remove what a commit that did not happen left behind.")
+@click.option("--yes", is_flag=True, help="Remove the leftovers of a commit that did not happen.")
 @click.pass_obj
 def settle(
     application: Application, table: str, metadata_file: str, *, checked: bool, yes: bool
 ) -> int:
-    """Say what became of a commit: committed, superseded, not committed, pending or unknown.
+    """Show the outcome of a commit: committed, superseded, not committed, pending or unknown.
 
     TABLE (or a view) and METADATA_FILE are those that the error named. Superseded means committed,
-    and others have gone on since. A pending commit has not happened, but a late request could still
-    make it happen. With --checked, --yes makes that impossible first, by moving the pointer on with
-    a commit that changes nothing; without, wait until the file is an hour old. Data files are never
-    removed.
+    and followed by other commits. A pending commit has not happened, but a delayed request could
+    still make it happen. With --checked, --yes first makes that impossible, by moving the pointer
+    with a commit that changes nothing; without, wait until the file is an hour old. Data files are
+    never removed.
 
-    Exit code 0 if the question is answered for good, 4 if not.
+    Exit code 0 if the outcome is final, 4 if not.
     """
     from icecomb.catalog.commit_status import Fate, commit_fate, fence, remove_leftovers
 
@@ -63,8 +63,8 @@ def settle(
     )
     if found.leftovers and not removed:
         application.warn(
-            "dry run: add --yes to remove the leftovers; if the writer of a table was told that it "
-            f"is committed, bring it back before: icecomb repair {table} --reapply {metadata_file}"
+            "dry run: add --yes to remove the leftovers; if the commit was reported to its writer "
+            f"as done, bring it back first: icecomb repair {table} --reapply {metadata_file}"
         )
     if found.fate is Fate.PENDING and not yes:
         first = "add --yes to make it impossible, or " if checked else ""
@@ -74,31 +74,33 @@ def settle(
 
 @click.command()
 @click.argument("table")
-@click.option("--to", "target", metavar="METADATA_FILE", help="Where the table is to point.")
+@click.option(
+    "--to", "target", metavar="METADATA_FILE", help="The metadata file to point the table to."
+)
 @click.option(
     "--reapply",
     "lost",
     metavar="METADATA_FILE",
-    help="Bring back the lost commits up to this file, which nobody went on from.",
+    help="Bring back the lost commits up to this file, which no later commit followed.",
 )
-@click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
+@click.option("--yes", is_flag=True, help="Do it; without --yes, only show what would happen.")
 @click.pass_obj
 def repair(
     application: Application, table: str, target: str | None, lost: str | None, *, yes: bool
 ) -> int:
-    """Point a table at another metadata file of its own, or set right what its entry says.
+    """Point a table to another of its metadata files, or correct its entry.
 
     With --to, for a table whose metadata file is lost or whose pointer went backwards: icecomb
-    doctor names the file. Without, the metastore's parameters and columns are written anew from the
+    doctor names the file. Without, the metastore's parameters and columns are rewritten from the
     current metadata. No file is written or deleted.
 
     With --reapply, for a table whose history forked: commits that were made, and that an old copy
-    of the entry took away, are picked into the table, each as a new commit. Appends come back, and
-    replaced partitions to which nobody has added since; what else they did is named. It can be
-    repeated: nothing comes twice. Bring back only what its writer was told is committed, and has
-    not written again since.
+    of the entry removed, are picked into the table, each as a new commit. Appends are restored, and
+    replaced partitions to which nothing was added since; their other changes are listed. It can be
+    repeated: nothing is added twice. Bring back only commits that were reported to their writers as
+    done, and that these have not written again since.
 
-    Exit code 3 if something of --reapply cannot be brought back.
+    Exit code 3 if a commit of --reapply cannot be brought back.
     """
     if lost is not None:
         if target is not None:
@@ -149,7 +151,7 @@ def _reapply(application: Application, name: str, location: str, *, yes: bool) -
         }
     )
     if not yes and Outcome.LOST in outcomes:
-        application.warn("dry run: add --yes to bring back what is lost")
+        application.warn("dry run: add --yes to bring back the lost commits")
     return BLOCKED if Outcome.REFUSED in outcomes or line.left_out else OK
 
 
@@ -173,6 +175,6 @@ def _commit_text(one: LostCommit) -> str:
 @click.argument("metadata_file")
 @click.pass_obj
 def register(application: Application, table: str, metadata_file: str) -> None:
-    """Take an existing metadata file in as TABLE. It is not copied, and never deleted."""
+    """Register an existing metadata file as TABLE. It is not copied, and never deleted."""
     made = application.catalog().register_table(table, metadata_file)
     application.output.facts({"table": ".".join(made.name()), "metadata": made.metadata_location})

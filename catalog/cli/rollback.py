@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("table")
-@click.option("--to-snapshot", type=int, metavar="ID", help="An ancestor of what is shown now.")
+@click.option(
+    "--to-snapshot", type=int, metavar="ID", help="An ancestor of the branch's current snapshot."
+)
 @click.option(
     "--to-time",
     callback=instant,
     metavar="TIME|AGE",
-    help="The newest ancestor that is older: 2024-05-01T12:00 (UTC), or an age such as 7d.",
+    help="The newest ancestor older than this: 2024-05-01T12:00 (UTC), or an age such as 7d.",
 )
-@click.option("--branch", default="main", show_default=True, help="The branch to point back.")
+@click.option("--branch", default="main", show_default=True, help="The branch to roll back.")
 @yes
 @click.pass_obj
 def rollback(
@@ -36,10 +38,10 @@ def rollback(
     branch: str,
     yes: bool,
 ) -> None:
-    """Let a branch show an earlier state again: a dry run unless --yes.
+    """Set a branch back to an earlier state: a dry run unless --yes.
 
-    No file is deleted: what is rolled back stays until its snapshots expire, and icecomb branch
-    replace brings it back. Schema, properties and partitioning stay as they are.
+    No file is deleted: the undone snapshots stay until they expire, and icecomb branch replace
+    brings them back. Schema, properties and partitioning do not change.
     """
     if (to_snapshot is None) is (to_time is None):
         raise click.UsageError("give either --to-snapshot or --to-time")
@@ -75,7 +77,7 @@ def _head(metadata: TableMetadata, branch: str) -> int:
 
 
 def _undone(before: TableMetadata, after: TableMetadata, branch: str) -> list[str]:
-    """The commits that the branch does not show any more, the newest first."""
+    """Return the commits that the branch no longer contains, the newest first."""
     from icecomb.format.spec.ancestry import ancestors_of
 
     found = []

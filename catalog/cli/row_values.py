@@ -1,4 +1,4 @@
-"""The rows of a batch as values of Python, also those that Python has no values for."""
+"""Conversion of a batch's rows to Python values, also of values that Python does not have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def row_values(batch: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
-    """The rows by column; dates and times before year 1 and after 9999 are ISO 8601 text."""
+    """Convert rows to dicts; dates and times before year 1 and after 9999 are ISO 8601 text."""
     try:
         rows: list[dict[str, Any]] = batch.to_pylist()
     except (OverflowError, ValueError):

@@ -1,4 +1,4 @@
-"""The command that shows the columns of a table, by their ids, and how it is laid out."""
+"""The command that shows the columns of a table with their ids, and its layout."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _COLUMNS: Final = ("id", "name", "type", "required", "identifier", "doc")
 def schema(application: Application, table: str, *, state: State) -> None:
     """Show the columns of a table with their ids, its partition spec and its sort order.
 
-    A snapshot, a tag or a time shows the schema of then; a branch is read with the table's own.
-    Spec and order of then stand in the metadata file of then, if the table still has it.
+    For a snapshot, a tag or a time, this is the schema of that time; a branch is read with the
+    table's own. The spec and order of that time are shown if the table still has the metadata file.
     """
     loaded = application.table(table)
     shown = loaded.scan(**state.scan_arguments(loaded)).schema()
@@ -62,7 +62,7 @@ def schema(application: Application, table: str, *, state: State) -> None:
 
 
 def schema_fields(schema: Schema) -> Iterator[dict[str, Any]]:
-    """All fields of a schema, a parent before its children, with their full names."""
+    """Yield all fields of a schema, a parent before its children, with their full names."""
     from icecomb.format.spec.schema import walk
 
     for field in walk(schema.as_struct()):
@@ -77,7 +77,7 @@ def schema_fields(schema: Schema) -> Iterator[dict[str, Any]]:
 
 
 def spec_facts(spec: PartitionSpec, schema: Schema) -> dict[str, Any]:
-    """A partition spec with the names of its columns."""
+    """Describe a partition spec with the names of its columns."""
     fields = [
         {
             "id": field.field_id,
@@ -92,7 +92,7 @@ def spec_facts(spec: PartitionSpec, schema: Schema) -> dict[str, Any]:
 
 
 def order_facts(order: SortOrder, schema: Schema) -> dict[str, Any]:
-    """A sort order with the names of its columns."""
+    """Describe a sort order with the names of its columns."""
     fields = [
         {
             "transform": str(key.transform),

@@ -1,4 +1,4 @@
-"""Which state of a table a command is about: a snapshot, named in one of four ways."""
+"""The state of a table that a command is about: a snapshot, named in one of four ways."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
 
 _OPTIONS = (
-    click.option("--branch", help="The head of this branch."),
-    click.option("--tag", help="What this tag points to."),
-    click.option("--snapshot-id", "--snapshot", type=int, metavar="ID", help="This snapshot."),
+    click.option("--branch", help="Read the head of this branch."),
+    click.option("--tag", help="Read the snapshot that this tag points to."),
+    click.option("--snapshot-id", "--snapshot", type=int, metavar="ID", help="Read this snapshot."),
     click.option(
         "--at",
         callback=instant,
         metavar="TIME|AGE",
-        help="What was current then: 2024-05-01T12:00 (UTC), or an age such as 7d.",
+        help="The snapshot current at this time: 2024-05-01T12:00 (UTC), or an age such as 7d.",
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state that options name; the current one where they name none.
+    """The state that options name; by default the current one.
 
     Attributes:
-        branch: a branch, whose head is meant.
-        tag: a tag.
-        snapshot_id: a snapshot's id.
-        at: a time, in milliseconds since 1970 UTC.
+        branch: A branch, for its head.
+        tag: A tag.
+        snapshot_id: A snapshot's id.
+        at: A time, in milliseconds since 1970 UTC.
     """
 
     branch: str | None = None
@@ -59,11 +59,11 @@ class State:
         return self == State()
 
     def snapshot(self, metadata: TableMetadata) -> Snapshot | None:
-        """The snapshot; None only for a table, or its main branch, that has none yet.
+        """Return the snapshot; None only if the table, or its main branch, has none yet.
 
         Raises:
-            NoSuchSnapshotError: there is no such snapshot, branch or tag.
-            ValidationError: the branch is a tag, or the other way round.
+            NoSuchSnapshotError: If there is no such snapshot, branch or tag.
+            ValidationError: If the branch is a tag, or the tag a branch.
         """
         from icecomb.format.operation.snapshot_management import RefEdit
         from icecomb.format.spec.snapshot import SnapshotRefType
@@ -83,16 +83,16 @@ class State:
         return metadata.snapshot_by_id(found)
 
     def scan_arguments(self, table: Table) -> dict[str, Any]:
-        """The same for `Table.scan`, which reads a branch with the table's own schema."""
+        """Return the arguments for `Table.scan`, which reads a branch with the table's schema."""
         found = self.snapshot(table.metadata)
         if self.branch is not None and found is not None:
             return {"ref": self.branch}
         return {} if self.is_current or found is None else {"snapshot_id": found.snapshot_id}
 
     def table_metadata(self, table: Table) -> tuple[TableMetadata | None, str | None]:
-        """The table's metadata of then, which has properties, spec and order; or why it is unknown.
+        """Return the table's metadata of that state, or None and the reason why it is unknown.
 
-        A branch is written with what the table has now.
+        For a branch this is the current metadata: branches are written with its spec.
         """
         from icecomb.catalog.earlier_metadata import metadata_as_of, metadata_of
 
@@ -108,10 +108,10 @@ class State:
 
 
 def state_of(text: str, metadata: TableMetadata) -> State:
-    """The state that one word names: a snapshot's id, a branch or tag, a time, or an age.
+    """Parse a word that names a state: a snapshot's id, a branch or tag, a time, or an age.
 
     Raises:
-        ValidationError: it is none of these, or both an id and the name of something else.
+        ValidationError: If it is none of these, or both an id and the name of something else.
     """
     now = int(time.time() * 1000)
     ref = metadata.refs.get(text)
@@ -120,10 +120,10 @@ def state_of(text: str, metadata: TableMetadata) -> State:
         if ref is not None and ref.snapshot_id != number:
             raise ValidationError(
                 f"{text} is a snapshot, and a {ref.snapshot_ref_type} of another one",
-                hint=f"give the id that it points to: {ref.snapshot_id}",
+                hint=f"use the id that it points to: {ref.snapshot_id}",
             )
         return State(snapshot_id=number)
-    if text == MAIN_BRANCH:  # which a table without rows does not have yet
+    if text == MAIN_BRANCH:  # which a table without snapshots does not have yet
         return State(branch=text)
     if ref is not None:
         return State(branch=text) if ref.is_branch else State(tag=text)
@@ -131,14 +131,14 @@ def state_of(text: str, metadata: TableMetadata) -> State:
     at = moment_of(text) if age is None else now - age
     if at is None:
         raise ValidationError(
-            f"{text!r} is no snapshot, branch or tag of the table, and no time",
-            hint="icecomb snapshots lists the first; a time is 2024-05-01T12:00, or an age as 7d",
+            f"{text!r} is not a snapshot, branch or tag of the table, nor a time",
+            hint="icecomb snapshots lists the first; a time is 2024-05-01T12:00, or an age like 7d",
         )
     return State(at=at)
 
 
 def with_state(command: Any) -> Callable[..., Any]:
-    """Give a command the options that name a state; it takes it as ``state``."""
+    """Add the options that name a state to a command, which takes it as ``state``."""
 
     @wraps(command)
     def given(

@@ -10,18 +10,24 @@ from icecomb.catalog.cli.application import Application
 @click.command()
 @click.argument("table")
 @click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set this; may be repeated."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set this property; may be repeated.",
 )
-@click.option("--unset", multiple=True, metavar="KEY", help="Remove this; may be repeated.")
+@click.option(
+    "--unset", multiple=True, metavar="KEY", help="Remove this property; may be repeated."
+)
 @click.pass_obj
 def properties(
     application: Application, table: str, *, settings: tuple[str, ...], unset: tuple[str, ...]
 ) -> None:
-    """List the properties of a table; or change some, in one commit.
+    """List the properties of a table, or change some in one commit.
 
-    A value that Iceberg or icecomb could not read is refused, and so is a name that is nearly a
-    known one. --set format-version=2 upgrades the table: there is no way back. What was not set
-    need not be removed.
+    Values that Iceberg or icecomb could not read are refused, and so are names that are nearly a
+    known one. --set format-version=2 upgrades the table, which cannot be undone. Properties that
+    are not set may be removed, too.
     """
     given = dict(map(_pair, settings))
     if len(given) < len(settings):
@@ -47,5 +53,5 @@ def properties(
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
-        raise click.UsageError(f"--set {text}: give it as KEY=VALUE")
+        raise click.UsageError(f"--set {text}: write it as KEY=VALUE")
     return key, value

@@ -1,4 +1,4 @@
-"""Commands about tables: list, describe, look into, drop."""
+"""Commands about tables: list, describe, show rows, drop."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def head(
 def snapshots(application: Application, table: str) -> None:
     """List the snapshots of a table, oldest first.
 
-    Total rows are those that a scan finds: the rows of the data files without those that position
-    deletes take. How many equality deletes take is not known, and so is the total then.
+    Total rows are those that a scan finds: the rows of the data files minus those that position
+    deletes remove. The total is unknown if there are equality deletes.
 
     TABLE is a name, or the folder or a metadata file of a file-system table.
     """
@@ -133,14 +133,16 @@ def snapshots(application: Application, table: str) -> None:
 
 @click.command()
 @click.argument("table")
-@click.option("--purge", is_flag=True, help="Delete every file of the table, too: no way back.")
-@click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
+@click.option(
+    "--purge", is_flag=True, help="Also delete every file of the table; cannot be undone."
+)
+@click.option("--yes", is_flag=True, help="Do it; without --yes, only show what would happen.")
 @click.pass_obj
 def drop(application: Application, table: str, *, purge: bool, yes: bool) -> None:
     """Drop an Iceberg table from the catalog. Its files stay unless --purge is given.
 
     Works for a table whose metadata file is lost, too. A table whose property gc.enabled is false
-    is not purged.
+    cannot be purged.
     """
     catalog = application.catalog()
     pointer = catalog.load_pointer(table)
@@ -171,13 +173,13 @@ _DELETES: Final = ("total-position-deletes", "total-equality-deletes")
 
 
 def _deletes(summary: Mapping[str, str]) -> str | None:
-    """Return how many deletes the delete files hold, None where the snapshot does not say it."""
+    """Return the number of deletes in the delete files; None if the summary does not have it."""
     counts = [summary.get(name, "") for name in _DELETES]
     return str(sum(map(int, counts))) if all(map(str.isdecimal, counts)) else None
 
 
 def _live_rows(summary: Mapping[str, str]) -> str | None:
-    """Return how many rows a scan finds, None where the snapshot does not say it."""
+    """Return the number of rows that a scan finds; None if the summary does not tell it."""
     rows, by_position, by_value = (
         summary.get(name, "0" if name in _DELETES else "") for name in ("total-records", *_DELETES)
     )
@@ -201,7 +203,7 @@ def _snapshot_facts(snapshot: Snapshot) -> dict[str, Any]:
             for name in ("operation", "total-records", "total-data-files", "total-files-size")
             if name in snapshot.summary
         },
-        # those of a table without deletes are 0
+        # zeros of a table without deletes are left out
         **{
             name: snapshot.summary[name]
             for name in ("total-delete-files", *_DELETES)

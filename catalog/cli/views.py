@@ -50,7 +50,7 @@ def show(application: Application, view: str) -> None:
 
 @views.command()
 @click.argument("view")
-@click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
+@click.option("--yes", is_flag=True, help="Do it; without --yes, only show what would happen.")
 @click.pass_obj
 def drop(application: Application, view: str, *, yes: bool) -> None:
     """Drop an Iceberg view. Its metadata files stay."""
@@ -58,7 +58,7 @@ def drop(application: Application, view: str, *, yes: bool) -> None:
     if yes:
         catalog.drop_view(view)
     elif not catalog.view_exists(view):
-        catalog.load_view(view)  # says what there is instead
+        catalog.load_view(view)  # raises an error that names what exists instead
     application.output.facts({"view": view, "dropped": yes})
     if not yes:
         application.warn("dry run: add --yes to drop it")

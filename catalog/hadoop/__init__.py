@@ -1,1 +1,1 @@
-"""Tables that need no server: a folder is the table, and the newest numbered file its state."""
+"""Tables without a server: the folder is the table, the newest numbered file its state."""

@@ -42,27 +42,28 @@ if TYPE_CHECKING:
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _OWNER: Final = {"owner"}
-"""Spark names who makes a namespace; of a folder the file system knows."""
+"""Property in which Spark names a namespace's creator; for a folder the file system knows it."""
 _NAMESPACE: Final = "a namespace"
 _TABLE: Final = "a table"
 _OWN_FOLDERS: Final = {"data", "metadata"}
 _LONGEST_NAME: Final = 255
-"""Bytes: what file systems take, HDFS among them."""
+"""Bytes that file systems allow, HDFS among them."""
 
 
 class HadoopCatalog(Catalog):
-    """File-system tables, readable and writable by Iceberg Java's ``HadoopCatalog`` too.
+    """File-system tables, which Iceberg Java's ``HadoopCatalog`` can read and write, too.
 
     A namespace ``a.b`` is the folder ``a/b`` of the warehouse, the table ``a.b.t`` the folder
     ``a/b/t``. The file system decides which of two writers is first; see `HadoopPointer`.
 
     Args:
         name: The catalog's own name.
-        properties: ``warehouse`` (a folder), ``table-default.*`` and ``table-override.*``,
-            ``lock.acquire-timeout-ms`` (how long a thread waits for others of this process).
+        properties: The configuration: ``warehouse`` (a folder), ``table-default.*``,
+            ``table-override.*``, ``lock.acquire-timeout-ms`` (how long a thread waits for others
+            of this process).
 
     Raises:
-        ConfigurationError: there is no ``warehouse``.
+        ConfigurationError: If there is no ``warehouse``.
     """
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
@@ -77,17 +78,17 @@ class HadoopCatalog(Catalog):
         self.io = FileIO(self.properties)
 
     def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
-        """See `Catalog.list_namespaces`: those directly below."""
+        """Implement `Catalog.list_namespaces`: return those directly below."""
         return [parts for parts in self._below(namespace) if self._kind(parts) == _NAMESPACE]
 
     def create_namespace(
         self, namespace: Name, properties: Mapping[str, str] | None = None
     ) -> None:
-        """See `Catalog.create_namespace`: a folder, and those above it; it has no properties.
+        """Implement `Catalog.create_namespace`: create a folder, without properties.
 
         Raises:
-            UnsupportedError: properties are given.
-            ValidationError: the name cannot be that of a folder, or a table is above it.
+            UnsupportedError: If properties are given.
+            ValidationError: If the name is not valid for a folder, or a parent is a table.
         """
         parts = parse_identifier(namespace)
         _check_new_name(parts)
@@ -105,12 +106,12 @@ class HadoopCatalog(Catalog):
         except FileExistsAlreadyError:
             raise NamespaceAlreadyExistsError(
                 f"{'.'.join(parts)} exists already: it is {self._kind(parts)}",
-                hint="use what is there, or choose another name",
+                hint="use the existing one, or choose another name",
                 namespace=".".join(parts),
             ) from None
 
     def drop_namespace(self, namespace: Name) -> None:
-        """See `Catalog.drop_namespace`."""
+        """Implement `Catalog.drop_namespace`."""
         parts = parse_identifier(namespace)
         self._require_namespace(parts)
         with suppress(FileMissingError):
@@ -121,7 +122,7 @@ class HadoopCatalog(Catalog):
                 )
 
     def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
-        """See `Catalog.load_namespace_properties`: the ``location`` only."""
+        """Implement `Catalog.load_namespace_properties`: return only the ``location``."""
         parts = parse_identifier(namespace)
         self._require_namespace(parts)
         return {"location": self._folder(parts)}
@@ -132,10 +133,10 @@ class HadoopCatalog(Catalog):
         removals: Iterable[str] | None = None,
         updates: Mapping[str, str] | None = None,
     ) -> None:
-        """See `Catalog.update_namespace_properties`.
+        """Implement `Catalog.update_namespace_properties`.
 
         Raises:
-            UnsupportedError: there is something to change.
+            UnsupportedError: If there is something to change.
         """
         parts = parse_identifier(namespace)
         self._require_namespace(parts)
@@ -143,51 +144,51 @@ class HadoopCatalog(Catalog):
             raise _no_properties(parts)
 
     def list_tables(self, namespace: Name) -> list[Identifier]:
-        """See `Catalog.list_tables`; looks into each folder of the namespace."""
+        """Implement `Catalog.list_tables`; checks each folder of the namespace."""
         return [parts for parts in self._below(namespace) if self._kind(parts) == _TABLE]
 
     def load_pointer(self, identifier: Name) -> str:
-        """See `Catalog.load_pointer`."""
+        """Implement `Catalog.load_pointer`."""
         return self._pointer(_table_name(identifier)).locate()
 
     def load_table(self, identifier: Name) -> Table:
-        """See `Catalog.load_table`."""
+        """Implement `Catalog.load_table`."""
         parts = _table_name(identifier)
         pointer = self._pointer(parts)
         return self._table(parts, pointer.load(), pointer)
 
     def draft(self, identifier: Name, definition: TableDefinition) -> Draft:
-        """See `Catalog.draft`.
+        """Implement `Catalog.draft`.
 
         Raises:
-            ValidationError: a location other than the folder of this name is given, the name
-                cannot be that of a folder, or ``write.metadata.path`` is set.
+            ValidationError: If a location other than the folder of this name is given, the name is
+                not valid for a folder, or ``write.metadata.path`` is set.
         """
         parts = self._free_name(identifier)
         folder = self._folder(parts)
         location = definition.location
         if location is not None and absolute(location, self.properties).rstrip("/") != folder:
             raise ValidationError(
-                f"{'.'.join(parts)} cannot be at {location}: the place of a file-system table "
+                f"{'.'.join(parts)} cannot be at {location}: the location of a file-system table "
                 f"follows from its name, {folder}",
                 hint="leave the location out",
             )
         metadata = self.new_metadata(definition, folder)
         pointer = self._pointer(parts)
         check_commit_allowed(pointer.name, metadata)
-        pointer.stage(None, metadata)  # refuses what it cannot hold, and writes nothing
+        pointer.stage(None, metadata)  # refuses unsupported metadata, and writes nothing
         return Draft(parts, metadata, self.io, self)
 
     def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
-        """See `Catalog.publish`."""
+        """Implement `Catalog.publish`."""
         return self._make(draft.identifier, metadata)
 
     def forget(self, draft: Draft) -> None:
-        """See `Catalog.forget`: empty folders would look like a namespace."""
+        """Implement `Catalog.forget`: empty folders would look like a namespace."""
         self._delete_empty(self._folder(draft.identifier))
 
     def new_location(self, table: Table, location: str) -> str:
-        """See `Catalog.new_location`: a file-system table stays where it is."""
+        """Implement `Catalog.new_location`: a file-system table cannot be moved."""
         wanted = absolute(checked_text("location", location), self.properties).rstrip("/")
         if wanted != table.location().rstrip("/"):
             raise ValidationError(
@@ -198,15 +199,15 @@ class HadoopCatalog(Catalog):
         return table.location()
 
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
-        """Make a table of an existing metadata file: a copy of it becomes the first version.
+        """Create a table from an existing metadata file: a copy of it becomes the first version.
 
         The file itself and the files it refers to stay where they are; new data files go to the
-        location that it names.
+        location in the metadata.
 
         Raises:
-            TableAlreadyExistsError: the name is taken.
-            FileMissingError: there is no such file.
-            ValidationError: its property ``write.metadata.path`` is set.
+            TableAlreadyExistsError: If the name is taken.
+            FileMissingError: If there is no such file.
+            ValidationError: If its property ``write.metadata.path`` is set.
         """
         from icecomb.format.spec.metadata_file import read_metadata
 
@@ -216,11 +217,11 @@ class HadoopCatalog(Catalog):
         )
 
     def rename_table(self, from_identifier: Name, to_identifier: Name) -> Table:
-        """Not possible: the name of a file-system table is its folder.
+        """Refuse to rename: the name of a file-system table is its folder.
 
         Raises:
-            NoSuchTableError: there is no such table.
-            UnsupportedError: there is.
+            NoSuchTableError: If there is no such table.
+            UnsupportedError: If there is one.
         """
         source, target = _table_name(from_identifier), _table_name(to_identifier)
         self.load_pointer(source)
@@ -233,15 +234,15 @@ class HadoopCatalog(Catalog):
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
         """Delete a table: its folder, and its files elsewhere.
 
-        To drop a table and keep its files is not possible: they are the table. Of one that was
+        A table cannot be dropped without its files: they are the table. Of a table that was
         registered from elsewhere, files outside its folder stay: they may be another table's.
 
         Raises:
-            NoSuchTableError, NoSuchIcebergTableError: see `Catalog.drop_table`.
-            ValidationError: ``purge_requested`` is not said, the table's property ``gc.enabled`` is
+            NoSuchTableError, NoSuchIcebergTableError: As in `Catalog.drop_table`.
+            ValidationError: If ``purge_requested`` is false, the table's property ``gc.enabled`` is
                 false, or its folder holds another table, or files that are neither in ``data``
                 nor in ``metadata`` nor the table's; nothing was deleted.
-            FileIOError: something was written to the folder meanwhile, or links are in it.
+            FileIOError: If something was written to the folder meanwhile, or it contains links.
         """
         parts = _table_name(identifier)
         pointer = self._pointer(parts)
@@ -254,10 +255,10 @@ class HadoopCatalog(Catalog):
     def check_drop(
         self, identifier: Name, metadata: TableMetadata | None, *, purge_requested: bool
     ) -> None:
-        """See `Catalog.check_drop`.
+        """Implement `Catalog.check_drop`.
 
         Raises:
-            ValidationError: ``purge_requested`` is not said, too.
+            ValidationError: Also if ``purge_requested`` is false.
         """
         parts = _table_name(identifier)
         if not purge_requested:
@@ -294,7 +295,7 @@ class HadoopCatalog(Catalog):
         return "/".join((self._root, *parts))
 
     def _kind(self, parts: Identifier) -> str | None:
-        """What has this name; None if nothing has."""
+        """Return the kind of thing that has this name; None if nothing has."""
         folder = self._folder(parts)
         if not self.io.is_folder(folder):
             return "a file" if self.io.exists(folder) else None
@@ -310,7 +311,7 @@ class HadoopCatalog(Catalog):
         if not all(map(_is_name, parts)) or self._kind(parts) != _NAMESPACE:
             raise NoSuchNamespaceError(
                 f"There is no namespace {'.'.join(parts)}",
-                hint="create it by create_namespace, or list those there are by list_namespaces",
+                hint="create it by create_namespace, or list the existing ones by list_namespaces",
                 namespace=".".join(parts),
             )
 
@@ -324,7 +325,7 @@ class HadoopCatalog(Catalog):
             return []
 
     def _free_name(self, identifier: Name) -> Identifier:
-        """The parts of the name of a table to be made."""
+        """Return the parts of the name of a table to be created."""
         parts = parse_identifier(identifier)
         _check_new_name(parts)
         if parts[:-1]:
@@ -332,7 +333,7 @@ class HadoopCatalog(Catalog):
         kind = self._kind(parts)
         if kind == _NAMESPACE:
             inside = set(self.io.folders(self._folder(parts)))
-            # what a creation that was killed leaves is no namespace
+            # the remains of a creation that was killed are not a namespace
             if inside and inside <= _OWN_FOLDERS:
                 kind = None
         if kind is not None:
@@ -348,17 +349,17 @@ class HadoopCatalog(Catalog):
 
 
 def open_path(location: str, properties: Mapping[str, str]) -> Table:
-    """A table by its place.
+    """Open a table by its location.
 
     Args:
-        location: The folder of a file-system table; or any metadata file, of a table that can
-            only be read then.
-        properties: As a catalog's.
+        location: The folder of a file-system table; or any metadata file, which opens the table
+            for reading only.
+        properties: The properties of a catalog.
 
     Raises:
-        NoSuchTableError: the folder is no table.
-        NoSuchIcebergTableError: it is a table of a catalog with a server.
-        FileMissingError: there is no such metadata file.
+        NoSuchTableError: If the folder is not a table.
+        NoSuchIcebergTableError: If it is a table of a catalog with a server.
+        FileMissingError: If there is no such metadata file.
     """
     place = absolute(location, properties).rstrip("/")
     is_file = place.endswith(METADATA_SUFFIXES)
@@ -373,14 +374,14 @@ def open_path(location: str, properties: Mapping[str, str]) -> Table:
 
 
 def catalog_of(folder: str, properties: Mapping[str, str]) -> tuple[HadoopCatalog, Identifier]:
-    """The catalog in whose warehouse a folder is a table, and what the table is called there.
+    """Return the catalog whose warehouse holds a table's folder, and the table's name there.
 
     Args:
-        folder: Of a file-system table, or of one that is to be made.
-        properties: As a catalog's.
+        folder: The folder of a file-system table, which need not exist yet.
+        properties: The properties of a catalog.
 
     Raises:
-        ValidationError: it is a metadata file, or the root.
+        ValidationError: If the folder is a metadata file, or the root.
     """
     place = absolute(folder, properties).rstrip("/")
     root, _, name = place.rpartition("/")
@@ -393,9 +394,9 @@ def catalog_of(folder: str, properties: Mapping[str, str]) -> tuple[HadoopCatalo
 
 
 def absolute(location: str, properties: Mapping[str, str]) -> str:
-    """A location as it is; a relative path from the working directory, or from ``~``.
+    """Return a location unchanged, or make a path absolute, relative to the working directory.
 
-    Such a path is local, and says so where one without a scheme would not be.
+    ``~`` is expanded. Such a path is local, and gets a scheme if the default one is another.
     """
     if _SCHEME.match(location):
         return location
@@ -416,7 +417,7 @@ def _readable(pointer: HadoopPointer) -> TableMetadata | None:
 
 
 def _is_name(part: str) -> bool:
-    """Whether a folder can have this name, and stays in the folder it is in."""
+    """Return whether a folder can have this name, and stays inside its parent folder."""
     try:
         size = len(os.fsencode(part))
     except UnicodeEncodeError:
@@ -426,7 +427,7 @@ def _is_name(part: str) -> bool:
 
 def _check_new_name(parts: Identifier) -> None:
     for part in parts:
-        # Hadoop takes a colon for the end of a scheme
+        # Hadoop parses a colon as the end of a scheme
         if not _is_name(part) or ":" in part:
             raise ValidationError(
                 f"{'.'.join(parts)!r}: {part!r} cannot be the name of a folder",

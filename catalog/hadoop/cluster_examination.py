@@ -1,4 +1,4 @@
-"""What is wrong with the HDFS under a warehouse: configuration, name nodes, rights and quotas."""
+"""Examination of the HDFS under a warehouse: configuration, name nodes, rights and quotas."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FILES: Final = ("core-site.xml", "hdfs-site.xml")
 
 
 def examine_cluster(properties: Mapping[str, str], warehouse: str) -> Iterator[Finding]:
-    """The cluster of a warehouse folder, and the folder itself; nothing is changed.
+    """Examine the cluster of a warehouse folder, and the folder itself; nothing is changed.
 
     Args:
-        properties: The catalog's.
-        warehouse: A location of HDFS.
+        properties: The catalog's properties.
+        warehouse: The warehouse's location in HDFS.
     """
     from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
     from icecomb.format.storage.hdfs.name_node import name_nodes
@@ -96,7 +96,7 @@ def _states(nodes: list[NameNode], warehouse: str) -> Iterator[Finding]:
         yield Finding(
             Severity.PROBLEM,
             "name node",
-            f"none of those of {warehouse} is active",
+            f"none of the name nodes of {warehouse} is active",
             "hdfs haadmin -getAllServiceState; hdfs haadmin -transitionToActive <name>",
         )
     for node in active:
@@ -146,13 +146,13 @@ def _latency(web: WebHdfs) -> Finding:
             Severity.WARNING,
             "latency",
             said,
-            "each file costs two to four calls: look at the name node's load and at the network",
+            "each file costs two to four calls: check the name node's load and the network",
         )
     return Finding(Severity.OK, "latency", said)
 
 
 def _folder(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
-    """Rights and quotas of the warehouse, or of the folder above in which it would be made."""
+    """Check rights and quotas of the warehouse, or of the parent in which it would be created."""
     existing = path
     while True:
         try:
@@ -170,7 +170,7 @@ def _folder(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
         return
     if existing != path:
         yield Finding(
-            Severity.NOTE, "warehouse", f"{warehouse} does not exist; the first table makes it"
+            Severity.NOTE, "warehouse", f"{warehouse} does not exist; the first table creates it"
         )
     yield _rights(web, existing, warehouse)
     if existing == path:
@@ -186,13 +186,13 @@ def _rights(web: WebHdfs, path: str, warehouse: str) -> Finding:
         Severity.PROBLEM,
         "permission",
         f"{web.user} may not {verb} in {path}: {refused[0] or refused[1]}",
-        f"hdfs dfs -setfacl -R -m user:{web.user}:rwx {path} (or -chown), or be another user: "
+        f"hdfs dfs -setfacl -R -m user:{web.user}:rwx {path} (or -chown), or use another user: "
         "hdfs.user, HADOOP_USER_NAME",
     )
 
 
 def _refused(web: WebHdfs, path: str, warehouse: str, action: str) -> str:
-    """Why something is not allowed; empty if it is."""
+    """Return why something is not allowed; empty if it is."""
     try:
         web.check_access(path, warehouse, action)
     except IcecombError as error:
@@ -220,7 +220,7 @@ def _quotas(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
         said = f"{shown(used)} of the {what} quota {shown(quota)} of {path} are used"
         remedy = f"delete what is not needed, or hdfs dfsadmin {command} {path}"
         if quota - used < least:
-            reason = " (HDFS sets a whole block of 128 MiB aside)" if what == "space" else ""
+            reason = " (HDFS reserves a whole block of 128 MiB)" if what == "space" else ""
             yield Finding(Severity.PROBLEM, "quota", f"{said}: no new file fits{reason}", remedy)
         elif used > _NEARLY * quota:
             yield Finding(Severity.WARNING, "quota", f"{said}: nearly full", remedy)

@@ -2,9 +2,9 @@
 
 A commit creates the file of the next number. Its text is written under a temporary name and then
 published under the final one, which never replaces a file (`FileIO.create`): of several writers
-exactly one succeeds, in one process or in many. There are no locks. Writers take turns, so that
+exactly one succeeds, in one process or in many. There are no locks for that. Writers queue, so that
 none of them loses every time: those on one machine by `icecomb.catalog.hadoop.process_turn`, and
-where that cannot be, as on HDFS, by `icecomb.catalog.hadoop.ticket`.
+where that is impossible, as on HDFS, by `icecomb.catalog.hadoop.ticket`.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _NO_LOCK: Final = {None, "org.apache.iceberg.util.LockManagers$InMemoryLockManager"}
-"""Iceberg's default keeps the threads of one process apart, as our turns do."""
+"""Iceberg's default serializes the threads of one process, as icecomb's queue does."""
 
 
 class HadoopPointer:
-    """See `icecomb.catalog.pointer.MetadataPointer`.
+    """The `MetadataPointer` of a file-system table.
 
     Args:
-        io: Where the table is.
-        folder: The table's folder, without a slash at its end.
-        name: The table, for messages.
+        io: File system that holds the table.
+        folder: The table's folder, without a trailing slash.
+        name: The table's name, for messages.
         properties: The catalog's properties.
     """
 
@@ -73,33 +73,33 @@ class HadoopPointer:
 
     @property
     def name(self) -> str:
-        """See `MetadataPointer.name`."""
+        """The table's name, for messages."""
         return self._name
 
     def check_writable(self, metadata: TableMetadata) -> None:
-        """See `MetadataPointer.check_writable`.
+        """Implement `MetadataPointer.check_writable`.
 
         Raises:
-            NoSuchTableError: it was dropped: to write to it would make its folder again.
-            UnsupportedError: the catalog's ``lock-impl`` names a class of Java's, or the storage
+            NoSuchTableError: If it was dropped: writing to it would create its folder again.
+            UnsupportedError: If the catalog's ``lock-impl`` names a Java class, or the storage
                 replaces files.
         """
         check_commit_allowed(self._name, metadata)
         self._check_lock()
         self._check_storage(self._files.folder)
         if metadata is self._seen and self._io.at_once(self._folder) > 1:
-            # it was there when the change began, and `swap` looks again before it is published
+            # it existed when the change began, and `swap` checks again before publishing
             return
         if not self._io.is_folder(self._files.folder):
             raise self._missing()
         self._seen = metadata
 
     def locate(self) -> str:
-        """The table's newest metadata file, which is not opened.
+        """Return the table's newest metadata file, without opening it.
 
         Raises:
-            NoSuchTableError: the folder is no table.
-            NoSuchIcebergTableError: it is a table of a catalog with a server.
+            NoSuchTableError: If the folder is not a table.
+            NoSuchIcebergTableError: If it is a table of a catalog with a server.
         """
         location = self._files.newest()
         if location is not None:
@@ -115,12 +115,12 @@ class HadoopPointer:
         )
 
     def load(self) -> MetadataVersion:
-        """See `MetadataPointer.load`.
+        """Implement `MetadataPointer.load`.
 
         Raises:
-            CorruptFileError: two files of the newest version differ.
+            CorruptFileError: If two files of the newest version differ.
         """
-        # others delete old files, and a proxy may say of a file that it is there
+        # others delete old files, and a proxy may report a deleted file as existing
         with suppress(FileMissingError):
             return self._load_newest()
         return self._load_newest()
@@ -139,10 +139,10 @@ class HadoopPointer:
         return MetadataVersion(location, metadata)
 
     def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
-        """See `MetadataPointer.stage`: chooses the name; to write the file is to commit.
+        """Implement `MetadataPointer.stage`: choose the name; writing the file is the commit.
 
-        All writers on one base must compete for one name. So it depends on the base only: a new
-        ``write.metadata.compression-codec`` counts from the commit after the one that sets it.
+        All writers on one base must compete for one name. So it depends only on the base: a new
+        ``write.metadata.compression-codec`` applies from the commit after the one that sets it.
         """
         from icecomb.format.spec.metadata_file import compression_marker
         from icecomb.format.spec.table_property import METADATA_PATH
@@ -158,27 +158,27 @@ class HadoopPointer:
             raise ValidationError(
                 f"{self._name}: the location of a file-system table cannot be changed from "
                 f"{base.metadata.location} to {metadata.location}",
-                hint="create a table at the other place and copy the rows into it",
+                hint="create a table at the other location and copy the rows into it",
                 table=self._name,
             )
         compression_marker(metadata)
         if base is None:
-            # no folder yet: its name must not look taken to others
+            # no folder yet: its name must not look taken to other writers
             self._check_storage(self._folder.rpartition("/")[0])
         marker = "" if base is None else compression_marker(base.metadata)
         location = self._files.name(1 if base is None else _number(base) + 1, marker)
         return MetadataVersion(location, metadata)
 
     def discard(self, new: MetadataVersion) -> None:
-        """See `MetadataPointer.discard`: the file of this name, if any, is another writer's."""
+        """Implement `MetadataPointer.discard`: a file of this name, if any, is another writer's."""
 
     def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
-        """See `MetadataPointer.swap`."""
+        """Implement `MetadataPointer.swap`."""
         from icecomb.format.spec.metadata_file import metadata_bytes
 
         version = _number(new)
-        # most of those who come too late learn it here, before they send anything; where a file is
-        # one request, that tells as well
+        # most writers that are too late find out here, before they send anything; where a file is
+        # written by one request, that request tells as well
         if (
             expected is not None
             and self._io.at_once(new.location) == 1
@@ -200,7 +200,7 @@ class HadoopPointer:
 
     @contextmanager
     def queue(self, base: MetadataVersion | None = None) -> Iterator[bool]:
-        """See `MetadataPointer.queue`: also the turn of this process, on local folders."""
+        """Implement `MetadataPointer.queue`; on local folders, also among processes."""
         turns = turns_of((HadoopPointer, self._folder))
         timeout_s = FOLDER_TURN_TIMEOUT.of(self._properties) / 1000
         with turns.take(self._name, timeout_s, FOLDER_TURN_TIMEOUT.key) as waited:
@@ -221,20 +221,20 @@ class HadoopPointer:
                     yield waited or passed
 
     def ask_for_turn(self, base: MetadataVersion) -> bool:
-        """See `MetadataPointer.ask_for_turn`: where processes take no turns at a folder."""
+        """Implement `MetadataPointer.ask_for_turn`, where processes cannot lock a folder."""
         return self._turns is not None and self._turns[1].draw(_number(base))
 
     @contextmanager
     def exclusive(self, metadata: Described) -> Iterator[bool]:  # noqa: ARG002
-        """See `MetadataPointer.exclusive`: there are no locks."""
+        """Implement `MetadataPointer.exclusive`: there are no locks."""
         yield False
 
     def _check_lock(self) -> None:
-        """Refuse a lock that others may count on, as Iceberg's ``HadoopCatalog`` takes it."""
+        """Refuse a lock that others may rely on, as Iceberg's ``HadoopCatalog`` takes it."""
         named = LOCK_IMPL.of(self._properties)
         if named not in _NO_LOCK:
             raise UnsupportedError(
-                f"{self._name}: {LOCK_IMPL} is {named}, a class of Java's: icecomb cannot take "
+                f"{self._name}: {LOCK_IMPL} is {named}, a Java class: icecomb cannot take "
                 "that lock, and would write without it",
                 hint=f"leave {LOCK_IMPL} out for icecomb if all writers publish by a rename that "
                 "replaces nothing, as on HDFS, or let Iceberg Java write; reading needs no lock",
@@ -242,10 +242,10 @@ class HadoopPointer:
             )
 
     def _check_storage(self, folder: str) -> None:
-        """Refuse storage where two commits at once may both succeed, and one is lost."""
+        """Refuse storage where two concurrent commits may both succeed, and one is lost."""
         if not self._io.replaces_nothing(folder):
             raise UnsupportedError(
-                f"{self._name}: the store of {folder} replaces objects although it is told not to "
+                f"{self._name}: the store of {folder} replaces objects despite a conditional write "
                 "(If-None-Match: *): of two commits at once one would be lost",
                 hint="keep the table in a metastore, or update the store's software",
                 table=self._name,
@@ -262,18 +262,18 @@ class HadoopPointer:
         )
 
     def _overtaken(self, expected: MetadataVersion | None, new: MetadataVersion) -> Conflict | None:
-        """What speaks against the commit before it is tried."""
+        """Return the conflict with a commit that is visible before it is tried."""
         if expected is None:
             found = self._files.newest()
             return Conflict("the name is taken", found) if found else None
         version = _number(new)
         looked = self._answers(
             lambda: expected.location if self._is_of_this_table(expected) else None,
-            # another writer may compress its files; that our name is free is seen when it is
+            # another writer may compress its files; whether this name is free is seen when it is
             # published
             lambda: self._files.find(version, but=new.location),
             lambda: self._beyond(version),
-            # whoever goes on from one of two bases buries the other
+            # a writer that continues from one of two bases hides the other
             lambda: self._files.check_alone(expected.location, self._name),
         )
         if next(looked) is None:
@@ -282,20 +282,20 @@ class HadoopPointer:
         return Conflict("another writer was first", found) if found else None
 
     def _answers(self, *questions: Callable[[], str | None]) -> Iterator[str | None]:
-        """Their answers, asked for at the same time where that is faster."""
+        """Yield the questions' answers, asked concurrently where that is faster."""
         return self._io.each(self._folder, lambda ask: ask(), questions)
 
     def _beyond(self, version: int) -> str | None:
-        """A newer file than that of a version, if the hint names one.
+        """Return a file newer than a version's, if the hint names one.
 
-        Where a table asks for it old files are deleted: then the base of a writer may be there
-        still, as somebody was killed before it was deleted, and the file after it may be gone.
+        If a table has its old files deleted, a late writer's base may still exist, because a writer
+        was killed before deleting it, while the file after it is gone.
         """
         found = self._files.beyond(version)
         return None if found is None else found[1]
 
     def _is_of_this_table(self, expected: MetadataVersion) -> bool:
-        """Whether the base still exists: a table may be dropped and made anew, with new numbers."""
+        """Return whether the base still exists; a re-created table has new files and uuid."""
         from icecomb.format.spec.metadata_file import read_metadata_json
 
         try:
@@ -318,14 +318,14 @@ class HadoopPointer:
         except IcecombError as error:
             if isinstance(error, FileExistsAlreadyError) and self._io.at_once(new.location) == 1:
                 return Conflict("another writer was first", new.location)
-            # something on the way may have sent it twice: what is there already may be ours
+            # the request may have been sent twice on its way: an existing file may be this writer's
             return self._after(error, new)
-        # The file is there, and readers may see it: from here on no error may pass for a failure.
+        # The file exists, and readers may see it: from here on no error may look like a failure.
         if expected is None:
             return Committed()
         version = _number(new)
-        # Old files are deleted where the table asks for it. Ours may have filled the gap that the
-        # file of another writer left, long after that writer's commit.
+        # If the table has its old files deleted, this file may have filled the gap that another
+        # writer's file left, long after that writer's commit.
         try:
             looked = self._answers(
                 lambda: self._beyond(version),
@@ -342,17 +342,17 @@ class HadoopPointer:
             return Committed()
         gone = FileMissingError(
             f"Files after {expected.location} were deleted during the commit",
-            hint="load the table again and look whether the change is there before repeating it",
+            hint="load the table again and check whether it has the change before repeating it",
             table=self._name,
             path=expected.location,
         )
         return Unknown(gone.message, newest, gone)
 
     def _after(self, error: IcecombError, new: MetadataVersion) -> Outcome:
-        """What became of a file whose writing failed.
+        """Determine the outcome for a file whose writing failed.
 
         Raises:
-            IcecombError: ``error``, on proof that there is no such file.
+            IcecombError: ``error`` itself, if it is proven that there is no such file.
         """
         from icecomb.format.spec.metadata import TableMetadata
         from icecomb.format.spec.metadata_file import read_metadata_json
@@ -361,21 +361,21 @@ class HadoopPointer:
             found = read_metadata_json(self._io, new.location)
             if found == new.metadata.to_json().encode():
                 return Committed()
-            # another's is one that can be read: a page to log in is nobody's
+            # another writer's file can be parsed, unlike a login page of a proxy
             TableMetadata.from_json(found, new.location)
         except FileMissingError:
             newest = self._later(new)
             is_open = isinstance(error, FileStateUnknownError | FileExistsAlreadyError)
             if newest is None and not is_open:
                 raise error from None
-            # where old files are deleted, ours may have been there, and others went on from it
+            # where old files are deleted, this file may have existed, and others continued from it
             return Unknown(error.message, newest, error)
         except IcecombError:
             return Unknown(error.message, None, error)
         return Conflict("another writer was first", new.location)
 
     def _later(self, new: MetadataVersion) -> str | None:
-        """A file of a later version than this, if there is one or that cannot be told."""
+        """Return a file of a later version, if there is one or if that is unknown."""
         try:
             newest = self._files.newest()
         except IcecombError:
@@ -389,7 +389,7 @@ def _number(version: MetadataVersion) -> int:
     if found is None:
         raise UnsupportedError(
             f"{version.location} is not named as a version of a file-system table",
-            hint="open it by the catalog that made it, or read it by open_table",
+            hint="open it by the catalog that created it, or read it by open_table",
             path=version.location,
         )
     return found

@@ -1,13 +1,13 @@
-"""The turns of processes at one file-system table: who has more to do has a turn as well.
+"""Fair queueing of processes for one file-system table.
 
-Without them whoever takes longer between reading and publishing loses every race against one who
-appends without a pause. They are a courtesy: nothing depends on them, other engines know nothing of
-them, and storage without locks on folders has `icecomb.catalog.hadoop.ticket` instead.
+Without it, a process that takes longer between reading and publishing loses every race against one
+that appends without a pause. It is a courtesy: nothing depends on it, other engines do not know it,
+and storage without locks on folders has `icecomb.catalog.hadoop.ticket` instead.
 
-There are two locks, on the table's folder (the door) and on its folder of metadata (the room). Who
-wants to commit waits at the door, then inside it for the room, and leaves the door to the next one
-when it has the room. So the one who has just left the room cannot be the next in it while anybody
-waits.
+There are two locks: an outer one on the table's folder, an inner one on its metadata folder. A
+process that wants to commit takes the outer lock, waits for the inner one while holding it, and
+then releases the outer one to the next. So a process that has just released the inner lock cannot
+be the next to take it while another waits.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _LOOK_S: Final = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long others are waited for.
+    """Limits of waiting for other processes.
 
     Attributes:
-        state: What changes with every commit.
-        patience_s: How long one is waited for who does not commit.
-        limit_s: How long all are waited for.
+        state: Returns a value that changes with every commit.
+        patience_s: Seconds to wait for one process that does not commit.
+        limit_s: Seconds to wait for all.
     """
 
     state: Callable[[], object]
@@ -44,19 +44,19 @@ class Patience:
     limit_s: float
 
     def limit(self) -> float:
-        """When a wait that begins now ends at the latest."""
+        """Return the latest end of a wait that begins now, on the monotonic clock."""
         return time.monotonic() + self.limit_s
 
     def wait(self, ready: Callable[[], bool], limit: float, pauses: Iterable[float]) -> bool:
-        """Wait until it is ready; say whether it is.
+        """Wait until ``ready`` is true; return whether it is.
 
         Args:
-            ready: Whether there is nothing to wait for any more.
-            limit: See `limit`.
-            pauses: Seconds between two looks.
+            ready: Returns whether the wait is over.
+            limit: The end of the wait, from `limit`.
+            pauses: Seconds between two checks.
 
         Raises:
-            OperationCancelledError: What it waits for is not wanted any more.
+            OperationCancelledError: If the work was canceled.
         """
         if ready():
             return True
@@ -77,13 +77,13 @@ class Patience:
 
 
 class ProcessTurns:
-    """One table's.
+    """The queue of processes for one table.
 
     Args:
-        io: Where the table is.
+        io: File system that holds the table.
         folder: The table's folder.
-        patience: How long others are waited for; who is in the way longer than that is not waited
-            for again as long as that one is there.
+        patience: Limits of waiting; a process that exceeds them is not waited for again as long
+            as it holds the lock.
     """
 
     def __init__(self, io: FileIO, folder: str, patience: Patience) -> None:
@@ -94,11 +94,11 @@ class ProcessTurns:
 
     @contextmanager
     def take(self) -> Iterator[bool]:
-        """Wait for this process's turn and hold it; say whether there are turns here."""
+        """Wait for the inner lock and hold it; yield whether folders can be locked here."""
         with ExitStack() as held:
             try:
                 there = self._enter(held)
-            except IcecombError:  # the folder is not there yet, or its storage locks none
+            except IcecombError:  # the folder does not exist yet, or its storage cannot lock
                 there = False
             yield there
 
@@ -118,7 +118,7 @@ class ProcessTurns:
         return True
 
     def _wait(self, lock: FolderLock, limit: float) -> bool:
-        """Whether it is held in the end."""
+        """Wait for a lock; return whether it is held."""
         if self._stuck:
             return lock.acquire()
         return self._patience.wait(lock.acquire, limit, repeat(_LOOK_S))

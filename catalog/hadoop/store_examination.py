@@ -1,4 +1,4 @@
-"""What is wrong with the object store under a warehouse: identity, rights, clocks, conditions."""
+"""Examination of the object store under a warehouse: identity, rights, clock, conditions."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 _CALLS: Final = 3
 _SLOW_S: Final = 0.5
 _REFUSED_S: Final = 15 * 60
-"""S3 refuses requests of clocks that differ by more."""
+"""S3 refuses requests of clocks that differ by more (seconds)."""
 _SKEWED_S: Final = 60
 
 
 def examine_store(io: FileIO, warehouse: str, *, in_folders: bool) -> Iterator[Finding]:
-    """The bucket of a warehouse, and its folder there: an object of our own is made and deleted.
+    """Examine a warehouse's bucket and folder; a test object is created and deleted.
 
     Args:
-        io: The catalog's.
-        warehouse: Its location.
+        io: The catalog's file system.
+        warehouse: The warehouse's location.
         in_folders: Whether tables there are committed by creating files.
     """
     try:
@@ -55,7 +55,7 @@ def examine_store(io: FileIO, warehouse: str, *, in_folders: bool) -> Iterator[F
 def _said(facts: StoreFacts, warehouse: str) -> Iterator[Finding]:
     region = f", region {facts.region}" if facts.region else ""
     yield Finding(Severity.OK, "object store", f"{warehouse} is at {facts.where}{region}")
-    yield Finding(Severity.OK, "identity", f"{facts.who} asks, from {facts.source}")
+    yield Finding(Severity.OK, "identity", f"{facts.who}, from {facts.source}")
     for remark in facts.remarks:
         said, _, remedy = remark.rpartition(": ")
         yield Finding(Severity.WARNING, "object store", said, remedy)
@@ -64,7 +64,7 @@ def _said(facts: StoreFacts, warehouse: str) -> Iterator[Finding]:
         return
     direction = "ahead of" if ahead > 0 else "behind"
     said = f"this machine's clock is {abs(ahead):.0f} s {direction} the store's"
-    remedy = "set it, by NTP: requests of clocks that differ by 15 minutes are refused"
+    remedy = "set it by NTP: requests of clocks that differ by 15 minutes are refused"
     if abs(ahead) >= _REFUSED_S:
         yield Finding(Severity.PROBLEM, "clock", said, remedy)
     elif abs(ahead) >= _SKEWED_S:
@@ -114,7 +114,7 @@ def _written(
             Severity.PROBLEM,
             "delete",
             f"Cannot delete {location}: {reason}",
-            "allow it to this key or role: what expires, and what fails, stays for ever else",
+            "allow it to this key or role: otherwise expired and failed files stay forever",
         )
     else:
         yield Finding(Severity.OK, "delete", f"objects can be deleted in {warehouse}")
@@ -123,9 +123,9 @@ def _written(
 def _conditional(honoured: bool, *, in_folders: bool) -> Finding:  # noqa: FBT001
     if honoured:
         return Finding(
-            Severity.OK, "conditional write", "the store replaces no object: commits are safe"
+            Severity.OK, "conditional write", "the store does not replace objects: commits are safe"
         )
-    said = "the store replaces objects although it is told not to (If-None-Match: *)"
+    said = "the store replaces objects despite a conditional write (If-None-Match: *)"
     if in_folders:
         return Finding(
             Severity.PROBLEM,

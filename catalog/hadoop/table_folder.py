@@ -1,4 +1,4 @@
-"""What lies in the folder of a file-system table that is dropped: only what is its own goes."""
+"""Deletion of a file-system table's folder, limited to the table's own files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _UNPUBLISHED: Final = re.compile(
     r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.gz)?\.metadata\.json(\.gz)?"
 )
-"""Metadata that Iceberg Java wrote and, killed, did not give its number."""
+"""Metadata that Iceberg Java wrote, but did not publish because it was killed."""
 _SHOWN: Final = 3
 
 
@@ -27,13 +27,13 @@ class TableFolder:
     """The files of a folder, listed once, before anything is deleted.
 
     Args:
-        io: Where the folder is.
-        folder: The table's, without a slash at its end.
-        name: The table's, for errors.
-        metadata: Of its newest version; None if that cannot be read.
+        io: File system that holds the folder.
+        folder: The table's folder, without a trailing slash.
+        name: The table's name, for errors.
+        metadata: The table's newest metadata; None if it cannot be read.
 
     Raises:
-        ValidationError: there are files that other tables may need; nothing was deleted.
+        ValidationError: If there are files that other tables may need; nothing was deleted.
     """
 
     def __init__(self, io: FileIO, folder: str, name: str, metadata: TableMetadata | None) -> None:
@@ -41,7 +41,7 @@ class TableFolder:
         self._folder = folder
         self._name = name
         self._files = [status.location for status in io.list(folder)]
-        # A table that was registered from elsewhere refers to files of the table that is there.
+        # A table registered from elsewhere refers to files of the table that is stored there.
         if metadata is not None and self._plain([metadata.location.rstrip("/")]) != self._plain(
             [folder]
         ):
@@ -54,7 +54,7 @@ class TableFolder:
         """Delete the table: rows first, the newest version last, and the folder.
 
         Raises:
-            FileIOError: the folder is not empty then.
+            FileIOError: If the folder is not empty afterwards.
         """
         if self._metadata is not None:
             here = frozenset(self._files)
@@ -80,8 +80,8 @@ class TableFolder:
             file = location.rpartition("/")[2]
             if version_of(file) is None and not _UNPUBLISHED.fullmatch(file):
                 raise self._refusal(
-                    f"its folder is that of a table of another catalog, too: {location}",
-                    "drop it there, without purging; if no catalog has it any more, delete the "
+                    f"its folder is also that of a table of another catalog: {location}",
+                    "drop it there, without purging; if no catalog has it, delete the "
                     "metadata files that are not named v<number> first",
                     location,
                 )
@@ -134,6 +134,6 @@ class TableFolder:
                 raise FileIOError(
                     f"Cannot delete {folder}: it is not empty. Links are in it, or something was "
                     "written to it meanwhile",
-                    hint="the table is gone; look into the folder and delete it by hand",
+                    hint="the table is gone; check the folder and delete it by hand",
                     path=folder,
                 )

@@ -1,13 +1,13 @@
-"""Tickets: the turns of writers at one file-system table whose storage has no locks on folders.
+"""Tickets: fair queueing of writers at a file-system table whose storage cannot lock folders.
 
-Who lost a race draws a ticket, an empty folder named by the version it was to follow, and keeps it
-until its change is committed or given up. Everybody looks for tickets before a commit, by one call,
-and lets those go first who have one: only a commit that had looked before can still overtake them.
-Several with tickets go in the order of their numbers. The names are unique: to delete one never
-ends the wait of another, and no clock is compared with another.
+A writer that lost a race draws a ticket, an empty folder named by the version that its change is
+based on, and keeps it until the change is committed or given up. Every writer checks for tickets
+before a commit, by one call, and waits for them: only a commit that had checked earlier can still
+overtake. Tickets are served in the order of their numbers. Their names are unique: deleting one
+never ends the wait of another, and no clocks are compared.
 
-As in `icecomb.catalog.hadoop.process_turn` nothing depends on it. The ticket of one that died, or
-does not commit, is waited for only so long, and then deleted.
+As in `icecomb.catalog.hadoop.process_turn` nothing depends on it. The ticket of a writer that died
+or does not commit is deleted after a limited wait.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 WAITING: Final = "_icecomb_waiting"
-"""The folder of tickets, in the table's ``metadata``; there is none where nobody waits."""
+"""The folder of tickets, in the table's ``metadata``; it exists only while a writer waits."""
 
 _NAME: Final = re.compile(r"[0-9]{1,18}\.[^/]+")
 _FIRST_LOOK_S: Final = 0.01
 
 
 class Tickets:
-    """One table's.
+    """The tickets of one table.
 
     Args:
-        io: Where the table is.
+        io: File system that holds the table.
         metadata: The folder of the table's metadata.
-        patience: How long one with a ticket is waited for.
-        look_s: The longest pause between two looks whether it is still there.
+        patience: Limits of waiting for a ticket.
+        look_s: The longest pause between two checks for it, in seconds.
     """
 
     def __init__(self, io: FileIO, metadata: str, patience: Patience, look_s: float) -> None:
@@ -57,7 +57,7 @@ class Tickets:
 
     @contextmanager
     def let_pass(self) -> Iterator[bool]:
-        """Wait for those with a ticket, and say whether there were any; give back its own."""
+        """Wait for all tickets; yield whether there were any; delete the own ticket at exit."""
         try:
             waited = self._wait_for(self._drawn())
             self._inside = True
@@ -67,19 +67,19 @@ class Tickets:
             self._give_back()
 
     def draw(self, version: int) -> bool:
-        """Ask the others to wait; say, when it is this one's turn, whether they were asked.
+        """Draw a ticket and wait for earlier ones; return whether a ticket was drawn.
 
-        It is for a change under way, in the block of `let_pass`; else nobody is asked.
+        It is for a change under way, inside `let_pass`; elsewhere no ticket is drawn.
 
         Args:
-            version: What the change is based on.
+            version: The version that the change is based on.
         """
         if not self._inside:
             return False
         try:
             if self._own is None or self._own not in self._drawn():
                 self._give_back()
-                # a table that was dropped must not get its folder again
+                # a dropped table must not get its folder back
                 if not self._io.is_folder(self._metadata):
                     return False
                 host = re.sub(r"[^0-9A-Za-z.-]", "", socket.gethostname())[:64]
@@ -91,10 +91,10 @@ class Tickets:
         return True
 
     def _drawn(self) -> Sequence[str]:
-        """The tickets there are, the first to go first, without those not waited for any more."""
+        """Return the tickets in their order, without those given up on."""
         try:
             found = self._io.folders(self._folder)
-        except IcecombError:  # nobody ever waited, or the storage has no folders
+        except IcecombError:  # no writer ever waited, or the storage has no folders
             return []
         known = (each for each in found if _NAME.fullmatch(each) and each not in self._passed)
         return sorted(known, key=_order)
@@ -131,7 +131,7 @@ class Tickets:
     def _create(self, ticket: str) -> None:
         try:
             self._io.create_folder(f"{self._folder}/{ticket}")
-        except FileMissingError:  # the last ticket was given back, and their folder with it
+        except FileMissingError:  # the last ticket was deleted, and with it their folder
             self._io.create_folder(f"{self._folder}/{ticket}")
 
     def _delete(self, ticket: str) -> None:

@@ -1,12 +1,12 @@
-"""The numbered metadata files of a file-system table, and the hint which of them is the newest.
+"""The numbered metadata files of a file-system table, and the hint at the newest of them.
 
-The files are ``v<N>.metadata.json``, compressed ``v<N>.gz.metadata.json``, as old writers named
-them ``v<N>.metadata.json.gz``. The newest is the one whose successor does not exist;
-``version-hint.text`` only says where to begin to look. It is written after the file that it names,
-so it may be behind, or missing, or of no use, and nothing depends on it.
+The files are ``v<N>.metadata.json``, compressed ``v<N>.gz.metadata.json``, or
+``v<N>.metadata.json.gz`` by old writers. The newest is the one whose successor does not exist;
+``version-hint.text`` only tells where to start the search. It is written after the file that it
+names, so it may be outdated, missing or useless, and nothing depends on it.
 
-Two writers of which one compresses can both make a version: which of them is the table nobody can
-tell, unless both say the same.
+Of two writers, one of which compresses, both can write a version: which of the files is the table
+is undecidable, unless both have the same contents.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class VersionFiles:
     """The metadata files in the folder of a table, which need not exist.
 
     Args:
-        io: Where the folder is.
-        folder: The table's folder, without a slash at its end.
+        io: File system that holds the folder.
+        folder: The table's folder, without a trailing slash.
     """
 
     def __init__(self, io: FileIO, folder: str) -> None:
@@ -38,7 +38,7 @@ class VersionFiles:
         self.folder = f"{folder}/metadata"
 
     def newest(self) -> str | None:
-        """The newest metadata file; None if there is no numbered one."""
+        """Return the newest metadata file; None if there is no numbered one."""
         found = self.beyond(-1) or self._listed()
         if found is None:
             return None
@@ -48,9 +48,9 @@ class VersionFiles:
         return location
 
     def behind_a_gap(self, location: str) -> str | None:
-        """The newest file where the one that seems so came late, after it had been deleted.
+        """Return the newest file if the apparent one was written late, after its deletion.
 
-        Both its own request and that of a hint were held up somewhere. Nobody deletes the version
+        Both its own request and that of a hint were delayed. No writer deletes the version
         before the newest one.
 
         Args:
@@ -63,7 +63,7 @@ class VersionFiles:
         return listed[1] if listed is not None and listed[0] > version else None
 
     def beyond(self, version: int) -> tuple[int, str] | None:
-        """The version that the hint names, and its file, if there is one and it is a later one."""
+        """Return the version that the hint names and its file, if it exists and is a later one."""
         try:
             text = self._io.read(f"{self.folder}/{VERSION_HINT}").strip()
         except (IcecombError, OSError):
@@ -74,23 +74,23 @@ class VersionFiles:
         return None if location is None else (int(text), location)
 
     def find(self, version: int, but: str | None = None) -> str | None:
-        """The file of a version; None if there is none.
+        """Return the file of a version; None if there is none.
 
         Args:
-            version: Its number.
-            but: A name that is not looked for.
+            version: The version's number.
+            but: A name to ignore.
         """
         return next(self._there(version, but), None)
 
     def check_alone(self, location: str, table: str) -> None:
-        """Refuse a version of which there is another file that says something else.
+        """Refuse a version of which another file has different contents.
 
         Args:
-            location: Its file.
-            table: The table, for the message.
+            location: The version's file.
+            table: The table's name, for the message.
 
         Raises:
-            CorruptFileError: There is one.
+            CorruptFileError: If there is such a file.
         """
         from icecomb.format.spec.metadata_file import read_metadata_json
 
@@ -103,36 +103,36 @@ class VersionFiles:
 
         for other in self._there(version, location):
             with suppress(FileMissingError):
-                # a proxy may have answered with another file: what is read twice counts
+                # a proxy may have answered with another file: the second read decides
                 if alike(other) or alike(other):
                     continue
                 raise CorruptFileError(
                     f"{table} has two metadata files of version {version}, which differ: "
                     f"{location} and {other}",
-                    hint="two writers made it, and each lacks what the other committed: look at "
-                    "both by open_table(<file>), move one out of the folder, repeat its change",
+                    hint="two writers wrote it, and each lacks the other's commit: read both by "
+                    "open_table(<file>), move one out of the folder, repeat its change",
                     table=table,
                     path=other,
                 )
 
     def _there(self, version: int, but: str | None) -> Iterator[str]:
-        """The files of a version, but one; asked for as they are taken, where that is as quick."""
+        """Yield the files of a version except one; checked lazily where that is as quick."""
         names = [f"{self.folder}/v{version}{spelling}" for spelling in _SPELLINGS]
         names = [name for name in names if name != but]
         there = self._io.each(self.folder, self._io.exists, names)
         return (name for name, found in zip(names, there, strict=True) if found)
 
     def name(self, version: int, marker: str) -> str:
-        """Where the file of a new version belongs.
+        """Return the location for the file of a new version.
 
         Args:
-            version: Its number.
-            marker: See `icecomb.format.spec.metadata_file.compression_marker`.
+            version: The version's number.
+            marker: The marker from `icecomb.format.spec.metadata_file.compression_marker`.
         """
         return f"{self.folder}/v{version}{marker}.metadata.json"
 
     def others(self) -> str | None:
-        """A metadata file of a table that a catalog with a server manages; None without one."""
+        """Return a metadata file of a table that a server's catalog manages; None without one."""
         for location in self._list():
             if location.endswith(METADATA_SUFFIXES) and version_of(location) is None:
                 return location
@@ -140,9 +140,9 @@ class VersionFiles:
 
     @contextmanager
     def hint(self, version: int) -> Iterator[Callable[[], None]]:
-        """Prepare to say where to begin to look; the given function says it.
+        """Prepare the hint at a version; yield the function that writes it.
 
-        A failure costs the next readers time, nothing else.
+        A failure only costs the next readers time.
         """
         data = str(version).encode()
         with self._io.prepare(f"{self.folder}/{VERSION_HINT}", data, replace=True) as publish:
@@ -162,7 +162,7 @@ class VersionFiles:
         return max(found.items(), default=None)
 
     def _list(self) -> Iterator[str]:
-        """The files in the folder, without those further down."""
+        """Yield the files directly in the folder."""
         with suppress(FileMissingError):
             for status in self._io.list(self.folder):
                 if status.location.rpartition("/")[0] == self.folder:

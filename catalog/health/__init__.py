@@ -1,4 +1,4 @@
-"""What makes tables slow or large, worth how much, and the command that mends it.
+"""Health of tables: what makes them slow or large, how much, and the command that fixes it.
 
     from icecomb.catalog import health, load_catalog
 
@@ -6,7 +6,7 @@
     for found in health.check_health(lake, ["sales.*"]):
         print(found.table, found.score, [one.command for one in found.findings])
 
-`table.maintenance.health()` does it for one table, `icecomb health` in a shell.
+`table.maintenance.health()` checks one table; the command is `icecomb health`.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ def check_health(
     jobs: int = 8,
     progress: Progress = SILENT,
 ) -> Iterator[TableHealth]:
-    """The health of many tables, several looked at at a time, in the order of their names.
+    """Check the health of many tables, several at once, and yield it in the order of their names.
 
-    Nothing is changed. A table that cannot be read ends nothing: its health says why.
+    Nothing is changed. A table that cannot be read stops nothing: its health has the reason.
 
     >>> for found in check_health(lake, "sales.*"):  # doctest: +SKIP
     ...     print(found.table, found.score.total)
 
     Args:
-        catalog: Holds the tables.
-        names: One or more: each `db.table`, or a pattern such as `db.*`, where * stands for any
-            letters; `db` means all tables of a namespace, `*` all of the catalog.
-        orphans: Whether to look for files that nothing refers to, which lists all folders.
-        jobs: How many tables are looked at at once.
-        progress: Told of each table.
+        catalog: The catalog of the tables.
+        names: One name or several: each `db.table`, or a pattern such as `db.*`, where * matches
+            any characters; `db` means all tables of a namespace, `*` all of the catalog.
+        orphans: Whether to search for files that nothing refers to, which lists all folders.
+        jobs: Number of tables examined at once.
+        progress: Reporter of each finished table.
 
     Raises:
-        NoSuchNamespaceError, NoSuchTableError: A pattern matches nothing; before the first table.
+        NoSuchNamespaceError, NoSuchTableError: If a pattern matches nothing; raised at once.
     """
     from icecomb.catalog.health.examination import examine_all
     from icecomb.catalog.health.selection import select_tables

@@ -1,4 +1,4 @@
-"""Tables examined: what they have is counted, what is the matter found. Nothing is changed."""
+"""Examination of tables: their contents are counted and findings derived; nothing is changed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LockedTables = Callable[["Table"], "Sequence[AbandonedLock] | MetastoreError"]
 
 
 def examine(table: Table, *, orphans: bool = False) -> TableHealth:
-    """The health of a table as it was when this object was loaded; see `Maintenance.health`."""
+    """Examine a table as of when this object was loaded; see `Maintenance.health`."""
     return _Examination(table, orphans=orphans).result(_asked_for)
 
 
@@ -53,7 +53,7 @@ def examine_all(
     jobs: int,
     progress: Progress,
 ) -> Iterator[TableHealth]:
-    """The health of tables of a catalog; see `check_health`."""
+    """Examine the health of a catalog's tables; see `check_health`."""
     places = list(names)
     threads = max(1, WORKERS // min(jobs, max(len(places), 1)))
     locks = _once(catalog) if len(places) > 1 else _asked_for
@@ -70,12 +70,12 @@ def examine_all(
 
 
 def attempted(name: str, work: Callable[[], TableHealth]) -> TableHealth:
-    """What an examination says; of a table that cannot be read, why."""
+    """Return the result of an examination, or the error of a table that cannot be read."""
     try:
         return work()
     except IcecombError as error:
         return TableHealth(name, error=error.message, hint=error.hint)
-    except Exception as error:  # noqa: BLE001 - what is wrong with one is not with the others
+    except Exception as error:  # noqa: BLE001 - one table must not stop the others
         return TableHealth(name, error=f"{type(error).__name__}: {error}")
 
 
@@ -87,7 +87,7 @@ def _asked_for(table: Table) -> Sequence[AbandonedLock] | MetastoreError:
 
 
 def _once(catalog: Catalog) -> LockedTables:
-    """Abandoned locks by table, asked for once for all."""
+    """Return abandoned locks by table, requested once for all tables."""
     try:
         found: list[AbandonedLock] = catalog.abandoned_locks()
     except MetastoreError as error:
@@ -97,7 +97,7 @@ def _once(catalog: Catalog) -> LockedTables:
 
 
 class _Examination:
-    """One look at a table."""
+    """One examination of a table."""
 
     def __init__(self, table: Table, *, orphans: bool, threads: int = WORKERS) -> None:
         self._table = table
@@ -107,7 +107,7 @@ class _Examination:
         self._name = name_of(table)
 
     def result(self, locks: LockedTables) -> TableHealth:
-        """All that is said of it."""
+        """Return the table's health."""
         metadata, io = self._metadata, self._table.io
         rewrite = rewrite_of(metadata)
         limits = limits_of(metadata, rewrite)
@@ -161,13 +161,13 @@ class _Examination:
         )
 
     def _growth(self, size: int) -> int | None:
-        """Bytes a day since the oldest file of the log that is there; one file is asked for."""
+        """Return growth in bytes a day since the oldest file of the log; reads one file's size."""
         log = self._metadata.metadata_log
         if not log:
             return None
         oldest = log[0]
         span_ms = self._metadata.last_updated_ms - oldest.timestamp_ms
-        # of a cluster that the table was moved from nobody may answer
+        # the cluster that a table was moved from may not answer
         here = self._table.metadata_location.rpartition("/")[0]
         if span_ms <= 0 or oldest.metadata_file.rpartition("/")[0] != here:
             return None
@@ -180,7 +180,7 @@ class _Examination:
     def _locks(self, locks: LockedTables) -> Iterator[HealthFinding]:
         found = locks(self._table)
         if isinstance(found, MetastoreError):
-            text = f"Whether it is locked is not known: {found.message}"
+            text = f"It is unknown whether it is locked: {found.message}"
             yield HealthFinding("stale-lock", Severity.NOTE, text)
             return
         for lock in found:
@@ -198,7 +198,7 @@ class _Examination:
         except (IcecombError, OSError) as error:
             said = error.message if isinstance(error, IcecombError) else str(error)
             severity = Severity.NOTE if isinstance(error, ValidationError) else Severity.WARNING
-            yield HealthFinding("orphans", severity, f"It is not known: {said}")
+            yield HealthFinding("orphans", severity, f"It is unknown whether there are any: {said}")
             return
         if found.orphan_file_location:
             yield HealthFinding(
@@ -258,7 +258,7 @@ def _largest(metadata: TableMetadata, census: FileCensus) -> tuple[PartitionFact
 
 
 def _commits(metadata: TableMetadata) -> tuple[tuple[int, int], ...]:
-    """How many snapshots there are of each of some equal spans of time, with their begins."""
+    """Count the snapshots in equal spans of time; return each span's begin and count."""
     times = np.array([s.timestamp_ms for s in metadata.snapshots], np.int64)
     if not len(times):
         return ()

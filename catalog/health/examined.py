@@ -1,4 +1,4 @@
-"""What findings are made of: a table, its files counted, its score, and the commands for it."""
+"""The input of findings: a table, its counted files, its score, and the commands for it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What is known of a table before anything is found.
+    """The known facts of a table from which findings are derived.
 
     Attributes:
-        metadata: The table.
-        io: Where its files are.
-        rewrite: How its data files would be rewritten.
-        census: The files of its current snapshot.
-        score: Of these.
-        facts: Its numbers.
-        remedies: The commands for it.
-        now_ms: The time that ages are counted to.
+        metadata: The table's metadata.
+        io: File system that holds the table's files.
+        rewrite: The options that a rewrite of its data files would have.
+        census: The counted files of its current snapshot.
+        score: The score of these files.
+        facts: The table's numbers.
+        remedies: The commands for the table.
+        now_ms: The end of ages, in milliseconds since the epoch.
     """
 
     metadata: TableMetadata
@@ -44,22 +44,22 @@ class Examined:
 
     @property
     def old_spec_ids(self) -> list[int]:
-        """The specs of files that are not the one of new files."""
+        """The specs of files other than the one of new files."""
         default = self.metadata.default_spec_id
         return [number for number in self.census.partitions if number != default]
 
 
 def rewrite_of(metadata: TableMetadata) -> RewriteOptions:
-    """How the data files of a table would be rewritten.
+    """Return the options that a rewrite of a table's data files would have.
 
     Raises:
-        ValidationError: The table's target size is a single byte.
+        ValidationError: If the table's target size is a single byte.
     """
     return RewriteOptions.read({}, Strategy.BIN_PACK, metadata.properties)
 
 
 def limits_of(metadata: TableMetadata, rewrite: RewriteOptions) -> CensusLimits:
-    """What counts as small in a table, and what is counted besides."""
+    """Return the limits of small files of a table, and the further counts to take."""
     order = metadata.default_sort_order_id
     return CensusLimits(
         small=rewrite.min_file_bytes,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def file_findings(examined: Examined) -> Iterator[HealthFinding]:
-    """What is the matter with the files."""
+    """Yield the findings about the files."""
     yield from _small_files(examined)
     yield from _delete_heavy(examined)
     yield from _equality_deletes(examined)
@@ -32,9 +32,9 @@ def file_findings(examined: Examined) -> Iterator[HealthFinding]:
 
 
 def _small_files(examined: Examined) -> Iterator[HealthFinding]:
-    """Files that `rewrite_data_files` takes for their size, by Iceberg's rules.
+    """Find files that `rewrite_data_files` selects for their size, by Iceberg's rules.
 
-    A group of it is a partition; files of older specs are one group.
+    A group is a partition; files of older specs are one group.
     """
     rewrite = examined.rewrite
     target = rewrite.target_bytes
@@ -87,7 +87,7 @@ def _delete_heavy(examined: Examined) -> Iterator[HealthFinding]:
         "delete-heavy",
         _serious(examined.score.position_deletes, 20),
         f"{gone:,} of {there:,} rows are deleted by position in {int(heavy.sum()):,} partitions, "
-        f"by {int(delete_files[heavy].sum()):,} files: each scan reads these and leaves rows out",
+        f"by {int(delete_files[heavy].sum()):,} files: each scan reads these and filters rows",
         {
             "partitions": int(heavy.sum()),
             "position_deletes": gone,
@@ -123,8 +123,8 @@ def _dangling_deletes(examined: Examined) -> Iterator[HealthFinding]:
         yield HealthFinding(
             "dangling-deletes",
             Severity.WARNING,
-            f"{dangling.files:,} delete files of {dangling.size:,} bytes apply to no data file any "
-            "more, and are planned with in each scan",
+            f"{dangling.files:,} delete files of {dangling.size:,} bytes no longer apply to any "
+            "data file, and are planned with in each scan",
             {"delete_files": dangling.files, "bytes": dangling.size},
             examined.remedies.rewrite_data_files({"remove-dangling-deletes": "true"}),
         )
@@ -143,8 +143,8 @@ def _skewed(examined: Examined) -> Iterator[HealthFinding]:
             "skewed-partitions",
             Severity.WARNING,
             f"The largest of {len(sizes):,} partitions has {largest:,} bytes, the median "
-            f"{median:,}: no command mends that; a field of the spec more (table.update_spec, "
-            "ALTER TABLE … ADD PARTITION FIELD bucket(…)) shares out new rows",
+            f"{median:,}: no command fixes that; another field in the spec (table.update_spec, "
+            "ALTER TABLE … ADD PARTITION FIELD bucket(…)) distributes new rows",
             {"partitions": len(sizes), "largest_bytes": largest, "median_bytes": median},
         )
 
@@ -156,7 +156,7 @@ def _unsorted(examined: Examined) -> Iterator[HealthFinding]:
             "unsorted",
             _from_share(size, examined.facts.size),
             f"{files:,} of {examined.facts.files:,} data files are not in the table's sort order: "
-            "their bounds leave out less in a scan",
+            "their bounds skip fewer files in a scan",
             {"files": files, "bytes": size, **_order(examined)},
             examined.remedies.rewrite_data_files({"rewrite-all": "true"}, strategy="sort"),
         )
@@ -171,7 +171,7 @@ def _old_spec(examined: Examined) -> Iterator[HealthFinding]:
             "old-spec",
             _from_share(size, examined.facts.size),
             f"{files:,} of {examined.facts.files:,} data files have an older partition spec: "
-            "filters on the fields of the present one leave none of them out",
+            "filters on the fields of the current one do not skip them",
             {"files": files, "bytes": size, "spec_id": spec.spec_id, "old_spec_ids": older},
             examined.remedies.rewrite_data_files({"rewrite-all": "true"}),
         )
@@ -182,12 +182,12 @@ def _order(examined: Examined) -> dict[str, Any]:
 
 
 def _serious(points: int, of: int) -> Severity:
-    """A problem where half of the points are lost."""
+    """Return the severity: a problem if half of the points are lost."""
     return Severity.PROBLEM if points <= of * SERIOUS_SHARE else Severity.WARNING
 
 
 def _from_share(part: int, whole: int) -> Severity:
-    """More than a note where it is about half of the bytes."""
+    """Return the severity: more than a note from about half of the bytes on."""
     return Severity.WARNING if whole and part >= whole * SERIOUS_SHARE else Severity.NOTE
 
 

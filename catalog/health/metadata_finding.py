@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def metadata_findings(examined: Examined) -> Iterator[HealthFinding]:
-    """What is the matter with the metadata."""
+    """Yield the findings about the metadata."""
     yield from _many_manifests(examined)
     yield from _unclustered(examined)
     yield from _snapshots(examined)
@@ -38,7 +38,7 @@ def metadata_findings(examined: Examined) -> Iterator[HealthFinding]:
 
 
 def _many_manifests(examined: Examined) -> Iterator[HealthFinding]:
-    """Of one spec, the one with most: a rewrite is of one spec."""
+    """Find the spec with the most manifests: a rewrite is of one spec."""
     properties = examined.metadata.properties
     least = max(MANIFEST_MIN_COUNT.of(properties), 2)
     target = MANIFEST_TARGET_BYTES.of(properties)
@@ -76,7 +76,7 @@ def _unclustered(examined: Examined) -> Iterator[HealthFinding]:
         ):
             continue
         read = manifests_per_partition(metadata, spec_id, manifests, table)
-        # Sorted ones follow each other: each but the first begins inside of one partition at most.
+        # Sorted manifests adjoin: each but the first begins inside one partition at most.
         sorted_ones = 1 + (len(manifests) - 1) / len(table)
         if read >= OVERLAP * sorted_ones and (worst is None or read > worst[0]):
             worst = (read, sorted_ones, spec_id, len(manifests))
@@ -108,8 +108,8 @@ def _snapshots(examined: Examined) -> Iterator[HealthFinding]:
     text = (
         f"{due:,} of {count:,} snapshots are older than the table keeps them"
         if old
-        else f"{count:,} snapshots, of which the table's own limits let {due:,} expire: each "
-        "commit writes all of them anew"
+        else f"{count:,} snapshots, of which {due:,} may expire by the table's own limits: each "
+        "commit rewrites all of them"
     )
     severe = due >= MANY * SNAPSHOTS or count >= MANY * ALL_SNAPSHOTS
     yield HealthFinding(

@@ -2,8 +2,8 @@
 
 Each partition starts with 40 points for the sizes of its files, 40 for equality deletes and 20 for
 position deletes, and loses them by how far files are below 3/4 of the target size on average, and
-by how many rows are deleted. Little is lost where there are few files or bytes. A table has the
-average of its partitions.
+by the share of deleted rows. Few files or bytes lose few points. A table's score is the average of
+its partitions.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _Numbers = npt.NDArray[np.float64]
 
 
 def score_of(census: FileCensus, undersized: int, unpartitioned: Iterable[int]) -> HealthScore:
-    """The score of what there is in a snapshot.
+    """Compute the score of a snapshot's files.
 
     Args:
         census: The snapshot's files, counted with this limit.
-        undersized: 3/4 of the target size, bytes.
+        undersized: 3/4 of the target size, in bytes.
         unpartitioned: Specs without fields: their equality deletes count for all partitions.
     """
     everywhere = [number for number in unpartitioned if number in census.partitions]
@@ -50,7 +50,7 @@ def score_of(census: FileCensus, undersized: int, unpartitioned: Iterable[int]) 
 def _points(
     partitions: PartitionCounts, undersized: int, wide: float
 ) -> tuple[_Numbers, _Numbers, _Numbers]:
-    """The points of each partition that has data files: sizes, equality and position deletes."""
+    """Return the points per partition with data files: sizes, equality and position deletes."""
     numbers = {
         name: partitions[name].astype(np.float64)
         for name in (
@@ -77,7 +77,7 @@ def _points(
 
 
 def _weight(files: _Numbers, size: _Numbers, undersized: int) -> _Numbers:
-    """How much it matters: not at all for one file, fully from some files and bytes on."""
+    """Return the weight: none for one file, full from some number of files and bytes on."""
     share = np.minimum(files / MINOR_FILES, 1) * np.minimum(size / undersized, 1)
     return np.where(files > 1, share, 0.0)
 

@@ -1,4 +1,4 @@
-"""Which tables of a catalog a user means: by name, by pattern, by namespace, or all."""
+"""Selection of a catalog's tables: by name, by pattern, by namespace, or all."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ ALL: Final = "*"
 def select_tables(
     catalog: Catalog, names: Iterable[str | tuple[str, ...]]
 ) -> tuple[Identifier, ...]:
-    """The tables of names and patterns, each once.
+    """Return the tables matching names and patterns, each once.
 
     Args:
-        catalog: Holds them.
-        names: See `check_health`.
+        catalog: The catalog of the tables.
+        names: Names and patterns, as in `check_health`.
 
     Raises:
-        NoSuchNamespaceError: There is no such namespace.
-        NoSuchTableError: A pattern matches no table.
+        NoSuchNamespaceError: If there is no such namespace.
+        NoSuchTableError: If a pattern matches no table.
     """
     found: dict[Identifier, None] = {}
     for name in names:
@@ -43,7 +43,7 @@ def select_tables(
             if not chosen:
                 raise NoSuchTableError(
                     f"No Iceberg table matches {'.'.join(pattern)}",
-                    hint="a * stands for any letters: DB.*, DB.sales_*",
+                    hint="a * matches any characters: DB.*, DB.sales_*",
                 )
         found.update(dict.fromkeys(chosen))
     return tuple(found)
@@ -68,7 +68,7 @@ def _matching(catalog: Catalog, pattern: Identifier) -> Iterator[Identifier]:
 
 
 def _namespaces(catalog: Catalog, above: Identifier, pattern: Identifier) -> Iterator[Identifier]:
-    """The namespaces of a pattern; one that is named need not be looked for."""
+    """Yield the namespaces of a pattern; a name without a wildcard needs no search."""
     if not pattern:
         yield above
         return

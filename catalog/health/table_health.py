@@ -1,4 +1,4 @@
-"""What an examination of a table's health says."""
+"""The result of examining a table's health."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class HealthFinding:
     """Something that makes a table slow or large, or will.
 
     Attributes:
-        code: A stable name for programs, as `small-files`.
+        code: A stable name for programs, such as `small-files`.
         severity: `PROBLEM`, `WARNING` or `NOTE`.
         message: One sentence.
         evidence: The numbers, by name; sizes in bytes.
-        words: The command that mends it, after `icecomb`; None where none does.
+        words: The command that fixes it, after `icecomb`; None if there is none.
     """
 
     code: str
@@ -32,20 +32,20 @@ class HealthFinding:
 
     @property
     def command(self) -> str | None:
-        """The command as a line for a shell; None where there is none."""
+        """The command as a line for a shell; None if there is none."""
         return self.command_with(())
 
     def command_with(self, options: Sequence[str]) -> str | None:
-        """The same with global options of `icecomb`."""
+        """Return the command line with global options of `icecomb`."""
         if self.words is None:
             return None
         try:
             return command_line(self.words, options)
-        except UnicodeEncodeError:  # half a character: no shell can hand over such a name
+        except UnicodeEncodeError:  # a lone surrogate: no shell can pass such a name
             return None
 
     def to_json(self, options: Sequence[str] = ()) -> dict[str, Any]:
-        """The finding for programs."""
+        """Return the finding for programs."""
         return {
             "code": self.code,
             "severity": self.severity.value,
@@ -57,12 +57,12 @@ class HealthFinding:
 
 @dataclass(frozen=True, slots=True)
 class HealthScore:
-    """How well a table is, with the weights of Apache Amoro; the average of its partitions.
+    """The score of a table, weighted as by Apache Amoro; the average of its partitions.
 
     Attributes:
-        file_sizes: 0 to 40; 40 where files are of a good size.
-        equality_deletes: 0 to 40; 40 where there are none.
-        position_deletes: 0 to 20; 20 where there are none.
+        file_sizes: 0 to 40; 40 if files are of a good size.
+        equality_deletes: 0 to 40; 40 if there are none.
+        position_deletes: 0 to 20; 20 if there are none.
     """
 
     file_sizes: int = 40
@@ -71,7 +71,7 @@ class HealthScore:
 
     @property
     def total(self) -> int:
-        """0 to 100."""
+        """The total, 0 to 100."""
         return self.file_sizes + self.equality_deletes + self.position_deletes
 
 
@@ -80,22 +80,22 @@ class TableFacts:
     """The numbers of a table; sizes in bytes.
 
     Attributes:
-        format_version: Of the table.
+        format_version: The table's format version.
         files: Data files of the current snapshot.
-        size: Their bytes.
-        rows: Their rows, deleted ones included.
+        size: Bytes of these data files.
+        rows: Rows of these data files, deleted ones included.
         position_delete_files: Files of position deletes, vectors included.
-        position_deletes: Rows that they delete, some perhaps twice.
+        position_deletes: Rows that these delete, some perhaps twice.
         equality_delete_files: Files of equality deletes.
-        equality_deletes: Their rows.
+        equality_deletes: Rows of these files.
         partitions: Partitions that have files.
         manifests: Manifests of the current snapshot that have live files.
-        manifest_bytes: Their bytes.
+        manifest_bytes: Bytes of these manifests.
         snapshots: All snapshots that are not expired.
-        metadata_bytes: The metadata file.
-        metadata_growth: Bytes that it grew by a day, over the time that its log covers; None where
-            that cannot be told.
-        committed_ms: The current snapshot's time, milliseconds since the epoch; None of an empty
+        metadata_bytes: Bytes of the metadata file.
+        metadata_growth: Growth of the metadata file in bytes a day, over the time that its log
+            covers; None if unknown.
+        committed_ms: The current snapshot's time, milliseconds since the epoch; None for an empty
             table.
     """
 
@@ -121,10 +121,10 @@ class PartitionFacts:
     """One of the largest partitions.
 
     Attributes:
-        name: Its path, `day=2024-01-31`.
-        files: Data files.
-        size: Their bytes.
-        rows: Their rows.
+        name: The partition's path, `day=2024-01-31`.
+        files: Number of data files.
+        size: Bytes of these files.
+        rows: Rows of these files.
     """
 
     name: str
@@ -135,13 +135,13 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """What a page draws.
+    """The data of a page's charts.
 
     Attributes:
-        sizes: How many data files have from 2^n to 2^(n+1) - 1 bytes, at n.
+        sizes: Number of data files of 2^n to 2^(n+1) - 1 bytes, at index n.
         partitions: The largest partitions, the largest first.
-        commits: Times and counts: so many snapshots were committed from this time (milliseconds)
-            to the next.
+        commits: Start times (milliseconds since the epoch) and the number of snapshots committed
+            from each to the next.
     """
 
     sizes: tuple[int, ...] = ()
@@ -154,13 +154,13 @@ class TableHealth:
     """The health of one table.
 
     Attributes:
-        table: Its name, or its folder.
-        score: How well it is; None where it could not be read.
-        findings: What is the matter, the worst first.
-        facts: Its numbers; None where it could not be read.
-        charts: What a page draws.
-        error: Why it could not be read.
-        hint: What to do about that.
+        table: The table's name or folder.
+        score: The table's score; None if it could not be read.
+        findings: The findings, the worst first.
+        facts: The table's numbers; None if it could not be read.
+        charts: The data of a page's charts.
+        error: The reason why it could not be read.
+        hint: The way to fix that.
     """
 
     table: str
@@ -179,7 +179,7 @@ class TableHealth:
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """Sorts the worst first: what cannot be read, then by score, problems and warnings."""
+        """A sort key, the worst table first: unreadable, then by score, problems and warnings."""
         kinds = [one.severity for one in self.findings]
         return (
             self.error is None,
@@ -190,7 +190,7 @@ class TableHealth:
         )
 
     def to_json(self, options: Sequence[str] = ()) -> dict[str, Any]:
-        """The health for programs.
+        """Return the health for programs.
 
         Args:
             options: Global options that the commands need.
@@ -207,5 +207,5 @@ class TableHealth:
 
 
 def worst_first(findings: Sequence[HealthFinding]) -> tuple[HealthFinding, ...]:
-    """Findings by their severity; those of one in the order in which they were found."""
+    """Sort findings by severity; those of one severity stay in their order."""
     return tuple(sorted(findings, key=lambda one: _ORDER[one.severity]))

@@ -1,9 +1,10 @@
-"""From where on something is a finding: defaults of Iceberg, Amoro and Spark, and why.
+"""Thresholds of findings: defaults of Iceberg, Amoro and Spark, and their reasons.
 
-What is small, and how many files are worth a rewrite, say the options of rewriting data files.
+The size of small files, and the number of files worth a rewrite, come from the options of rewriting
+data files.
 
-What is a problem, and not only a warning, is said by the score (half of the points of its part are
-lost), or it is ten times the threshold.
+A finding is a problem, and not only a warning, if half of the points of its part of the score are
+lost, or at ten times the threshold.
 """
 
 from __future__ import annotations
@@ -11,33 +12,33 @@ from __future__ import annotations
 from typing import Final
 
 DELETED_SHARE: Final = 0.1
-"""Rows deleted by position, of those of a partition: Amoro's
+"""Share of a partition's rows deleted by position: Amoro's
 `self-optimizing.major.trigger.duplicate-ratio`."""
 OVERLAP: Final = 2.0
-"""A scan of a partition reads so many times the manifests that it would if they were sorted."""
+"""Factor of manifests that a scan of a partition reads, compared to sorted ones."""
 OVERLAP_MANIFESTS: Final = 5
-"""With fewer manifests it does not matter."""
+"""Fewer manifests do not matter."""
 SNAPSHOTS: Final = 100
-"""Snapshots that the table's own limits let expire: as many as Iceberg keeps metadata files
+"""Snapshots that may expire by the table's own limits: as many as Iceberg keeps metadata files
 (`write.metadata.previous-versions-max`)."""
 ALL_SNAPSHOTS: Final = 1000
-"""Snapshots whatever their age: all of them are read and written by every commit."""
+"""Snapshots of any age: all of them are read and written by every commit."""
 METADATA_BYTES: Final = 8 << 20
 """The metadata file is written whole by every commit; Iceberg keeps manifests to 8 MiB for that
 reason (`commit.manifest.target-size-bytes`)."""
 SKEW: Final = 5
-"""The largest partition is so many times the median: Spark's
+"""Factor of the largest partition compared to the median: Spark's
 `spark.sql.adaptive.skewJoin.skewedPartitionFactor`."""
 SKEW_BYTES: Final = 256 << 20
-"""And it is larger than this: its `skewedPartitionThresholdInBytes`."""
+"""Least bytes of that partition: Spark's `skewedPartitionThresholdInBytes`."""
 MANY: Final = 10
-"""So many times a threshold is a problem."""
+"""Factor of a threshold that makes a problem."""
 SERIOUS_SHARE: Final = 0.5
-"""What is only a note matters from this share of the table's bytes on."""
+"""Share of the table's bytes from which on a note becomes a warning."""
 
 TARGET_BYTES: Final = 128 << 20
 """Amoro's `self-optimizing.target-size`, for the score."""
 MIN_TARGET_SHARE: Final = 0.75
-"""Its `self-optimizing.min-target-size-ratio`."""
+"""Amoro's `self-optimizing.min-target-size-ratio`."""
 MINOR_FILES: Final = 12
-"""Its `self-optimizing.minor.trigger.file-count`."""
+"""Amoro's `self-optimizing.minor.trigger.file-count`."""

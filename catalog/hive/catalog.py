@@ -52,15 +52,16 @@ class HiveCatalog(Catalog):
     """Iceberg tables and views in a Hive metastore 2.3, 3.x or 4.x.
 
     Args:
-        name: The catalog's own name.
+        name: The catalog's name.
         properties: ``uri`` (``thrift://host:port``, several with commas), ``warehouse``, Iceberg's
             ``iceberg.hive.*`` and ``engine.hive.*`` settings, ``table-default.*`` and
             ``table-override.*``, ``hive.check-and-put``, ``metastore.catalog.default`` (a catalog
-            of the metastore's own, Hive 3 and later), and those of `ConnectionSettings`.
-        locate: Finds the metastore anew whenever a connection is made, instead of ``uri``.
+            inside the metastore, Hive 3 and later), and those of `ConnectionSettings`.
+        locate: A function that returns the metastore's address, called before each connection;
+            replaces ``uri``.
 
     Raises:
-        ConfigurationError: there is no ``uri``, or a property makes no sense.
+        ConfigurationError: If there is no ``uri``, or a property is invalid.
     """
 
     has_levels: ClassVar[bool] = False
@@ -90,12 +91,12 @@ class HiveCatalog(Catalog):
         self._views = HiveViews(self.client, self.io, self.properties, self.entries)
 
     def close(self) -> None:
-        """See `Catalog.close`: those to the metastore, too."""
+        """Implement `Catalog.close`: close the connections to the metastore, too."""
         self.client.close()
         super().close()
 
     def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
-        """See `Catalog.list_namespaces`; a metastore has one level."""
+        """Implement `Catalog.list_namespaces`: a metastore has one level."""
         if tuple(namespace):
             self.client.database(database_of(namespace))
             return []
@@ -104,17 +105,17 @@ class HiveCatalog(Catalog):
     def create_namespace(
         self, namespace: Name, properties: Mapping[str, str] | None = None
     ) -> None:
-        """See `Catalog.create_namespace`; ``hive.metastore.database.owner[-type]`` is known."""
+        """Implement `Catalog.create_namespace`, with ``hive.metastore.database.owner[-type]``."""
         warehouse, user = WAREHOUSE.of(self.properties), current_user(self.properties)
         database = new_database(database_of(namespace), properties, warehouse, user)
         self.client.create_database(database)
 
     def drop_namespace(self, namespace: Name) -> None:
-        """See `Catalog.drop_namespace`."""
+        """Implement `Catalog.drop_namespace`."""
         self.client.drop_database(database_of(namespace))
 
     def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
-        """See `Catalog.load_namespace_properties`."""
+        """Implement `Catalog.load_namespace_properties`."""
         return namespace_properties(self.client.database(database_of(namespace)))
 
     def update_namespace_properties(
@@ -123,10 +124,10 @@ class HiveCatalog(Catalog):
         removals: Iterable[str] | None = None,
         updates: Mapping[str, str] | None = None,
     ) -> None:
-        """See `Catalog.update_namespace_properties`; the location cannot be changed.
+        """Implement `Catalog.update_namespace_properties`; the location cannot be changed.
 
         Raises:
-            ValidationError: also for an owner's type without an owner.
+            ValidationError: If an owner type is given without an owner, too.
         """
         found = self.client.database(database_of(namespace))
         altered = altered_database(found, removals or (), updates, current_user(self.properties))
@@ -137,19 +138,19 @@ class HiveCatalog(Catalog):
                 self.client.alter_database(with_comment(altered))
 
     def list_tables(self, namespace: Name) -> list[Identifier]:
-        """See `Catalog.list_tables`: one call, the server filters.
+        """Implement `Catalog.list_tables` in one call, filtered by the server.
 
-        With the catalog's property ``list-all-tables`` everything in the namespace is listed.
+        With the catalog's property ``list-all-tables``, list everything in the namespace.
         """
         table_type = None if LIST_ALL_TABLES.of(self.properties) else ICEBERG
         return self.entries.listed(namespace, table_type, self.client.table_names)
 
     def load_pointer(self, identifier: Name) -> str:
-        """See `Catalog.load_pointer`."""
+        """Implement `Catalog.load_pointer`."""
         return pointed_at(self.client.table(*database_and_table(identifier)))
 
     def entries_below(self, folder: str, namespace: Identifier | None = None) -> Iterator[Entry]:
-        """See `Catalog.entries_below`."""
+        """Implement `Catalog.entries_below`."""
         (root,) = plain_paths([folder.rstrip("/")], self.io.properties)
         names: defaultdict[str, list[str]] = defaultdict(list)
         if namespace is None:
@@ -168,7 +169,7 @@ class HiveCatalog(Catalog):
                     yield Entry((one.database, one.name), place, metadata)
 
     def abandoned_locks(self, identifier: Name | None = None) -> list[AbandonedLock]:
-        """See `Catalog.abandoned_locks`; those on whole databases belong to no table."""
+        """Implement `Catalog.abandoned_locks`, without locks on whole databases."""
         place = (None, None) if identifier is None else database_and_table(identifier)
         rows = [row for row in self.client.locks(*place) if row.table is not None]
         return [
@@ -177,17 +178,17 @@ class HiveCatalog(Catalog):
         ]
 
     def refuses_late(self, identifier: Name, *, told: bool) -> bool:
-        """See `Catalog.refuses_late`: a metastore with HIVE-26882 does, if it is told."""
+        """Implement `Catalog.refuses_late`: true with HIVE-26882, if an expectation is sent."""
         return told and self.pointer(database_and_table(identifier)).change.enforces()
 
     def load_table(self, identifier: Name) -> Table:
-        """See `Catalog.load_table`: one call to the metastore, one file."""
+        """Implement `Catalog.load_table` by one call to the metastore and reading one file."""
         place = database_and_table(identifier)
         pointer = self.pointer(place)
         return self._table(place, pointer.load(), pointer)
 
     def draft(self, identifier: Name, definition: TableDefinition) -> Draft:
-        """See `Catalog.draft`."""
+        """Implement `Catalog.draft`."""
         place = database_and_table(identifier)
         self.entries.check_free(place)
         location = definition.location or self.entries.default_location(place)
@@ -196,14 +197,14 @@ class HiveCatalog(Catalog):
         return Draft(place, metadata, self.io, self)
 
     def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
-        """See `Catalog.publish`."""
+        """Implement `Catalog.publish`."""
         place = database_and_table(draft.identifier)
         pointer = self.pointer(place)
         check_commit_allowed(pointer.name, metadata)
         return self._table(place, self.entries.make(place, pointer, metadata), pointer)
 
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
-        """See `Catalog.register_table`."""
+        """Implement `Catalog.register_table`."""
         from icecomb.format.spec.metadata_file import read_metadata
 
         place = database_and_table(identifier)
@@ -211,7 +212,7 @@ class HiveCatalog(Catalog):
         check_commit_allowed(".".join(place), version.metadata)
         self.entries.check_free(place)
         pointer = self.pointer(place)
-        # not `settle`, which deletes the file of a commit that failed: this file is the user's
+        # Not `settle`, which deletes the file of a failed commit: this file is the user's.
         with pointer.queue():
             outcome = pointer.swap(None, version)
         if isinstance(outcome, Committed):
@@ -224,7 +225,7 @@ class HiveCatalog(Catalog):
         raise unknown(f"{name}: it is unknown whether it was registered", outcome, name)
 
     def rename_table(self, from_identifier: Name, to_identifier: Name) -> Table:
-        """See `Catalog.rename_table`: under the table's lock, checked like a commit."""
+        """Implement `Catalog.rename_table` under the table's lock, checked like a commit."""
         source, target = database_and_table(from_identifier), database_and_table(to_identifier)
         known = self.entries.move(source, target, self.pointer(source), pointed_at)
         if known is None:
@@ -232,7 +233,7 @@ class HiveCatalog(Catalog):
         return self._table(target, known, self.pointer(target))
 
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
-        """See `Catalog.drop_table`: under the lock; works when the metadata file is lost."""
+        """Implement `Catalog.drop_table` under the lock, even if the metadata file is lost."""
         place = database_and_table(identifier)
         pointed_at(self.client.table(*place))
         pointer = self.pointer(place)
@@ -244,11 +245,11 @@ class HiveCatalog(Catalog):
                 unneeded = self._unneeded(place, location)
             found = self.entries.remove(entry, pointer)
             if found and purge_requested and (lock is None or not lock.is_alive(ask=True)):
-                # Somebody else may have renamed it: its files are another table's then.
+                # Another client may have renamed it: then its files belong to another table.
                 raise CommitStateUnknownError(
                     f"{pointer.name} is gone, and it is unknown whether it was dropped or "
                     "renamed, so its files were not purged",
-                    hint="nothing was deleted; look whether a table of another name has the "
+                    hint="nothing was deleted; check whether a table of another name has the "
                     f"files of {location} before you delete them",
                     table=pointer.name,
                 )
@@ -258,7 +259,7 @@ class HiveCatalog(Catalog):
             purge(self.io, location, unneeded)
 
     def pointer(self, place: tuple[str, str]) -> HivePointer:
-        """The pointer of a table, which need not exist."""
+        """Return the pointer of a table, which need not exist."""
         return HivePointer(self.client, *place, self.io, self.properties)
 
     def _table(
@@ -267,9 +268,9 @@ class HiveCatalog(Catalog):
         return Table(place, version, self.io, pointer, self)
 
     def _unneeded(self, place: tuple[str, str], metadata_location: str) -> Unneeded:
-        """Tells which files of a table nobody else needs; what shares files is refused.
+        """Return which files of a table nothing else needs; refuse tables that share files.
 
-        Of a table whose metadata is lost nothing will be purged.
+        Nothing is purged of a table whose metadata is lost.
         """
         from icecomb.catalog.maintenance.neighbours import tables_in_folder
         from icecomb.catalog.purge import check_no_folder_table, unneeded_by
@@ -286,10 +287,10 @@ class HiveCatalog(Catalog):
 
 
 def on_metastore(catalog: Catalog) -> HiveCatalog:
-    """The catalog as one of a Hive metastore, for what only a metastore can do.
+    """Return the catalog as a `HiveCatalog`, for operations that only a metastore has.
 
     Raises:
-        UnsupportedError: it is none.
+        UnsupportedError: If it is not a Hive catalog.
     """
     if isinstance(catalog, HiveCatalog):
         return catalog

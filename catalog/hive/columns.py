@@ -1,6 +1,6 @@
-"""Iceberg schemas as the metastore mirrors them: column names, Hive type texts, comments.
+"""Iceberg schemas as the metastore mirrors them: column names, Hive types, comments.
 
-The mirror is for tools that look at the metastore only. Iceberg readers never use it.
+The mirror is for tools that read only the metastore. Iceberg readers never use it.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ _PLAIN: Final[dict[type[IcebergType], str]] = {
 
 
 def hive_columns(schema: Schema) -> tuple[FieldSchema, ...]:
-    """The columns of a schema as Hive sees them.
+    """Return the columns of a schema as Hive sees them.
 
     Raises:
-        ValidationError: The names of two differ in capitals only: Hive knows no capitals.
-        UnsupportedError: Hive has no such type.
+        ValidationError: If two names differ only in case: Hive ignores case.
+        UnsupportedError: If Hive lacks a type.
     """
     names: dict[str, str] = {}
     for column in schema.fields:
         other = names.setdefault(column.name.lower(), column.name)
         if other != column.name:
             raise ValidationError(
-                f"Columns {other!r} and {column.name!r} are one to a Hive metastore, which knows "
-                "no capitals",
+                f"Columns {other!r} and {column.name!r} are the same to a Hive metastore, which "
+                "ignores case",
                 hint="Rename one of them, or keep the table in a folder (type='hadoop').",
             )
     return tuple(
@@ -73,10 +73,10 @@ def hive_columns(schema: Schema) -> tuple[FieldSchema, ...]:
 
 
 def hive_type(iceberg_type: IcebergType) -> str:
-    """Hive's text for a type, as ``struct<a:int,b:array<string>>``.
+    """Return Hive's name of a type, such as ``struct<a:int,b:array<string>>``.
 
     Raises:
-        UnsupportedError: Hive has no such type.
+        UnsupportedError: If Hive lacks a type.
     """
     plain = _PLAIN.get(type(iceberg_type))
     if plain is not None:

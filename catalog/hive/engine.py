@@ -1,8 +1,8 @@
-"""The engines that use one table by one entry of a metastore, and what each of them needs there.
+"""The requirements of each engine on a table and its entry in a metastore.
 
-Hive reads an Iceberg table by its entry's storage handler, newer ones without it, too (HIVE-28323).
-Impala tells one by storage handler or input format, newer ones by ``table_type`` as well
-(IcebergTable.isIcebergTable). Spark and Trino look at ``table_type``, which each entry of ours has,
+Hive reads an Iceberg table by its entry's storage handler; newer versions do without (HIVE-28323).
+Impala recognizes one by storage handler or input format, newer versions by ``table_type`` as well
+(IcebergTable.isIcebergTable). Spark and Trino look at ``table_type``, which icecomb always writes,
 and all of them read format versions 1 and 2.
 """
 
@@ -33,10 +33,10 @@ _LOOKED_INTO: Final = 16
 
 
 def engine_names(wanted: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    """The names of engines, given each for itself or with commas between; None where none are.
+    """Return names of engines, given one by one or separated by commas; None for None.
 
     Raises:
-        ConfigurationError: there is no such engine.
+        ConfigurationError: If there is no such engine.
     """
     if wanted is None:
         return None
@@ -46,16 +46,16 @@ def engine_names(wanted: str | Iterable[str] | None) -> tuple[str, ...] | None:
 def engine_properties(
     wanted: str | Iterable[str] | None, properties: Mapping[str, str], settings: Mapping[str, str]
 ) -> dict[str, str]:
-    """The properties of a table that engines are to use.
+    """Return the properties of a table that the given engines will use.
 
     Args:
-        wanted: their names; None for all that the table and the catalog do not exclude.
-        properties: the table's, as far as they are known.
-        settings: the catalog's properties.
+        wanted: Names of engines; None for all that the table and the catalog do not exclude.
+        properties: The table's properties, as far as known.
+        settings: The catalog's properties.
 
     Raises:
-        ConfigurationError: there is no such engine.
-        ValidationError: one is wanted that the table's properties exclude.
+        ConfigurationError: If there is no such engine.
+        ValidationError: If the table's properties exclude a wanted engine.
     """
     engines = engine_names(wanted)
     chosen = HIVE_ENGINE.of(properties) if HIVE_ENGINE.key in properties else None
@@ -79,12 +79,12 @@ def engine_properties(
 
 
 def examine_engines(entry: HiveTable, metadata: TableMetadata, io: FileIO) -> Iterator[Finding]:
-    """Whether a table and its entry have what the engines of its property ``icecomb.interop`` need.
+    """Check that a table and its entry have what the engines in ``icecomb.interop`` need.
 
     Args:
         entry: The table's entry.
-        metadata: What it points at.
-        io: Reads its manifests, and the heads of some Avro files.
+        metadata: The metadata that the entry points at.
+        io: File system that holds the table's manifests and Avro files.
     """
     if INTEROP.key not in metadata.properties:
         return
@@ -113,7 +113,7 @@ def _missing(
 ) -> Iterator[Finding]:
     name = entry.full_name
     by_handler = " and ".join(engine for engine in engines if engine in _BY_HANDLER)
-    # Without the property another writer, whose catalog does not say it, takes the handler away.
+    # Without the property, a writer whose catalog is not configured so removes the handler.
     if by_handler and not HIVE_ENGINE.of(metadata.properties):
         yield Finding(
             Severity.PROBLEM,
@@ -147,7 +147,7 @@ def _unread_times(name: str, metadata: TableMetadata, io: FileIO) -> Iterator[Fi
         yield Finding(
             Severity.PROBLEM,
             _CODE,
-            f"it cannot be told whether hive reads all of its times: {reason_of(error)}",
+            f"it is unknown whether hive reads all of its times: {reason_of(error)}",
             getattr(error, "hint", None),
         )
         return
@@ -157,15 +157,15 @@ def _unread_times(name: str, metadata: TableMetadata, io: FileIO) -> Iterator[Fi
             _CODE,
             "hive cannot read it with Iceberg's runtime for Hive 3 (1.4.3: «Unknown logical "
             f"type»): Avro files such as {path} hold times as timestamp-millis",
-            "use a runtime that knows them (1.11 does), or write the files anew: icecomb "
+            "use a runtime that knows them (1.11 does), or rewrite the files: icecomb "
             f"maintain rewrite-data-files {name} --option rewrite-all=true",
         )
 
 
 def _file_with_millis(metadata: TableMetadata, io: FileIO) -> str | None:
-    """An Avro file of Hive with times; Iceberg's own ones hold microseconds (spec: Avro).
+    """Return an Avro file with times that Hive wrote; Iceberg's hold microseconds (spec: Avro).
 
-    Files of one commit are made alike: one of each is looked at, of some of the commits.
+    The files of one commit are alike: one of each is examined, for at most `_LOOKED_INTO` commits.
     """
     from icecomb.format.avro.container_stream import ContainerStream
     from icecomb.format.manifests.manifest import ManifestContent

@@ -1,4 +1,4 @@
-"""Entries of a Hive metastore, as far as tables and views are alike."""
+"""Operations on metastore entries that are the same for tables and views."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 
-# `like`, because `=` does not work on the CLOB column of some metastores' own databases
+# `like`, because `=` does not work on the CLOB column of some metastores' databases
 _IS_OF_TYPE: Final = f'hive_filter_field_params__{TABLE_TYPE} like "{{}}"'
 
 
@@ -44,8 +44,8 @@ class Entries:
 
     Args:
         client: The metastore.
-        catalog: The catalog's own name.
-        properties: Its properties.
+        catalog: The catalog's name.
+        properties: The catalog's properties.
     """
 
     def __init__(self, client: HiveClient, catalog: str, properties: Properties) -> None:
@@ -59,15 +59,15 @@ class Entries:
         table_type: str | None,
         among: Callable[[str], list[str]],
     ) -> list[Identifier]:
-        """The entries of a namespace: one call, the server filters.
+        """Return the entries of a namespace, by one call that the server filters.
 
         Args:
-            namespace: One database.
-            table_type: What the parameter of this name is, in any case of letters; None = anything.
-            among: The names in a database of which all are looked at if the server cannot filter.
+            namespace: The database.
+            table_type: Required value of the parameter ``table_type``, ignoring case; None for any.
+            among: Returns the names in a database to examine if the server cannot filter.
 
         Raises:
-            NoSuchNamespaceError: there is no such database.
+            NoSuchNamespaceError: If there is no such database.
         """
         database = database_of(namespace)
         if table_type is None:
@@ -86,19 +86,19 @@ class Entries:
         return [(database, name) for name in sorted(names)]
 
     def check_free(self, place: tuple[str, str]) -> None:
-        """Refuse a name that is taken.
+        """Check that a name is not taken.
 
         Raises:
-            TableAlreadyExistsError, ViewAlreadyExistsError: it is.
+            TableAlreadyExistsError, ViewAlreadyExistsError: If it is taken.
         """
         with suppress(NoSuchTableError):
             raise _exists(self._client.table(*place))
 
     def make(self, place: tuple[str, str], pointer: Pointer[V, M], metadata: M) -> V:
-        """Make an entry.
+        """Create an entry and return the version that it points at.
 
         Raises:
-            TableAlreadyExistsError, ViewAlreadyExistsError: the name was taken meanwhile.
+            TableAlreadyExistsError, ViewAlreadyExistsError: If the name was taken meanwhile.
         """
         try:
             with pointer.queue():
@@ -111,11 +111,11 @@ class Entries:
         return new
 
     def default_location(self, place: tuple[str, str]) -> str:
-        """The folder of a table or view that does not say one.
+        """Return the folder of a table or view created without a location.
 
         Raises:
-            ValidationError: the name cannot be that of a folder.
-            ConfigurationError: neither the namespace nor the catalog has a place.
+            ValidationError: If the name cannot be the name of a folder.
+            ConfigurationError: If neither the namespace has a location nor the catalog a warehouse.
         """
         database, name = place
         if "/" in name or name in {".", ".."}:
@@ -147,17 +147,17 @@ class Entries:
         """Rename an entry under its lock, checked like a commit.
 
         Args:
-            source: Its name.
-            target: The new one.
-            pointer: Its pointer.
-            locate: Where an entry points; refuses what is not of the kind that is renamed.
+            source: The entry's database and name.
+            target: The new database and name.
+            pointer: The entry's pointer.
+            locate: Returns where an entry points; raises for an entry of the other kind.
 
         Returns:
-            What was renamed; None if that was not read.
+            The renamed version; None if its metadata was not read.
 
         Raises:
-            CommitFailedError: another writer was first.
-            CommitStateUnknownError: it cannot be told whether it was renamed.
+            CommitFailedError: If another writer was first.
+            CommitStateUnknownError: If it is unknown whether the entry was renamed.
         """
         locate(self._client.table(*source))
         known = pointer.known()
@@ -187,21 +187,21 @@ class Entries:
             )
         if isinstance(outcome, Conflict):
             if outcome.current is None:
-                self._client.table(*source)  # says that there is none
+                self._client.table(*source)  # raises NoSuchTableError
             raise CommitFailedError(
                 f"{pointer.name} was not renamed: {outcome.reason}",
                 hint="rename it again",
                 table=pointer.name,
                 current=outcome.current,
             )
-        # Loading it again could fail, and would look as if the renaming had failed.
+        # Loading it again could fail, which would look as if the renaming had failed.
         return known if known and known.location == location else None
 
     def remove(self, entry: HiveTable, pointer: EntryPointer[Any]) -> bool:
-        """Drop an entry; say whether that was only found out by looking.
+        """Drop an entry; return whether the drop was only inferred from a later poll of the entry.
 
         Raises:
-            CommitStateUnknownError: it cannot be told whether it was dropped.
+            CommitStateUnknownError: If it is unknown whether the entry was dropped.
         """
 
         def look() -> Seen:
@@ -249,7 +249,7 @@ def _exists(found: HiveTable) -> TableAlreadyExistsError:
 
 
 def _is_same(found: HiveTable | None, entry: HiveTable) -> bool:
-    """Whether one entry is another one, perhaps with commits since."""
+    """Return whether two entries are the same table or view, perhaps with commits since."""
     if found is None:
         return False
     key = entry.parameters.get("uuid")
@@ -259,7 +259,7 @@ def _is_same(found: HiveTable | None, entry: HiveTable) -> bool:
 
 
 def unknown(message: str, outcome: Unknown, table: str) -> CommitStateUnknownError:
-    """The error that says so, and what to do."""
+    """Return the error for an unknown outcome."""
     error = CommitStateUnknownError(
         f"{message}: {outcome.reason}",
         hint="nothing was deleted; look at the table again before you repeat it",

@@ -1,16 +1,16 @@
 """The one way to change an entry of a Hive metastore, a table's or a view's, Iceberg's or Hive's.
 
 A change takes the entry's lock (unless the table is in lock-free mode), reads the entry again,
-compares, and alters it, telling the server which value of which parameter it expects to replace
-wherever the server enforces that. The server's check makes a lock that was lost meanwhile harmless,
-and a request that arrives late, if the change gives that parameter another value; the lock keeps
-out writers that send no such check.
+compares, and alters it. Where the server enforces it, the request names a parameter and the value
+that it expects to replace. The server's check makes a lost lock harmless, and a late request, too,
+if the change gives that parameter another value; the lock keeps out writers that send no such
+check.
 
-Where the server does not check (Hive 3.1.3) the lock is asked for right before the alter and right
-after it. A lock that expired or was broken before that last look costs nothing. What no client can
-rule out there: one that is lost between the look and the alter's arrival, a round trip, or longer
-if the process or the network stands still just then; another's commit of that moment is
-overwritten. Locks must live longer than such a standstill, or the server must be one that checks.
+Where the server does not check (Hive 3.1.3), the lock is verified right before and right after the
+alter. A lock that expired or was broken before the first check costs nothing. No client can rule
+out a lock lost between that check and the alter's arrival: a round trip, or longer if the process
+or the network stalls just then; a commit made in that window is overwritten. Locks must live longer
+than such a stall, or the server must be one that checks.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ NO_LOCKS_HINT: Final = (
 )
 _CHECKING: Final = "Hive 2.3.10, 4.0.1"
 _MOVES: Final = 3
-"""How often one alter follows metastores that go away before it is sent."""
+"""How often one alter moves to another metastore before it is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What an alter may replace.
+    """The parameter value that an alter may replace.
 
-    A request that arrives late is refused by a server that checks if the parameter has another
-    value by then. So the altered entry must give it one of its own, or a late request must do no
-    harm while the value stands.
+    A server that checks refuses a late request if the parameter has another value by then. So the
+    altered entry must give it a new value, or a late request must be harmless while the old value
+    stands.
 
     Attributes:
         parameter: A parameter that the entry has before and after the alter.
-        value: What it must be.
+        value: The value it must have.
     """
 
     parameter: str
@@ -78,12 +78,12 @@ class Expectation:
 
 
 class EntryChange:
-    """Changes one entry: guard it, send one request, and tell what became of it.
+    """A change of one entry: guard it, send one request, and determine the outcome.
 
     Args:
         client: The metastore.
         database: The table's or view's database.
-        table: Its name.
+        table: The name of the table or view.
         settings: The catalog's properties.
     """
 
@@ -97,16 +97,16 @@ class EntryChange:
         self._held: TableLock | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        # A lock is of this process.
+        # A lock belongs to this process.
         return {**self.__dict__, "_held": None}
 
     @property
     def name(self) -> str:
-        """As ``db.table``."""
+        """The name as ``db.table``."""
         return f"{self._database}.{self._table}"
 
     def read(self) -> HiveTable | None:
-        """The entry; None if there is none."""
+        """Return the entry, or None if it does not exist."""
         try:
             return self._client.table(self._database, self._table)
         except NoSuchIcebergTableError:
@@ -116,7 +116,7 @@ class EntryChange:
 
     @contextmanager
     def queue(self) -> Iterator[bool]:
-        """See `MetadataPointer.queue`."""
+        """Implement `MetadataPointer.queue`."""
         key = (self._client.key, self._database, self._table)
         timeout = LockSettings.of(self._settings).timeout
         with turns_of(key).take(self.name, timeout, LOCK_TIMEOUT.key) as waited:
@@ -124,8 +124,8 @@ class EntryChange:
 
     @contextmanager
     def exclusive(self, properties: Mapping[str, str]) -> Iterator[TableLock | None]:
-        """As `guard`, for every guard inside it, too."""
-        # The server is found out about before the lock is taken, not while others wait for it.
+        """Hold the lock of `guard` for every guard inside the block, too."""
+        # The server is probed before the lock is taken, not while others wait for it.
         self.sends_expectation()
         with self.guard(properties) as lock:
             self._held = lock
@@ -136,14 +136,14 @@ class EntryChange:
 
     @contextmanager
     def guard(self, properties: Mapping[str, str]) -> Iterator[TableLock | None]:
-        """The lock for one change; None in lock-free mode.
+        """Hold the lock for one change; yield None in lock-free mode.
 
         Args:
-            properties: Those of the table before the change: they choose the mode.
+            properties: The table's properties before the change: they choose the mode.
 
         Raises:
-            ConfigurationError: lock-free mode where the server does not enforce expected values.
-            LockTimeoutError: the lock was not granted in time.
+            ConfigurationError: In lock-free mode, if the server does not check expected values.
+            LockTimeoutError: If the lock was not granted in time.
         """
         if not self.is_locked(properties):
             yield None
@@ -163,13 +163,13 @@ class EntryChange:
                 lock.release()
 
     def is_locked(self, properties: Mapping[str, str]) -> bool:
-        """Whether a change is made under a lock.
+        """Return whether a change is made under a lock.
 
         Args:
-            properties: Those of the table before the change.
+            properties: The table's properties before the change.
 
         Raises:
-            ConfigurationError: lock-free mode where the server does not enforce expected values.
+            ConfigurationError: In lock-free mode, if the server does not check expected values.
         """
         locked = HIVE_LOCK.of(properties, default=LOCK_ENABLED.of(self._settings))
         if not locked:
@@ -177,38 +177,38 @@ class EntryChange:
         return locked
 
     def enforces(self) -> bool:
-        """Whether the server checks expected values, found out once per server."""
+        """Return whether the server checks expected values, probed once per server."""
         if CHECK_AND_PUT.of(self._settings) == "trusted":
             return True
         return value_check(self._client, self._database).holds
 
     def lock_free_obstacle(self) -> tuple[str, str] | None:
-        """Why the server does not allow commits without locks, and what helps; None if it does."""
+        """Return why the server forbids lock-free commits, and a hint; None if it allows them."""
         if CHECK_AND_PUT.of(self._settings) == "trusted":
             return None
         return _WITHOUT_LOCKS.get(value_check(self._client, self._database))
 
     def sends_expectation(self) -> bool:
-        """Whether the server is told what is expected although there is a lock, and checks it."""
+        """Return whether expectations are sent even under a lock, and the server checks them."""
         return CHECK_AND_PUT.of(self._settings) != "false" and self.enforces()
 
     def create(
         self, entry: HiveTable, look: Look, properties: Mapping[str, str], lock: TableLock | None
     ) -> Outcome:
-        """Make the entry.
+        """Create the entry.
 
         Args:
-            entry: What to make.
-            look: Tells what became of it.
-            properties: Those of the table or view.
-            lock: From `guard`.
+            entry: The new entry.
+            look: Determines the outcome when the answer does not tell.
+            properties: Properties of the table or view.
+            lock: The lock from `guard`.
 
         Raises:
-            RefusedError, UnreachableError: it is proven that nothing was made.
+            RefusedError, UnreachableError: If it is proven that nothing was created.
         """
         settlement = Settlement(look, properties, checked=False)
         if lock is not None and not lock.is_alive(ask=True):
-            return Conflict("the lock was lost before the table was made", None)
+            return Conflict("the lock was lost before the table was created", None)
         failure = _failure(lambda: self._client.create_table(entry))
         return Committed() if failure is None else _settled(settlement, failure)
 
@@ -220,33 +220,33 @@ class EntryChange:
         properties: Mapping[str, str],
         lock: TableLock | None,
     ) -> Outcome:
-        """Make the entry another one, its name included.
+        """Replace the entry, its name included.
 
         Args:
-            altered: What it becomes.
-            expectation: What it may replace.
-            look: Tells what became of it.
-            properties: Those of the table or view.
-            lock: From `guard`.
+            altered: The new entry.
+            expectation: The value it may replace.
+            look: Determines the outcome when the answer does not tell.
+            properties: Properties of the table or view.
+            lock: The lock from `guard`.
 
         Raises:
-            RefusedError, UnreachableError: it is proven that nothing changed.
+            RefusedError, UnreachableError: If it is proven that nothing changed.
         """
         for _ in range(_MOVES):
-            # Another server may check less than the one that went away: it is asked anew.
+            # Another server may check less than the one that went away: it is probed again.
             with suppress(MovedError):
                 return self._alter(altered, expectation, look, properties, lock)
         return self._alter(altered, expectation, look, properties, lock)
 
     def drop(self, look: Look, properties: Mapping[str, str]) -> Outcome:
-        """Drop the entry; no server checks anything then.
+        """Drop the entry; no server checks an expected value here.
 
         Args:
-            look: Tells what became of it.
-            properties: Those of the table or view.
+            look: Determines the outcome when the answer does not tell.
+            properties: Properties of the table or view.
 
         Raises:
-            RefusedError, UnreachableError: it is proven that it is there still.
+            RefusedError, UnreachableError: If it is proven that the entry still exists.
         """
         settlement = Settlement(look, properties, checked=False)
         failure = _failure(lambda: self._client.drop_table(self._database, self._table))
@@ -260,7 +260,7 @@ class EntryChange:
         properties: Mapping[str, str],
         lock: TableLock | None,
     ) -> Outcome:
-        # What is sent fits the server that was asked about.
+        # The request must go to the server that was probed.
         with self._client.pinned():
             context = self.context(expectation, lock)
             checked = EXPECTED_KEY in context
@@ -270,23 +270,23 @@ class EntryChange:
             failure = _failure(
                 lambda: self._client.alter_table(self._database, self._table, altered, context)
             )
-        # Any server may be asked what became of it.
+        # Any server can report the outcome.
         if failure is not None:
             return _settled(settlement, failure)
         if lock is not None and not lock.is_alive(ask=not checked):
-            # Somebody else may have had the lock while the alter ran, and may have overwritten it.
+            # Another writer may have held the lock during the alter, and may have overwritten it.
             lost = MetastoreError(
                 "The lock was lost while the entry was changed",
-                hint="load the table again and look whether the change is there",
+                hint="load the table again and check whether the change is there",
             )
             return settlement.after_silence(lost)
         return Committed()
 
     def context(self, expectation: Expectation, lock: TableLock | None) -> dict[str, str]:
-        """The environment of an alter; send it within the same `HiveClient.pinned`.
+        """Return the environment context of an alter; send it within the same `HiveClient.pinned`.
 
         Raises:
-            ConfigurationError: there is no lock, and the server does not check.
+            ConfigurationError: If there is no lock and the server does not check.
         """
         context = {DO_NOT_UPDATE_STATS: "true"}
         if lock is None:
@@ -339,7 +339,7 @@ _WITHOUT_LOCKS: Final = {
 
 
 def _failure(send: Callable[[], None]) -> IcecombError | None:
-    """Why a request was not simply carried out; others than these prove that it was not."""
+    """Return why a request may have failed; any other error proves that it did."""
     try:
         send()
     except (NoSuchTableError, TableAlreadyExistsError, ReplyLostError, RefusedError) as error:

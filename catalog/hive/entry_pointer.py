@@ -1,4 +1,4 @@
-"""The pointer of an entry of a Hive metastore, a table's or a view's: ``metadata_location``."""
+"""The pointer in a metastore entry, a table's or a view's: ``metadata_location``."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 MADE_BY_OTHERS: Final = ""
-"""In a history: the entry that was to be made is somebody else's."""
+"""In a history: the entry was created by another client."""
 _RECENT_S: Final = 0.1
-"""A retry does not read an entry again that it read so short a time ago."""
+"""Seconds during which a retry does not read an entry again."""
 
 
 V = TypeVar("V", bound=Version)
 
 
 class EntryPointer(ABC, Generic[V]):
-    """What tables and views have in common; see `icecomb.catalog.pointer.MetadataPointer`.
+    """The base of table and view pointers; see `icecomb.catalog.pointer.MetadataPointer`.
 
     Args:
         client: The metastore.
         database: The table's or view's database.
-        table: Its name.
-        io: Reads metadata files.
+        table: The name of the table or view.
+        io: File system that holds the metadata files.
         properties: The catalog's properties.
 
     Attributes:
-        change: How the entry is changed.
+        change: The change machinery of the entry.
     """
 
     def __init__(
@@ -60,52 +60,52 @@ class EntryPointer(ABC, Generic[V]):
         self._read: tuple[V, HiveTable, float] | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        # What was read is of this commit.
+        # The entry that was read belongs to this commit.
         return {**self.__dict__, "_read": None}
 
     @property
     def name(self) -> str:
-        """As ``db.table``."""
+        """The name as ``db.table``."""
         return self.change.name
 
     @abstractmethod
     def load(self) -> V:
-        """See `MetadataPointer.load`."""
+        """Implement `MetadataPointer.load`."""
 
     def known(self) -> V | None:
-        """`load`; None if the file is lost, or of a version that is not known."""
+        """Return `load`, or None if the file is lost or of an unknown version."""
         with suppress(OSError, ValueError, UnsupportedError):
             return self.load()
         return None
 
     @abstractmethod
     def new_entry(self, new: V) -> HiveTable:
-        """The entry to be made, pointing at ``new``."""
+        """Return the entry to create, pointing at ``new``."""
 
     @abstractmethod
     def altered(self, entry: HiveTable, expected: V, new: V) -> HiveTable:
-        """The entry pointing at ``new`` instead of ``expected``.
+        """Return the entry pointing at ``new`` instead of ``expected``.
 
         Raises:
-            UnsupportedError: it must not be changed from here.
+            UnsupportedError: If icecomb must not change it.
         """
 
     @abstractmethod
     def history(self, expected: V | None, new: V) -> Callable[[HiveTable], Collection[str] | None]:
-        """How an entry found later tells what it was before.
+        """Return a function that reads the history of an entry found later.
 
-        The function gives the metadata files before the one that an entry points at, as far as it
-        tells, and ``new`` if its change is in that one, ``expected`` if that is out of the question
-        (`MADE_BY_OTHERS` where there is none); None if it cannot be read.
+        The function returns the known metadata files before the one that an entry points at, with
+        ``new`` if its change is in that one, or ``expected`` if that is impossible
+        (`MADE_BY_OTHERS` where there is none); None if the history cannot be read.
         """
 
     def discard(self, new: V) -> None:
-        """See `MetadataPointer.discard`."""
+        """Implement `MetadataPointer.discard`."""
         with suppress(IcecombError, OSError):
             self._io.delete([new.location])
 
     def swap(self, expected: V | None, new: V) -> Outcome:
-        """See `MetadataPointer.swap`."""
+        """Implement `MetadataPointer.swap`."""
         with self.guard((expected or new).metadata) as lock:
             if expected is None:
                 return self._create(new, lock)
@@ -113,44 +113,44 @@ class EntryPointer(ABC, Generic[V]):
 
     @contextmanager
     def queue(self, base: Version | None = None) -> Iterator[bool]:  # noqa: ARG002
-        """See `MetadataPointer.queue`."""
+        """Implement `MetadataPointer.queue`."""
         with self.change.queue() as waited:
             self._read = None
             yield waited
 
     def ask_for_turn(self, base: V) -> bool:  # noqa: ARG002
-        """See `MetadataPointer.ask_for_turn`: the lock is all there is."""
+        """Implement `MetadataPointer.ask_for_turn`: there is nothing but the lock."""
         return False
 
     @contextmanager
     def exclusive(self, metadata: Described) -> Iterator[bool]:
-        """See `MetadataPointer.exclusive`: the table's lock."""
+        """Implement `MetadataPointer.exclusive`: the table's lock."""
         with self.change.exclusive(self._chooses_mode(metadata)) as lock:
             if lock is not None:
-                # What was read before it may be another's past.
+                # An entry read before the lock may be outdated.
                 self._read = None
             yield lock is not None
 
     def guard(self, metadata: Described | None) -> AbstractContextManager[TableLock | None]:
-        """See `EntryChange.guard`.
+        """Implement `EntryChange.guard`.
 
         Args:
-            metadata: What the table is like before the change, if it is known.
+            metadata: The table's metadata before the change, if known.
         """
         return self.change.guard(self._chooses_mode(metadata))
 
     def remember(self, version: V, entry: HiveTable, since: float) -> None:
-        """Keep the entry that a version was loaded by, for a swap of the same commit.
+        """Keep the entry that a version was loaded from, for a swap of the same commit.
 
         Args:
-            version: What was loaded.
+            version: The loaded version.
             entry: The entry.
-            since: When it was asked for, by `time.monotonic`.
+            since: Time of the request, by `time.monotonic`.
         """
         self._read = (version, entry, since)
 
     def _chooses_mode(self, metadata: Described | None) -> Mapping[str, str]:
-        """The properties that say whether it is changed under a lock."""
+        """Return the properties that decide whether the table is locked."""
         return metadata.properties if metadata is not None else {}
 
     def _create(self, new: V, lock: TableLock | None) -> Outcome:
@@ -175,11 +175,11 @@ class EntryPointer(ABC, Generic[V]):
         )
 
     def _recent(self, expected: V) -> HiveTable | None:
-        """The entry of ``expected``, if this commit read it just now, and under its lock if any.
+        """Return the entry of ``expected`` if this commit has just read it, under its lock if any.
 
-        Whether the pointer moved since is what the server checks; without that the entry is always
-        read again. Other parameters that were changed since are overwritten, as they are between
-        any reading and the alter, so the time is short.
+        The server checks whether the pointer has moved; without that check the entry is always read
+        again. Changes of other parameters since are overwritten, as between any read and the alter,
+        so the time is short.
         """
         if self._read is None:
             return None

@@ -2,9 +2,8 @@
 
 A lock is stamped with agent (``icecomb-<uuid>-<machine>-<start>-pid<n>``), host and user, so that
 others can tell who holds it and the holder finds it again when the answer to its request was lost.
-While held it is kept alive by heartbeats from a thread of its own; without them a server's reaper
-gives it away. Those of a process of the same machine that has certainly ended are released by who
-waits for them.
+While held, a thread keeps it alive by heartbeats; without them a server's reaper drops it. Locks of
+processes of the same machine that have certainly ended are released by those who wait for them.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ from icecomb.format.process import has_ended, machine, started_at
 
 _LOG: Final = logging.getLogger(__name__)
 _GROWTH: Final = 0.1
-"""A waiter polls after a tenth of the time waited: late by a tenth at most, and ever rarer."""
+"""A waiter polls after a tenth of the time waited: late by a tenth at most, ever less often."""
 _SWEEPS_S: Final = (0.2, *(0.5 * 1.5**n for n in range(16)))
-"""Pauses between tries to release a lock in the background: eleven minutes in all."""
+"""Pauses between attempts to release a lock in the background: eleven minutes in all."""
 _SILENT_S: Final = 600.0
 """Iceberg's writers send a heartbeat at least every four minutes."""
 _AGENT: Final = re.compile(
@@ -52,10 +51,10 @@ _AGENT: Final = re.compile(
     r"-(?P<machine>[0-9a-f]{8})-(?P<started>[0-9a-f]+)|[0-9a-f-]+)-pid(?P<pid>\d+)"
 )
 _LOOKS_S: Final = 1.0
-"""How often a waiter looks whether the lock's holder has ended."""
+"""How often a waiter checks whether the lock's holder has ended, in seconds."""
 _LATE_S: Final = 10.0
-"""For so long a request of a process that has ended may still be on its way to a server that does
-not check what it expects."""
+"""Seconds for which a request of an ended process may still be on its way to a server that does
+not check expected values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class LockSettings:
         timeout: ``iceberg.hive.lock-timeout-ms``: how long to wait for the lock.
         check_min_wait, check_max_wait: ``iceberg.hive.lock-check-{min,max}-wait-ms``.
         heartbeat: ``iceberg.hive.lock-heartbeat-interval-ms``.
-        user: Whose lock it is.
+        user: The user that the lock is requested for.
     """
 
     creation_timeout: float
@@ -82,7 +81,7 @@ class LockSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> LockSettings:
-        """As the properties say, else Iceberg's defaults."""
+        """Read the settings from properties, with Iceberg's defaults."""
         return cls(
             creation_timeout=LOCK_CREATION_TIMEOUT.of(properties) / 1000,
             creation_min_wait=LOCK_CREATION_MIN_WAIT.of(properties) / 1000,
@@ -102,9 +101,9 @@ class TableLock:
         client: The metastore.
         database: The table's database.
         table: The table, which need not exist.
-        settings: Waits and time-outs.
-        expires_s: After how many seconds without heartbeat the server drops it, if known.
-        is_fenced: Tells whether the server refuses what the dead have still sent.
+        settings: Waits and timeouts.
+        expires_s: Seconds without heartbeat after which the server drops the lock, if known.
+        is_fenced: Returns whether the server refuses late requests of ended processes.
     """
 
     def __init__(
@@ -123,7 +122,7 @@ class TableLock:
         self._database = database
         self._table = table
         self._settings = settings
-        # The first beat comes after half the interval: a third of the expiry leaves two more tries.
+        # The first beat comes after half the interval: a third of the expiry leaves two more.
         self._interval = min(settings.heartbeat, expires_s / 1.5 if expires_s else float("inf"))
         self._is_fenced = is_fenced
         self._dead: dict[int, float] = {}
@@ -138,9 +137,9 @@ class TableLock:
         """Wait for the lock.
 
         Raises:
-            LockTimeoutError: it was not granted in time; the message names the holder.
-            OperationCancelledError: what it is for is not wanted any more.
-            MetastoreError: the metastore cannot be asked for it.
+            LockTimeoutError: If it was not granted in time; the message names the holder.
+            OperationCancelledError: If the operation was canceled meanwhile.
+            MetastoreError: If the metastore cannot be reached, or refuses.
         """
         started = time.monotonic()
         try:
@@ -170,7 +169,7 @@ class TableLock:
             self._confirmed = time.monotonic()
             answer = self._client.check_lock(answer.lock_id)
             if self._reply_lost and answer.state is LockState.WAITING:
-                # Perhaps behind ourselves: the request whose answer was lost arrived late.
+                # Perhaps behind its own lock: the request whose answer was lost arrived late.
                 answer = self._granted() or answer
                 self.lock_id = answer.lock_id
         if answer.state is not LockState.ACQUIRED:
@@ -183,9 +182,10 @@ class TableLock:
         _LOG.log(level, "%s: has lock %d after %.0f ms", self._name, self.lock_id, taken)
 
     def is_alive(self, *, ask: bool) -> bool:
-        """Whether it is known to be held: by heartbeats so far, with ``ask`` by one more now.
+        """Return whether the lock is known to be held.
 
-        One more is sent, too, when heartbeats are overdue: this process may have been stopped.
+        Another heartbeat is sent first if ``ask``, or when one is overdue: this process may have
+        been stopped.
         """
         overdue = time.monotonic() - self._confirmed > self._interval
         if self._lost is None and (ask or overdue) and self.lock_id is not None:
@@ -198,10 +198,10 @@ class TableLock:
         return self._lost is None
 
     def release(self) -> None:
-        """Give the lock back, whatever happened before; raise nothing.
+        """Release the lock, whatever happened before; raise nothing.
 
-        Where the metastore cannot be told, or may still carry out a request for a lock whose answer
-        was lost, a thread sees to it for as long as this process lives, up to eleven minutes.
+        Where the metastore cannot be reached, or may still carry out a lock request whose answer
+        was lost, a thread keeps trying while this process lives, for up to eleven minutes.
         """
         self._released.set()
         if not self._unlock() or self._reply_lost:
@@ -210,7 +210,7 @@ class TableLock:
             ).start()
 
     def _unlock(self) -> bool:
-        """Release every lock of this stamp; say whether the metastore was told."""
+        """Release every lock of this stamp; return whether the metastore was reached."""
         try:
             ids = {self.lock_id} - {None}
             if self._reply_lost:
@@ -225,7 +225,7 @@ class TableLock:
     def _sweep(self) -> None:
         for seconds in _SWEEPS_S:
             time.sleep(seconds)
-            # A late request can leave a lock behind after any look, so there are all of them.
+            # A late request can leave a lock behind after any attempt, so none is left out.
             if self._unlock() and not self._reply_lost:
                 return
 
@@ -260,7 +260,7 @@ class TableLock:
                     agent=self.agent,
                 )
             except RefusedError:
-                # A server may fail after it has made the lock.
+                # A server may fail after it has created the lock.
                 self._reply_lost = True
                 raise
             except ReplyLostError:
@@ -337,7 +337,7 @@ def _stamp() -> str:
 
 
 def describe_holder(row: LockRow, now_s: float | None = None) -> str:
-    """Who holds a lock, for people: user, host, pid, agent, age, last heartbeat."""
+    """Describe a lock's holder for messages: user, host, pid, agent, age, last heartbeat."""
     now_ms = (time.time() if now_s is None else now_s) * 1000
     parts = [f"lock {row.lock_id}"]
     if (pid := pid_of(row)) is not None:
@@ -351,13 +351,13 @@ def describe_holder(row: LockRow, now_s: float | None = None) -> str:
 
 
 def pid_of(row: LockRow) -> int | None:
-    """The process that asked for a lock; None if its stamp does not say."""
+    """Return the id of the process that holds a lock, or None if its stamp does not say."""
     found = _AGENT.fullmatch(row.agent or "")
     return int(found["pid"]) if found else None
 
 
 def is_gone(row: LockRow) -> bool:
-    """Whether the process that asked for a lock was one of this host, and has ended."""
+    """Return whether the process that holds a lock ran on this host and has ended."""
     stamp = _AGENT.fullmatch(row.agent or "")
     if stamp is None or row.host != socket.gethostname():
         return False
@@ -367,13 +367,13 @@ def is_gone(row: LockRow) -> bool:
 
 
 def has_certainly_ended(row: LockRow) -> bool:
-    """Whether that is certain: its stamp tells it from those of other containers and times."""
+    """Return whether a lock's process has certainly ended, by its stamp's machine and start."""
     stamp = _AGENT.fullmatch(row.agent or "")
     return stamp is not None and stamp["machine"] is not None and is_gone(row)
 
 
 def abandoned_locks(client: HiveClient, rows: Iterable[LockRow]) -> list[LockRow]:
-    """Those of some locks whose holder has ended on this host, or is silent for so long."""
+    """Return the locks whose holder has ended on this host, or is silent for too long."""
     allowed_s = max(lock_expiry_s(client) or 0.0, _SILENT_S)
     heard_ms = time.time() * 1000 - allowed_s * 1000
     return [
@@ -384,7 +384,7 @@ def abandoned_locks(client: HiveClient, rows: Iterable[LockRow]) -> list[LockRow
 
 
 def describe_age(milliseconds: float) -> str:
-    """A span of time for people."""
+    """Format a duration for messages."""
     total = max(0, round(milliseconds / 1000))
     if total < 120:
         return f"{total} s"

@@ -1,4 +1,4 @@
-"""A database of a Hive metastore as a namespace: its properties."""
+"""The properties of a database of a Hive metastore as a namespace."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _OWNER_TYPES: Final = ("USER", "GROUP", "ROLE")
 def new_database(
     name: str, properties: Mapping[str, str] | None, warehouse: str | None, user: str
 ) -> HiveDatabase:
-    """The database of a namespace to be made, by default in a folder of its own in ``warehouse``.
+    """Return the database of a new namespace, by default in a folder of its own in ``warehouse``.
 
     Its owner is ``user`` where the properties name none.
 
     Raises:
-        ValidationError: there is an owner's type without an owner, or one that there is not.
+        ValidationError: If there is an owner type without an owner, or an unknown one.
     """
     given = property_texts("property of a namespace", properties)
     owner, owner_type = _owner(given)
@@ -43,7 +43,7 @@ def new_database(
 
 
 def namespace_properties(database: HiveDatabase) -> dict[str, str]:
-    """See `Catalog.load_namespace_properties`."""
+    """Return the properties for `Catalog.load_namespace_properties`."""
     comment = database.parameters.get(_COMMENT, database.description)
     shown = {key: value for key, value in database.parameters.items() if key != _COMMENT}
     if database.location:
@@ -62,13 +62,13 @@ def altered_database(
     updates: Mapping[str, str] | None,
     user: str,
 ) -> HiveDatabase:
-    """What a database becomes; see `Catalog.update_namespace_properties`.
+    """Return the altered database; see `Catalog.update_namespace_properties`.
 
-    It is ``user``'s when its owner is removed.
+    Removing the owner makes ``user`` the owner.
 
     Raises:
-        ValidationError: a property is set and removed at once, the location would change, or there
-            is an owner's type without an owner.
+        ValidationError: If a property is set and removed at once, the location would change, or
+            there is an owner type without an owner.
     """
     removed = set(checked_members("properties to remove", removals, str))
     changed = property_texts("property of a namespace", updates)
@@ -103,7 +103,7 @@ def altered_database(
 
 
 def with_comment(database: HiveDatabase) -> HiveDatabase:
-    """With the comment as a parameter, for a metastore that keeps the description it had."""
+    """Return the database with its comment as a parameter, for a metastore that ignores it."""
     comment = {_COMMENT: database.description or ""}
     return replace(database, parameters={**database.parameters, **comment})
 

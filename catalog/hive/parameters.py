@@ -62,15 +62,15 @@ def new_table(
     *,
     owner: str,
 ) -> HiveTable:
-    """The entry of a table that is being created.
+    """Return the entry of a table that is being created.
 
     Args:
-        database: Its database.
-        name: Its name.
-        metadata: Its metadata.
+        database: The table's database.
+        name: The table's name.
+        metadata: The table's metadata.
         location: The metadata file.
         settings: The catalog's properties.
-        owner: The user it belongs to unless a property names one.
+        owner: The owner unless a property names one.
     """
     now = int(time.time())
     blank = HiveTable(
@@ -93,13 +93,13 @@ def pointed(
     location: str,
     settings: Mapping[str, str],
 ) -> HiveTable:
-    """``entry`` pointing at ``location``; what is not Iceberg's stays as it is.
+    """Return ``entry`` pointing at ``location``; what is not Iceberg's is unchanged.
 
-    That are parameters, and of the storage descriptor all but columns, location and formats.
+    Unchanged are other parameters, and the storage descriptor but columns, location and formats.
 
     Args:
-        entry: What the metastore has now.
-        base: The metadata it describes; None for a new table.
+        entry: The metastore's current entry.
+        base: The metadata that it describes; None for a new table.
         metadata: The new metadata.
         location: The new metadata file.
         settings: The catalog's properties.
@@ -117,7 +117,7 @@ def described(
     metadata: TableMetadata,
     settings: Mapping[str, str],
 ) -> HiveTable:
-    """``entry`` saying what ``metadata`` is like; see `pointed`. Where it points stays."""
+    """Return ``entry`` describing ``metadata``, with the same pointer; see `pointed`."""
     by_hive = HIVE_ENGINE.of(metadata.properties, default=ENGINE_ENABLED.of(settings))
     parameters = dict(entry.parameters)
     if base is not None:
@@ -141,11 +141,11 @@ def described(
 
 
 def carried(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a table or view that its entry repeats.
+    """Return the properties of a table or view that its entry repeats.
 
-    Not where it points, which other writers may have left among them, nor what would give its files
-    to Hive: the metastore makes an entry of EXTERNAL=FALSE a managed table, whose files DROP
-    deletes.
+    The pointer, which other writers may have left among them, is not repeated; nor is
+    EXTERNAL=FALSE, which makes the metastore treat the table as managed: DROP would delete its
+    files.
     """
     return {
         key: value
@@ -157,13 +157,13 @@ def carried(properties: Mapping[str, str]) -> dict[str, str]:
 def storage_of(
     storage: StorageDescriptor, schema: Schema, location: str, *, by_hive: bool = False
 ) -> StorageDescriptor:
-    """The storage descriptor of a table or view; what others keep in it stays.
+    """Return the storage descriptor of a table or view; what others keep in it is unchanged.
 
     Args:
-        storage: What the entry has; an empty one for a new entry.
-        schema: Its columns.
-        location: Its folder.
-        by_hive: Hive's own engine is to read it.
+        storage: The entry's storage descriptor; an empty one for a new entry.
+        schema: The columns.
+        location: The folder of the table or view.
+        by_hive: Whether Hive reads the table by Iceberg's storage handler.
     """
     formats = _HIVE_ENGINE if by_hive else _OTHER_ENGINES
     return replace(
@@ -177,7 +177,7 @@ def storage_of(
 
 
 def is_read_by_handler(entry: HiveTable) -> bool:
-    """Whether an entry has Iceberg's storage handler and formats, by which Hive reads."""
+    """Return whether an entry has Iceberg's storage handler and formats, as Hive needs."""
     storage = entry.storage
     formats = (storage.input_format, storage.output_format, storage.serde)
     wanted = (_HIVE_ENGINE.input_format, _HIVE_ENGINE.output_format, _HIVE_ENGINE.serde)
@@ -185,16 +185,16 @@ def is_read_by_handler(entry: HiveTable) -> bool:
 
 
 def description_of(key: str, value: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """A parameter that describes what it points at; nothing if it is above the size limit."""
+    """Return a parameter that describes the metadata, or nothing if it exceeds the size limit."""
     limit = PARAMETER_SIZE.of(settings)
     return {key: value} if 0 < limit >= len(value) else {}
 
 
 def check_writable(entry: HiveTable) -> None:
-    """Refuse tables whose entry only Iceberg Java can keep right.
+    """Check that icecomb can maintain a table's entry.
 
     Raises:
-        UnsupportedError: the table is encrypted.
+        UnsupportedError: If the table is encrypted.
     """
     if "encryption.key-id" in entry.parameters:
         raise UnsupportedError(
@@ -207,7 +207,7 @@ def check_writable(entry: HiveTable) -> None:
 def _describe(
     parameters: dict[str, str], metadata: TableMetadata, settings: Mapping[str, str]
 ) -> None:
-    """What the metastore shows of the metadata; values above the size limit are left out."""
+    """Set the parameters that describe the metadata, except values above the size limit."""
     shown: dict[str, str | None] = {
         "current-schema": _json(metadata.schema().to_json()),
         "default-partition-spec": _json(metadata.spec().to_json())

@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
 _REMEDIES: Final = {
-    "a Hive table": "`icecomb migrate apply {}` turns a Hive table into one",
+    "a Hive table": "`icecomb migrate apply {}` converts a Hive table",
     "an Iceberg view": "`icecomb views show {}` shows it; load_view loads it",
     "a Hive view": "only an engine that knows its SQL can read it",
 }
 
 
 class HivePointer(EntryPointer[MetadataVersion]):
-    """See `icecomb.catalog.pointer.MetadataPointer` and `EntryPointer`."""
+    """The pointer of a table; see `icecomb.catalog.pointer.MetadataPointer` and `EntryPointer`."""
 
     def check_writable(self, metadata: TableMetadata) -> None:
-        """See `MetadataPointer.check_writable`."""
+        """Implement `MetadataPointer.check_writable`."""
         check_commit_allowed(self.name, metadata)
 
     def load(self) -> MetadataVersion:
-        """What the entry points at: one call to the metastore, one file.
+        """Load the version that the entry points at: one call to the metastore, one file.
 
         Raises:
-            NoSuchTableError: there is no such table.
-            NoSuchIcebergTableError: it is no Iceberg table.
-            FileMissingError: its metadata file is lost.
+            NoSuchTableError: If there is no such table.
+            NoSuchIcebergTableError: If it is not an Iceberg table.
+            FileMissingError: If its metadata file is lost.
         """
         from icecomb.format.spec.metadata_file import read_metadata
 
@@ -58,7 +58,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
         return version
 
     def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
-        """See `MetadataPointer.stage`: writes a file of a name that nobody else has."""
+        """Implement `MetadataPointer.stage`: write a file of a unique name."""
         from icecomb.format.spec.metadata_file import new_metadata_location, write_metadata
 
         location = new_metadata_location(metadata, base.location if base else None)
@@ -66,7 +66,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
         return MetadataVersion(location, metadata)
 
     def new_entry(self, new: MetadataVersion) -> HiveTable:
-        """See `EntryPointer.new_entry`."""
+        """Implement `EntryPointer.new_entry`."""
         return new_table(
             self._database,
             self._table,
@@ -79,14 +79,14 @@ class HivePointer(EntryPointer[MetadataVersion]):
     def altered(
         self, entry: HiveTable, expected: MetadataVersion, new: MetadataVersion
     ) -> HiveTable:
-        """See `EntryPointer.altered`."""
+        """Implement `EntryPointer.altered`."""
         check_writable(entry)
         return pointed(entry, expected.metadata, new.metadata, new.location, self._properties)
 
     def history(
         self, expected: MetadataVersion | None, new: MetadataVersion
     ) -> Callable[[HiveTable], Collection[str] | None]:
-        """See `EntryPointer.history`: the metadata log of the file that the entry points at."""
+        """Implement `EntryPointer.history` by the metadata log of the current file."""
         from icecomb.format.spec.metadata_file import read_metadata
 
         def history(entry: HiveTable) -> Collection[str] | None:
@@ -109,10 +109,10 @@ class HivePointer(EntryPointer[MetadataVersion]):
 
 
 def pointed_at(entry: HiveTable) -> str:
-    """The metadata file an entry points at.
+    """Return the metadata file that an entry points at.
 
     Raises:
-        NoSuchIcebergTableError: the entry is no Iceberg table, or points nowhere.
+        NoSuchIcebergTableError: If the entry is not an Iceberg table, or has no pointer.
     """
     if not entry.is_iceberg or entry.metadata_location is None:
         without = " without a metadata_location" if entry.is_iceberg else ""
@@ -125,7 +125,7 @@ def pointed_at(entry: HiveTable) -> str:
 
 
 def _never_had(current: TableMetadata, before: TableMetadata | None, new: TableMetadata) -> bool:
-    """Whether ``current`` proves that nobody went on from ``new``, however short its log is.
+    """Return whether ``current`` proves that it does not descend from ``new``, even by a short log.
 
     A later snapshot has a higher sequence number, and each number is given once.
     """
@@ -143,7 +143,7 @@ def _never_had(current: TableMetadata, before: TableMetadata | None, new: TableM
 def _has_new_snapshot(
     current: TableMetadata, before: TableMetadata | None, new: TableMetadata
 ) -> bool:
-    """Whether ``current`` has the snapshot that ``new`` added to ``before``."""
+    """Return whether ``current`` has the snapshot that ``new`` added to ``before``."""
     if before is None:
         return False
     newest = [snapshot.snapshot_id for snapshot in new.snapshots[-1:]]

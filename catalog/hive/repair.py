@@ -1,4 +1,4 @@
-"""Repairing a table's entry: where it points, or what it says about the file it points at."""
+"""Repair of a table's entry: its pointer, or its description of the file it points at."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair does; `apply_repair` does it.
+    """A planned repair for `apply_repair`.
 
     Attributes:
-        table: As ``db.table``.
-        current: Where the entry points.
+        table: The table as ``db.table``.
+        current: The metadata file that the entry points at.
         readable: Whether that file can be read.
-        target: Where it will point; the same for a repair of what the entry says.
-        lost_snapshots: Snapshots that the table is known to have and ``target`` has not.
+        target: The metadata file that it will point at; the same for a repair of parameters.
+        lost_snapshots: Ids of snapshots that the table is known to have and ``target`` lacks.
         counted: Whether these are all of them: the current file tells, though it may be damaged.
-        parameters: What the entry will say otherwise: old and new text by parameter.
+        parameters: The parameters that change: old and new text by name.
     """
 
     table: str
@@ -57,21 +57,21 @@ class Repair:
 
 
 def plan_repair(catalog: HiveCatalog, identifier: Name, target: str | None = None) -> Repair:
-    """What `apply_repair` would do; nothing is changed.
+    """Plan a repair for `apply_repair`; change nothing.
 
     Args:
         catalog: The catalog.
         identifier: The table.
-        target: The metadata file to point at; None: only what the entry says about the file that
-            it points at is written anew.
+        target: The metadata file to point at; None rewrites only the entry's description of its
+            current file.
 
     Raises:
-        NoSuchTableError, NoSuchIcebergTableError: there is no such table.
-        ValidationError: ``target`` is a file of another table; or there is none, and the current
-            file is lost.
-        FileMissingError, CorruptFileError: ``target`` cannot be read.
-        UnsupportedError, FileIOError: there is none, and the current file cannot be read here and
-            now, though nothing says that it is damaged.
+        NoSuchTableError, NoSuchIcebergTableError: If there is no such table.
+        ValidationError: If ``target`` is a file of another table; or is None, and the current file
+            is lost.
+        FileMissingError, CorruptFileError: If ``target`` cannot be read.
+        UnsupportedError, FileIOError: If ``target`` is None, and the current file cannot be read
+            here and now, though nothing says that it is damaged.
     """
     entry, current = _present(catalog, identifier)
     location = pointed_at(entry)
@@ -90,14 +90,14 @@ def plan_repair(catalog: HiveCatalog, identifier: Name, target: str | None = Non
 
 
 def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
-    """Do what was planned, under the table's lock and checked like a commit.
+    """Carry out a planned repair, under the table's lock and checked like a commit.
 
     No metadata file is written or deleted, whatever the outcome.
 
     Raises:
-        CommitFailedError: the table moved since the plan; nothing was changed.
-        CommitStateUnknownError: it cannot be told whether it was repaired.
-        LockTimeoutError: the lock was not granted in time.
+        CommitFailedError: If the table changed since the plan; nothing was changed.
+        CommitStateUnknownError: If it is unknown whether the table was repaired.
+        LockTimeoutError: If the lock was not granted in time.
     """
     entry, current = _present(catalog, repair.table)
     place = database_and_table(repair.table)
@@ -110,7 +110,7 @@ def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
     else:
         metadata = _target(catalog, entry, current, repair.target)
         expected = MetadataVersion(repair.current, current or metadata)
-        # not `settle`, which deletes the file of a commit that failed: this one was there before
+        # Not `settle`, which deletes the file of a failed commit: this one existed before.
         with pointer.queue():
             outcome = pointer.swap(expected, MetadataVersion(repair.target, metadata))
     if isinstance(outcome, Committed):
@@ -133,7 +133,7 @@ def _rewrite(
     metadata: TableMetadata,
     lock: TableLock | None,
 ) -> Outcome:
-    """Write anew what the entry says; where it points stays."""
+    """Rewrite the entry's description of its metadata, with the same pointer."""
     newest = catalog.client.table(*database_and_table(repair.table))
     if newest.metadata_location != repair.current:
         return Conflict("another writer was first", newest.metadata_location)
@@ -153,7 +153,7 @@ def _rewrite(
 def stale_parameters(
     catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata
 ) -> dict[str, tuple[str | None, str | None]]:
-    """What an entry says otherwise than it would be written now: old and new text by parameter."""
+    """Return the parameters that would be written differently now: old and new text by name."""
     wanted = described(entry, None, metadata, catalog.properties)
     old, new = dict(entry.parameters), dict(wanted.parameters)
     if entry.storage.location != wanted.storage.location:
@@ -232,8 +232,8 @@ def _target(
     snapshot = metadata.current_snapshot()
     if snapshot and snapshot.manifest_list and not catalog.io.exists(snapshot.manifest_list):
         raise ValidationError(
-            f"{target} is of no use: the manifest list of its snapshot {snapshot.snapshot_id} does "
-            f"not exist: {snapshot.manifest_list}",
+            f"{target} cannot be used: the manifest list of its snapshot {snapshot.snapshot_id} "
+            f"does not exist: {snapshot.manifest_list}",
             hint="icecomb doctor names other files",
         )
     return metadata
@@ -254,7 +254,7 @@ def _lost(catalog: HiveCatalog, entry: HiveTable) -> Exception:
         f"{reservation}",
         hint=f"icecomb repair {entry.full_name} --to {found.location}"
         if found
-        else "no older metadata file lies beside it: restore it from a backup",
+        else "its folder has no older metadata file: restore it from a backup",
         table=entry.full_name,
     )
 

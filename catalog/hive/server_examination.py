@@ -1,4 +1,4 @@
-"""A metastore examined: is it there, how fast, and what does it do."""
+"""Examination of a metastore: is it reachable, how fast is it, and what does it support."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _CALLS: Final = 3
 
 
 def examine_server(catalog: HiveCatalog, table: tuple[str, str] | None = None) -> Iterator[Finding]:
-    """Reachability, version, checks and locks of a catalog's metastore.
+    """Examine reachability, version, checks and locks of a catalog's metastore.
 
     Args:
         catalog: The catalog.
-        table: The one that is examined: locks on others are no problem of its. In its database a
-            view of our own may be made and dropped, to find out whether the server checks what it
-            replaces; default the first database.
+        table: The examined table: locks on others are not its problem. In its database, by
+            default the first one, icecomb may create and drop a view to find out whether the
+            server checks what it replaces.
     """
     yield from _unreached(catalog)
     try:
@@ -50,7 +50,7 @@ def examine_server(catalog: HiveCatalog, table: tuple[str, str] | None = None) -
 
 
 def abandoned_lock(row: LockRow, table: tuple[str, str] | None = None) -> Finding:
-    """A lock whose holder must be dead, as a finding: a note where it is on another table."""
+    """Return the finding of an abandoned lock: a note where it is on another table."""
     name = row.database if row.table is None else f"{row.database}.{row.table}"
     concerns = table is None or (row.database, row.table or table[1]) == table
     return Finding(
@@ -63,7 +63,7 @@ def abandoned_lock(row: LockRow, table: tuple[str, str] | None = None) -> Findin
 
 
 def _unreached(catalog: HiveCatalog) -> Iterator[Finding]:
-    """Of several addresses, those where nobody answers: one that does is enough for now."""
+    """Yield a finding for each of several addresses that does not answer: a warning only."""
     addresses = (URI.of(catalog.properties) or "").split(",")
     for address in addresses if len(addresses) > 1 else ():
         with HiveClient(address, ConnectionSettings.of(catalog.properties)) as client:
@@ -152,7 +152,7 @@ def _column_check(catalog: HiveCatalog) -> Finding:
 
 
 def _setting(catalog: HiveCatalog, name: str) -> str:
-    """A setting of the server; nothing if it knows none of this name."""
+    """Return a setting of the server, or an empty text if it has none of this name."""
     try:
         return catalog.client.config_value(name)
     except MetastoreError:

@@ -1,4 +1,4 @@
-"""What became of a change that did not simply succeed: found out by looking, never by guessing."""
+"""The outcome of a change that did not simply succeed: observed, never guessed."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
 
 _STORE_TROUBLE: Final = ("JDO", "SQLException", "onnection", "imeout", "imed out", "Datastore")
-"""Words of answers in which the server says that its own database failed, perhaps at the commit."""
+"""Words of answers that say that the server's database failed, perhaps at the commit."""
 _LOOKS_AFTER_ANSWER: Final = 4
 
 
 class Sight(Enum):
-    """What an entry tells of a change that was asked for.
+    """The state of a requested change, as the entry tells.
 
-    ``HAPPENED``: it is there, or was and others went on from it. ``NOT_YET``: the entry is what it
-    was before. ``OVERTAKEN``: others went on from what the change expects, which is gone for good.
-    ``ELSEWHERE``: it is something else, and nothing tells what was between. ``UNREADABLE``: it
-    cannot be told now.
+    ``HAPPENED``: the change is there, or later commits build on it. ``NOT_YET``: the entry is what
+    it was before. ``OVERTAKEN``: other commits replaced what the change expects, for good.
+    ``ELSEWHERE``: the entry is something else, and nothing tells what was in between.
+    ``UNREADABLE``: the history cannot be read now.
     """
 
     HAPPENED = auto()
@@ -45,10 +45,10 @@ class Sight(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One look.
+    """The entry at one poll.
 
     Attributes:
-        sight: What it tells.
+        sight: What the entry tells about the change.
         entry: The entry; None if there is none.
     """
 
@@ -57,23 +57,23 @@ class Seen:
 
     @property
     def current(self) -> str | None:
-        """Where the entry points."""
+        """The metadata file that the entry points at."""
         return self.entry.metadata_location if self.entry else None
 
 
 Look: TypeAlias = "Callable[[], Seen]"
-"""Looks at the metastore; an `IcecombError` means that it could not."""
+"""A poll of the metastore; it raises an `IcecombError` if that fails."""
 
 
 class Settlement:
-    """One change whose outcome is to be told.
+    """The settlement of one change's outcome.
 
     Made before the request is sent, so that bad settings are found while nothing has happened.
 
     Args:
-        look: Looks what became of it.
-        properties: Those of the table or view: ``commit.status-check.*``.
-        checked: The server was told what it may replace, and enforces that.
+        look: Polls the entry.
+        properties: Properties of the table or view: ``commit.status-check.*``.
+        checked: Whether the request named the value it may replace, and the server enforces that.
     """
 
     def __init__(self, look: Look, properties: Mapping[str, str], *, checked: bool) -> None:
@@ -82,30 +82,30 @@ class Settlement:
         self._pauses = tuple(pauses(properties))
 
     def after_silence(self, cause: Exception) -> Outcome:
-        """The answer was lost: the change may have happened, and may still happen."""
+        """Settle a lost answer: the change may have happened, and may still happen."""
         current: str | None = None
         for seen in self._looks(len(self._pauses)):
             current = seen.current
             if seen.sight is Sight.HAPPENED:
                 return Committed(found=True)
             if self._checked and seen.sight is Sight.OVERTAKEN:
-                # What a late request would expect is gone: it cannot happen.
+                # The value that a late request expects is gone: it cannot succeed.
                 return Conflict("another writer was first", current)
         return self._unknown(cause, current)
 
     def after_answer(self, cause: Exception) -> Outcome:
-        """The server said no: nothing will happen any more, but it may refuse its own success.
+        """Settle a refusal by the server, which can no longer happen but may have succeeded.
 
-        A server repeats a call when its own database fails, and then finds what it did itself.
+        A server repeats a call when its database fails, and then finds its own change.
         """
         seen = self._first_clear()
         return self._unknown(cause, None) if seen is None else self._answered(seen, cause)
 
     def after_refusal(self, error: RefusedError) -> Outcome:
-        """The server raised an exception other than that the table is gone.
+        """Settle an exception of the server other than that the table is gone.
 
         Raises:
-            RefusedError: the change itself is refused, and it is proven that it did not happen.
+            RefusedError: If the change is refused, and proven not to have happened.
         """
         seen = self._first_clear()
         if seen is None:
@@ -121,7 +121,7 @@ class Settlement:
         if seen.sight is Sight.HAPPENED:
             return Committed(found=True)
         if seen.sight is Sight.ELSEWHERE and seen.entry is not None:
-            # others may have gone on from a success that was refused, and forgotten it by now
+            # Later commits may build on a success that was refused, and no longer list it.
             return self._unknown(cause, seen.current)
         reason = "another writer was first" if seen.entry else "the table is gone"
         return Conflict(reason, seen.current)
@@ -132,7 +132,7 @@ class Settlement:
 
     def _looks(self, most: int) -> Iterator[Seen]:
         for pause in self._pauses[:most]:
-            # nobody waits for certainty any more: what is known by now is the answer
+            # The operation was canceled: what is known by now is the answer.
             if pause and not rest(pause):
                 return
             try:
@@ -147,7 +147,7 @@ class Settlement:
 
 
 def pauses(properties: Mapping[str, str]) -> Iterator[float]:
-    """Seconds before each look at the pointer: none, then as ``commit.status-check.*`` say."""
+    """Yield the seconds before each poll: none, then as ``commit.status-check.*`` say."""
     retries = STATUS_CHECKS.of(properties)
     pause = STATUS_CHECK_MIN_WAIT.of(properties) / 1000
     longest = STATUS_CHECK_MAX_WAIT.of(properties) / 1000

@@ -1,4 +1,4 @@
-"""What became of a change of a view whose outcome was unknown; a view keeps no log of its files."""
+"""The status of a view's change whose outcome was unknown; a view keeps no log of its files."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 def view_fate(io: FileIO, entry: HiveTable, location: str, *, checked: bool) -> CommitFate:
-    """The fate of the change that wrote ``location``.
+    """Return the status of the change that wrote ``location``.
 
     Args:
-        io: Where metadata files are.
+        io: File system that holds the metadata files.
         entry: The view's entry.
         location: The metadata file.
-        checked: The metastore checks which pointer it replaces.
+        checked: Whether the metastore checks which pointer it replaces.
 
     Raises:
-        NoSuchIcebergViewError: the entry is no view.
-        FileMissingError, CorruptFileError: the view's current metadata cannot be read.
-        ValidationError: the file is another view's.
+        NoSuchIcebergViewError: If the entry is not an Iceberg view.
+        FileMissingError, CorruptFileError: If the view's current metadata cannot be read.
+        ValidationError: If the file is another view's.
     """
     current = view_pointed_at(entry)
     now = read_view_metadata(io, current)
@@ -47,11 +47,11 @@ def view_fate(io: FileIO, entry: HiveTable, location: str, *, checked: bool) -> 
         raise ValidationError(
             f"{location} is a file of another view: its uuid is {new.view_uuid}, that of "
             f"{entry.full_name} is {now.view_uuid}",
-            hint="the view was dropped and made anew since, or the file's name is wrong",
+            hint="the view was dropped and re-created since, or the file's name is wrong",
         )
     newest = max(new.versions, key=lambda version: version.version_id)
     has_newest = newest in now.versions
-    # A change of properties makes no version, so only the storage knows when it was written.
+    # A change of properties adds no version, so only the storage knows when it was written.
     old = is_old(_stored_ms(io, location) if has_newest else newest.timestamp_ms)
     if _is_overtaken(location, current, previous) or (
         not has_newest and any(one.version_id == newest.version_id for one in now.versions)
@@ -74,10 +74,10 @@ def view_fate(io: FileIO, entry: HiveTable, location: str, *, checked: bool) -> 
 
 
 def _is_overtaken(location: str, current: str, previous: str | None) -> bool:
-    """Whether another change was made in the place of the one that wrote ``location``.
+    """Return whether another change replaced the one that wrote ``location``.
 
-    A writer gives its file the number after that of the file it is based on, and a pointer moves on
-    only from that one: the view has had exactly one file of each number.
+    A writer numbers its file after the file it is based on, and a pointer moves only from that
+    one: the view has had exactly one file of each number.
     """
     number = metadata_version(location)
     return number >= 0 and number in {
@@ -86,7 +86,7 @@ def _is_overtaken(location: str, current: str, previous: str | None) -> bool:
 
 
 def _stored_ms(io: FileIO, location: str) -> int:
-    """When a file was stored; now if that is not to be found out."""
+    """Return the time when a file was stored, in milliseconds; now if it is unknown."""
     folder = location.rpartition("/")[0]
     with suppress(IcecombError, OSError):
         for status in io.list(folder):

@@ -39,10 +39,10 @@ _NO_RETENTION: Final = 2**31 - 1
 
 
 class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
-    """See `icecomb.catalog.pointer.Pointer` and `EntryPointer`."""
+    """The pointer of a view; see `icecomb.catalog.pointer.Pointer` and `EntryPointer`."""
 
     def load(self) -> ViewMetadataVersion:
-        """See `Pointer.load`: one call to the metastore, one file."""
+        """Implement `Pointer.load` by one call to the metastore and reading one file."""
         from icecomb.format.spec.view_json import read_view_metadata
 
         with view_named(self.name):
@@ -52,7 +52,7 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
     def stage(
         self, base: ViewMetadataVersion | None, metadata: ViewMetadata
     ) -> ViewMetadataVersion:
-        """See `Pointer.stage`: writes a file of a name that nobody else has."""
+        """Implement `Pointer.stage`: write a file of a unique name."""
         from icecomb.format.spec.metadata_file import metadata_version
         from icecomb.format.spec.view_json import new_view_location, write_view_metadata
 
@@ -62,7 +62,7 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
         return ViewMetadataVersion(location, metadata)
 
     def new_entry(self, new: ViewMetadataVersion) -> HiveTable:
-        """See `EntryPointer.new_entry`."""
+        """Implement `EntryPointer.new_entry`."""
         now = int(time.time())
         blank = HiveTable(
             database=self._database,
@@ -78,13 +78,13 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
     def altered(
         self, entry: HiveTable, expected: ViewMetadataVersion, new: ViewMetadataVersion
     ) -> HiveTable:
-        """See `EntryPointer.altered`."""
+        """Implement `EntryPointer.altered`."""
         return _pointed(entry, expected.metadata, new, self._properties)
 
     def history(
         self, expected: ViewMetadataVersion | None, new: ViewMetadataVersion
     ) -> Callable[[HiveTable], Collection[str] | None]:
-        """See `EntryPointer.history`: a view's file names none before it, but its entry does."""
+        """Implement `EntryPointer.history`: only a view's entry names the file before it."""
         from icecomb.format.spec.view_json import read_view_metadata
 
         before = expected.metadata.versions if expected else ()
@@ -104,21 +104,21 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
             if added and all(version in current.versions for version in added):
                 known.add(new.location)
             ours_or_before = {new.location, expected.location if expected else ""}
-            # Others have gone on twice since: whether from our file is not to be seen any more.
+            # Two or more later changes: whether they build on the new file is not visible any more.
             return known if known & ours_or_before else None
 
         return history
 
     def _chooses_mode(self, metadata: Described | None) -> Mapping[str, str]:  # noqa: ARG002
-        # As in Iceberg Java, a view has no say in it.
+        # As in Iceberg Java, a view's properties do not choose it.
         return {}
 
 
 def view_pointed_at(entry: HiveTable) -> str:
-    """The metadata file a view's entry points at.
+    """Return the metadata file that a view's entry points at.
 
     Raises:
-        NoSuchIcebergViewError: the entry is no Iceberg view, or points nowhere.
+        NoSuchIcebergViewError: If the entry is not an Iceberg view, or has no pointer.
     """
     if not entry.is_iceberg_view or entry.metadata_location is None:
         without = " without a metadata_location" if entry.is_iceberg_view else ""
@@ -126,7 +126,7 @@ def view_pointed_at(entry: HiveTable) -> str:
             f"{entry.full_name} is not an Iceberg view: it is {entry.kind}{without}",
             hint="load it as a table, with load_table"
             if entry.is_iceberg
-            else "only Iceberg views are read; `icecomb views list` shows those there are",
+            else "only Iceberg views can be read; `icecomb views list` lists them",
             view=entry.full_name,
         )
     return entry.metadata_location
@@ -134,7 +134,7 @@ def view_pointed_at(entry: HiveTable) -> str:
 
 @contextmanager
 def view_named(name: str) -> Iterator[None]:
-    """Say that there is no view where there is no table of this name."""
+    """Raise `NoSuchViewError` instead of `NoSuchTableError`."""
     try:
         yield
     except NoSuchIcebergTableError:
@@ -149,7 +149,7 @@ def _pointed(
     new: ViewMetadataVersion,
     settings: Mapping[str, str],
 ) -> HiveTable:
-    """``entry`` pointing at ``new``; parameters that are not Iceberg's stay as they are."""
+    """Return ``entry`` pointing at ``new``; parameters that are not Iceberg's are unchanged."""
     metadata = new.metadata
     parameters = dict(entry.parameters)
     for key in (base.properties.keys() if base else set()) - metadata.properties.keys():

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class HiveViews:
-    """See `icecomb.catalog.view_catalog.Views`.
+    """The views of a metastore; see `icecomb.catalog.view_catalog.Views`.
 
     Args:
         client: The metastore.
-        io: Where metadata files are.
+        io: File system that holds the metadata files.
         properties: The catalog's properties.
         entries: The metastore's entries.
     """
@@ -44,7 +44,7 @@ class HiveViews:
         self._entries = entries
 
     def listed(self, namespace: Name) -> list[Identifier]:
-        """See `ViewCatalog.list_views`."""
+        """Implement `ViewCatalog.list_views`."""
 
         def views(database: str) -> list[str]:
             return self._client.table_names_of_type(database, "VIRTUAL_VIEW")
@@ -52,13 +52,13 @@ class HiveViews:
         return self._entries.listed(namespace, ICEBERG_VIEW, views)
 
     def load(self, identifier: Name) -> View:
-        """See `ViewCatalog.load_view`: one call to the metastore, one file."""
+        """Implement `ViewCatalog.load_view` by one call to the metastore and reading one file."""
         place = _place(identifier)
         pointer = self._pointer(place)
         return View(place, pointer.load(), pointer)
 
     def exists(self, identifier: Name) -> bool:
-        """See `ViewCatalog.view_exists`; its metadata may be lost."""
+        """Implement `ViewCatalog.view_exists`, even if the view's metadata is lost."""
         try:
             place = _place(identifier)
             with view_named(".".join(place)):
@@ -74,7 +74,7 @@ class HiveViews:
         location: str | None,
         properties: Mapping[str, str],
     ) -> View:
-        """See `ViewCatalog.create_view`."""
+        """Implement `ViewCatalog.create_view`."""
         from icecomb.format.spec.view import new_view_metadata
 
         place = _place(identifier)
@@ -85,14 +85,14 @@ class HiveViews:
         return View(place, self._entries.make(place, pointer, metadata), pointer)
 
     def rename(self, from_identifier: Name, to_identifier: Name) -> View:
-        """See `ViewCatalog.rename_view`: under its lock, checked like a commit."""
+        """Implement `ViewCatalog.rename_view` under the view's lock, checked like a commit."""
         source, target = _place(from_identifier), _place(to_identifier)
         with view_named(".".join(source)):
             known = self._entries.move(source, target, self._pointer(source), view_pointed_at)
         return View(target, known, self._pointer(target)) if known else self.load(target)
 
     def drop(self, identifier: Name) -> None:
-        """See `ViewCatalog.drop_view`: under its lock; works when the metadata file is lost."""
+        """Implement `ViewCatalog.drop_view` under the view's lock, even if its metadata is lost."""
         place = _place(identifier)
         pointer = self._pointer(place)
         with view_named(".".join(place)):
@@ -103,7 +103,7 @@ class HiveViews:
                 self._entries.remove(entry, pointer)
 
     def fate(self, identifier: Name, metadata_location: str, *, told: bool) -> CommitFate:
-        """See `ViewCatalog.view_fate`."""
+        """Implement `ViewCatalog.view_fate`."""
         from icecomb.catalog.hive.view_commit_status import view_fate
 
         place = _place(identifier)

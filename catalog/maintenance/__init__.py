@@ -1,7 +1,7 @@
-"""What keeps a table fast and small: one implementation for Python, `icecomb maintain` and CALL.
+"""Maintenance of tables: one implementation for Python, `icecomb maintain` and CALL.
 
 Each action is a module beside this one. Its result is a value whose fields are the columns that
-Iceberg's procedure of the same name answers.
+Iceberg's procedure of the same name returns.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ if TYPE_CHECKING:
 
 
 class Maintenance:
-    """The maintenance of one table; `Table.maintenance` makes it.
+    """The maintenance of one table, from `Table.maintenance`.
 
     Args:
-        table: The table; it is moved to the state that an action commits.
+        table: The table; it is moved to the version that an action commits.
     """
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def health(self, *, orphans: bool = False) -> TableHealth:
-        """What makes the table slow or large, and the commands that mend it; nothing is changed.
+        """Find what makes the table slow or large, with commands that fix it; nothing is changed.
 
-        The manifests of the current snapshot are read once; the table is taken as it was loaded.
+        The manifests of the current snapshot are read once; the table is examined as loaded.
 
         >>> for found in table.maintenance.health().findings:  # doctest: +SKIP
         ...     print(found.severity, found.code, found.command)
 
         Args:
-            orphans: Whether to look for files that nothing refers to, which lists its folder.
+            orphans: Whether to search for files that nothing refers to, which lists its folder.
 
         Raises:
-            CorruptFileError, FileMissingError: Metadata cannot be read.
+            CorruptFileError, FileMissingError: If metadata cannot be read.
         """
         from icecomb.catalog.health.examination import examine
 
         return examine(self._table, orphans=orphans)
 
     def expire_snapshots(self) -> SnapshotExpiry:
-        """Put an expiration together call by call; nothing happens before its `commit()`.
+        """Prepare an expiration call by call; nothing happens before its `commit()`.
 
         >>> expire = table.maintenance.expire_snapshots().retain_last(10)  # doctest: +SKIP
         >>> expire.plan()  # doctest: +SKIP
@@ -77,34 +77,35 @@ class Maintenance:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> RewrittenDataFiles:
-        """Write small, large and much deleted data files anew; rows stay, in a new snapshot.
+        """Rewrite data files that are small, large, or have many deleted rows; rows do not change.
 
         Groups of files of one partition become files of about `write.target-file-size-bytes`, with
-        the table's current schema and partition spec, without the rows that are deleted. Who reads
-        or writes the table meanwhile need not wait: rows that others delete of the files are
-        deleted in the new ones, too, and a group that others replaced is rewritten once more.
+        the table's current schema and partition spec, without deleted rows, in a new snapshot.
+        Concurrent readers and writers need not wait: rows that others delete from the files are
+        deleted from the new ones, too, and a group that others replaced is rewritten again.
 
         >>> table.maintenance.rewrite_data_files(options={"min-input-files": "2"})  # doctest: +SKIP
 
         Args:
-            strategy: `binpack`, which leaves rows in their order, or `sort`; by default `sort` if
+            strategy: `binpack`, which keeps the order of rows, or `sort`; by default `sort` if
                 an order is given.
-            sort_order: As `"a, b DESC NULLS LAST"` or `"zorder(a, b)"`; by default the table's.
-            where: Only files that may hold such rows.
-            branch: The branch; by default `main`.
+            sort_order: An order such as `"a, b DESC NULLS LAST"` or `"zorder(a, b)"`; by default
+                the table's.
+            where: Filter of the files: only those that may hold matching rows.
+            branch: The branch to commit to; by default `main`.
             options: Iceberg's options of the procedure, see docs/maintenance.md.
-            case_sensitive: Whether names of columns are, in `where` and `sort_order`.
+            case_sensitive: Whether names of columns in `where` and `sort_order` are case-sensitive.
             snapshot_properties: More keys of the snapshots' summaries.
-            engine: Who does it: `auto` and `local` are this machine; `spark` is for CALL.
-            dry_run: Change nothing; `plan` of the result says what would be done.
-            progress: Told of files that are done.
+            engine: `auto` and `local` run on this machine; `spark` is for CALL.
+            dry_run: Whether to change nothing; the result then has the `plan`.
+            progress: Reporter of finished files.
 
         Raises:
-            ValidationError: An option, order, branch or engine is of no use.
-            CorruptFileError: A file is damaged; nothing was committed, unless in parts.
-            CommitFailedError: Others changed the files each time; nothing was committed, but where
+            ValidationError: If an option, order, branch or engine is invalid.
+            CorruptFileError: If a file is damaged; nothing was committed, unless in parts.
+            CommitFailedError: If others changed the files each time; nothing was committed, unless
                 only dangling deletes could not be removed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
         """
         from icecomb.catalog.maintenance.compaction import RewriteRequest, rewrite_data_files
         from icecomb.catalog.maintenance.engine import Engine
@@ -136,29 +137,29 @@ class Maintenance:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> RewrittenDeleteFiles:
-        """Write small and large position delete files anew, without what applies to nothing.
+        """Rewrite small and large position delete files, without deletes that apply to nothing.
 
         Groups of files of a partition become files of about `write.delete.target-file-size-bytes`,
         of one data file each or of the partition, as `write.delete.granularity` says. No row
-        changes, and nobody need wait. The column `row` of some writers is not taken over.
+        changes, and no writer has to wait. The column `row` of some writers is not copied.
 
         >>> table.maintenance.rewrite_position_delete_files()  # doctest: +SKIP
 
         Args:
-            where: Only files of partitions that may hold such rows.
-            branch: The branch; by default `main`.
+            where: Filter of the files: only those of partitions that may hold matching rows.
+            branch: The branch to commit to; by default `main`.
             options: Iceberg's options of the procedure, see docs/deletes.md.
-            case_sensitive: Whether names of columns are, in `where`.
+            case_sensitive: Whether names of columns in `where` are case-sensitive.
             snapshot_properties: More keys of the snapshots' summaries.
-            engine: `auto` or `local`: this machine; `spark` is refused.
-            dry_run: Change nothing; `plan` of the result says what would be done.
-            progress: Told of files that are done.
+            engine: `auto` or `local`, both this machine; `spark` is refused.
+            dry_run: Whether to change nothing; the result then has the `plan`.
+            progress: Reporter of finished files.
 
         Raises:
-            ValidationError: An option or branch is of no use.
-            CorruptFileError: A file is damaged; nothing was committed, unless in parts.
-            CommitFailedError: Others changed the files each time; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            ValidationError: If an option or branch is invalid.
+            CorruptFileError: If a file is damaged; nothing was committed, unless in parts.
+            CommitFailedError: If others changed the files each time; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
         """
         from icecomb.catalog.maintenance.delete_files import (
             DeleteRequest,
@@ -191,32 +192,31 @@ class Maintenance:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ConvertedDeleteFiles:
-        """Look up once which rows equality deletes delete, and delete these by position.
+        """Convert equality deletes to position deletes, by finding the deleted rows once.
 
-        Of each data file to which they apply the compared columns are read. The equality delete
-        files leave the table in the snapshot in which position delete files come, once all data
-        files that they apply to were looked at, also those that others add meanwhile. Rows stay
-        as they are; the snapshot is named `delete` all the same, so that other writers see the new
-        deletes.
+        The compared columns of each data file to which they apply are read. The equality delete
+        files leave the table in the snapshot that adds position delete files, once all data files
+        that they apply to were read, also those that others add meanwhile. Rows do not change; the
+        snapshot's operation is `delete` nevertheless, so that other writers see the new deletes.
 
         >>> table.maintenance.convert_equality_deletes(where="day = '2024-05-01'")  # doctest: +SKIP
 
         Args:
-            where: Only equality delete files of partitions that may hold such rows.
-            branch: The branch; by default `main`.
-            options: See docs/deletes.md.
-            case_sensitive: Whether names of columns are, in `where`.
+            where: Filter of the files: only those of partitions that may hold matching rows.
+            branch: The branch to commit to; by default `main`.
+            options: Options, see docs/deletes.md.
+            case_sensitive: Whether names of columns in `where` are case-sensitive.
             snapshot_properties: More keys of the snapshots' summaries.
-            engine: `auto` or `local`: this machine; `spark` is refused.
-            dry_run: Change nothing; `plan` of the result says what would be done.
-            progress: Told of files that are done.
+            engine: `auto` or `local`, both this machine; `spark` is refused.
+            dry_run: Whether to change nothing; the result then has the `plan`.
+            progress: Reporter of finished files.
 
         Raises:
-            ValidationError: An option or branch is of no use.
-            CorruptFileError: A file is damaged; nothing was committed, unless in parts.
-            UnsupportedError: No schema of the table has a compared column any more.
-            CommitFailedError: Others changed the files each time; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            ValidationError: If an option or branch is invalid.
+            CorruptFileError: If a file is damaged; nothing was committed, unless in parts.
+            UnsupportedError: If no schema of the table has a compared column any more.
+            CommitFailedError: If others changed the files each time; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
         """
         from icecomb.catalog.maintenance.delete_files import DeleteRequest, convert_equality_deletes
         from icecomb.catalog.maintenance.engine import check_local
@@ -225,7 +225,7 @@ class Maintenance:
         check_local(
             engine,
             "Converting equality deletes",
-            "it reads the compared columns alone, file by file",
+            "it reads only the compared columns, file by file",
         )
         request = DeleteRequest(
             where,
@@ -253,37 +253,37 @@ class Maintenance:
         prefix_mismatch_mode: str = "ERROR",
         engine: str = "auto",
     ) -> OrphanFiles:
-        """Find the files in the table's folder that nothing refers to, and delete them if told to.
+        """Find the files in the table's folder that nothing refers to; delete them on request.
 
-        What failed writers left is such. Files of other tables, of journals and of writers under
-        way are none; a manifest that cannot be read ends all before anything is deleted.
+        Files left by failed writers are orphans. Files of other tables, of journals and of active
+        writers are not; an unreadable manifest stops the search before anything is deleted.
 
         >>> found = table.maintenance.remove_orphan_files()  # doctest: +SKIP
         >>> table.maintenance.remove_orphan_files(dry_run=False)  # doctest: +SKIP
 
         Args:
-            older_than: Only what was changed before this time (without zone UTC; a number is
-                milliseconds since the epoch); by default three days ago. Make it earlier than the
-                begin of any job that is still to commit what it writes.
-            location: A folder to look in instead of the table's.
-            dry_run: Only find them.
-            quarantine: Move them to `_icecomb_quarantine` in the table's folder instead.
-            any_age: Allow `older_than` to be less than a day ago, where nobody writes.
-            max_concurrent_deletes: So many batches are deleted at a time.
-            files: Paths, or paths and the times of their last changes, to look at instead of
-                listing the folder; without a time the storage is asked. Those that are not in the
-                folder are passed over.
-            equal_schemes: Schemes that mean the same, as `{"s3n,s3a": "s3"}`, which is known.
-            equal_authorities: The same of clusters and buckets.
-            prefix_mismatch_mode: Of files that metadata names under another scheme or authority:
-                `ERROR` refuses to begin, `IGNORE` leaves them, `DELETE` takes them for orphans.
-            engine: Who lists: `auto` and `local` are this machine; `spark` is for CALL.
+            older_than: Only files changed before this time (without zone UTC; a number is
+                milliseconds since the epoch); by default three days ago. It must precede the
+                start of any job that has still to commit its files.
+            location: A folder to search instead of the table's.
+            dry_run: Whether only to find them.
+            quarantine: Whether to move them to `_icecomb_quarantine` in the table's folder instead.
+            any_age: Whether `older_than` may be less than a day ago; safe only if nobody writes.
+            max_concurrent_deletes: Number of batches deleted at once.
+            files: Paths, or paths and the times of their last changes, to check instead of
+                listing the folder; without a time the storage is asked. Files outside the folder
+                are skipped.
+            equal_schemes: Schemes to treat as equal, such as `{"s3n,s3a": "s3"}`, the default.
+            equal_authorities: Clusters and buckets to treat as equal, likewise.
+            prefix_mismatch_mode: The action for files that metadata names under another scheme or
+                authority: `ERROR` raises an error, `IGNORE` keeps them, `DELETE` deletes them.
+            engine: The lister: `auto` and `local` are this machine; `spark` is for CALL.
 
         Raises:
-            ValidationError: The table's files may not be deleted (`gc.enabled`), `older_than` is
-                less than a day ago, the folder is that of another table, too, or see
+            ValidationError: If the table's files may not be deleted (`gc.enabled`), `older_than` is
+                less than a day ago, the folder is also that of another table, or by
                 `prefix_mismatch_mode`.
-            CorruptFileError, FileMissingError: Metadata cannot be read; nothing was deleted.
+            CorruptFileError, FileMissingError: If metadata cannot be read; nothing was deleted.
         """
         from icecomb.catalog.maintenance.engine import Engine
         from icecomb.catalog.maintenance.orphans import (
@@ -315,8 +315,8 @@ class Maintenance:
         """Delete what `remove_orphan_files` moved to the table's quarantine.
 
         Args:
-            older_than: Only what was moved before this time; see `remove_orphan_files`.
-            dry_run: Only count.
+            older_than: Only files moved before this time; see `remove_orphan_files`.
+            dry_run: Whether only to count them.
         """
         from icecomb.catalog.maintenance.orphans import milliseconds
         from icecomb.catalog.maintenance.quarantine import empty_quarantine
@@ -334,21 +334,21 @@ class Maintenance:
         snapshot_properties: Mapping[str, str] | None = None,
         engine: str = "auto",
     ) -> RewrittenManifests:
-        """Write the manifests of a partition spec anew, fewer and sorted by partition; rows stay.
+        """Rewrite the manifests of a partition spec, fewer and sorted by partition; rows stay.
 
         >>> table.maintenance.rewrite_manifests(sort_by=["day"])  # doctest: +SKIP
 
         Args:
-            spec_id: The spec; by default the one of new files.
+            spec_id: The spec; by default that of new files.
             sort_by: Partition fields to sort by; by default all of the spec in its order.
             branch: The branch to commit to; by default `main`.
             snapshot_properties: More keys of the snapshot's summary.
-            engine: `auto` or `local`: this machine; `spark` is refused.
+            engine: `auto` or `local`, both this machine; `spark` is refused.
 
         Raises:
-            ValidationError: There is no such spec, field or branch.
-            CommitFailedError: Others were first too often; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            ValidationError: If there is no such spec, field or branch.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
         """
         from icecomb.catalog.maintenance.engine import check_local
         from icecomb.catalog.maintenance.manifests import rewrite_manifests

@@ -1,8 +1,7 @@
-"""Data files are rewritten: small ones together, with their deletes applied, sorted if wanted.
+"""Rewriting of data files: small ones are combined, deletes applied, rows sorted if wanted.
 
-Each group of files is rewritten by itself. What others do to its files meanwhile is carried over to
-the new ones when they are committed; where that is not possible, that group alone is rewritten once
-more.
+Each group of files is rewritten by itself. Concurrent changes of its files are applied to the new
+ones at the commit; where that is impossible, only that group is rewritten again.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ class PlannedRewrite:
     """A group of files that would be rewritten.
 
     Attributes:
-        partition: Their partition's path; "" where there is none, or they are of older specs.
-        files: How many there are.
-        delete_files: How many delete files apply to them.
-        size: How many bytes they have.
-        rows: How many rows, deleted ones included.
-        expected_files: How many files they would become.
+        partition: The files' partition path; "" without one, or for files of older specs.
+        files: Number of files.
+        delete_files: Number of delete files that apply to them.
+        size: Bytes of the files.
+        rows: Number of rows, deleted ones included.
+        expected_files: Number of new files expected.
     """
 
     partition: str
@@ -70,15 +69,15 @@ class PlannedRewrite:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenDataFiles:
-    """What a rewrite did.
+    """The result of a rewrite.
 
     Attributes:
-        rewritten_data_files_count: Files that were replaced.
-        added_data_files_count: Files that took their place.
-        rewritten_bytes_count: How many bytes the replaced ones had.
+        rewritten_data_files_count: Replaced files.
+        added_data_files_count: New files.
+        rewritten_bytes_count: Bytes of the replaced files.
         failed_data_files_count: Files of groups that could not be rewritten, or not be committed.
-        removed_delete_files_count: Delete files that applied to nothing any more, and were removed.
-        plan: Of a dry run, what would be done.
+        removed_delete_files_count: Removed delete files that no longer applied to anything.
+        plan: The groups of a dry run.
     """
 
     rewritten_data_files_count: int = 0
@@ -91,18 +90,18 @@ class RewrittenDataFiles:
 
 @dataclass(frozen=True, slots=True)
 class RewriteRequest:
-    """What is to be rewritten, and how.
+    """The arguments of a rewrite.
 
     Attributes:
-        strategy: `binpack` or `sort`; None says it by the order.
-        sort_order: As text; None is the table's.
-        where: Which files: those that may hold such rows.
-        branch: Of which branch.
-        options: By Iceberg's names.
-        case_sensitive: Whether names of columns are.
-        snapshot_properties: More keys of snapshots' summaries.
-        engine: Who rewrites.
-        session: Who does where this machine does not.
+        strategy: `binpack` or `sort`; None derives it from the order.
+        sort_order: The order as text; None for the table's.
+        where: Filter of the files: only those that may hold matching rows.
+        branch: The branch to commit to.
+        options: Options by Iceberg's names.
+        case_sensitive: Whether names of columns are case-sensitive.
+        snapshot_properties: More keys of the snapshots' summaries.
+        engine: The engine that rewrites.
+        session: The session that rewrites if this machine does not; None without one.
     """
 
     strategy: str | None = None
@@ -119,7 +118,7 @@ class RewriteRequest:
 def rewrite_data_files(
     table: Table, request: RewriteRequest, *, dry_run: bool, progress: Progress = SILENT
 ) -> RewrittenDataFiles:
-    """See `Maintenance.rewrite_data_files`."""
+    """Run `Maintenance.rewrite_data_files`."""
     run = _Run(table.refresh(), request, progress)
     groups = run.plan()
     run.choose_engine(groups)
@@ -153,15 +152,15 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         self.removed_delete_files = 0
         self._session: GroupEngine | None = None
         self._spec = self._output_spec(metadata)
-        # what is wrong is said before any work
+        # report errors before any work
         self._row_order(metadata, self._spec)
         check_branch(metadata, request.branch, self._name)
 
     def plan(self, among: Iterable[str] | None = None) -> list[FileGroup]:
-        """The groups, in the table's state of now.
+        """Return the file groups planned on the current snapshot.
 
         Args:
-            among: Only these files, whatever else they are.
+            among: Only these files, whatever their sizes.
         """
         metadata = self._table.metadata
         if among is None:
@@ -175,7 +174,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         return plan_groups(tasks, chosen, self._spec.spec_id)
 
     def choose_engine(self, groups: Sequence[FileGroup]) -> None:
-        """Say who rewrites, which stays so for the whole run; see `is_for_session`."""
+        """Choose the engine for the whole run; see `is_for_session`."""
         request = self._request
         if is_for_session(
             request.engine,
@@ -188,7 +187,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             self._session = request.session
 
     def planned(self, group: FileGroup) -> PlannedRewrite:
-        """A group for people."""
+        """Describe a group for people."""
         metadata = self._table.metadata
         path = (
             self._spec.partition_to_path(group.partition, metadata.schema())
@@ -207,14 +206,14 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
 
     @property
     def is_portable(self) -> bool:
-        """See `GroupRun.is_portable`."""
+        """Whether rewrites can run in other processes, as `GroupRun.is_portable`."""
         return self._session is None
 
     def cut(self, group: FileGroup, parts: int) -> Sequence[FileGroup]:
-        """See `GroupRun.cut`.
+        """Implement `GroupRun.cut`.
 
         A sorted group is sorted as a whole, row groups are copied as fast as they are read, and
-        files of older specs may become some of each partition.
+        files of older specs may add files to each partition.
         """
         is_of_older_specs = not group.partition and not self._spec.is_unpartitioned
         may_be_copied = self.options.copy is not CopyMode.NEVER and is_large_enough(
@@ -225,13 +224,13 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         return cut_group(group, parts, self.options.longest_file_bytes)
 
     def plan_again(self, groups: Sequence[FileGroup]) -> list[FileGroup]:
-        """See `GroupRun.plan_again`."""
+        """Implement `GroupRun.plan_again`."""
         return self.plan(task.file_path for group in groups for task in group.tasks)
 
     def rewriter(
         self, groups: Sequence[FileGroup]
     ) -> Callable[[int, FileGroup, int], RewrittenGroup]:
-        """See `GroupRun.rewriter`."""
+        """Implement `GroupRun.rewriter`."""
         metadata = self._table.metadata
         if self._session is not None:
             return self._by_session(self._session, metadata)
@@ -246,7 +245,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         ).rewrite
 
     def replacement(self, start: RewriteStart, done: Sequence[RewrittenGroup]) -> GroupReplacement:
-        """See `GroupRun.replacement`."""
+        """Implement `GroupRun.replacement`."""
         return GroupReplacement(
             self._table.io,
             start,
@@ -256,7 +255,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         )
 
     def result(self) -> RewrittenDataFiles:
-        """What was done so far."""
+        """Return the result so far."""
         return RewrittenDataFiles(
             sum(len(one.group.tasks) for one in self.rewritten),
             sum(len(one.files) for one in self.rewritten),
@@ -334,25 +333,25 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
 
 
 def check_branch(metadata: TableMetadata, branch: str, table: str) -> None:
-    """Refuse what is a tag, and a branch that is read with other columns than the table has.
+    """Refuse a tag, and a branch that is read with other columns than the table has.
 
     Raises:
-        ValidationError: It is one.
+        ValidationError: If it is either.
     """
     ref = metadata.refs.get(branch)
     written_schema.check_branch(metadata, metadata.snapshot_by_name(branch), branch)
     if ref is not None and not ref.is_branch:
         raise ValidationError(
             f"{branch!r} is a tag of {table}: only a branch takes new files",
-            hint="name a branch, or make one of the tag",
+            hint="name a branch, or create one from the tag",
         )
 
 
 def _strategy(name: str | None, order: object) -> Strategy:
-    """The strategy of a call.
+    """Return the strategy of a call.
 
     Raises:
-        ValidationError: There is none of this name, or it takes no order.
+        ValidationError: If there is none of this name, or it does not take an order.
     """
     given = None if name is None else name.strip().lower()
     if given not in {None, "binpack", "sort"}:
@@ -362,7 +361,7 @@ def _strategy(name: str | None, order: object) -> Strategy:
         )
     if given == "binpack" and order is not None:
         raise ValidationError(
-            "Rewriting by binpack leaves rows in their order: it takes no sort_order",
+            "Rewriting by binpack keeps the order of rows: it does not take a sort_order",
             hint="set strategy to sort, or leave sort_order out",
         )
     if isinstance(order, ZOrder):

@@ -1,4 +1,4 @@
-"""Delete files are rewritten: position deletes together, equality deletes as position deletes."""
+"""Rewriting of delete files: position deletes combined, equality deletes converted to these."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class PlannedDeletes:
     """A group of delete files that would be rewritten.
 
     Attributes:
-        partition: Their partition's path; "" where there is none.
-        delete_files: How many there are.
-        data_files: How many data files are read for it.
-        size: How many bytes the delete files have.
-        deletes: How many deletes.
+        partition: The files' partition path; "" without one.
+        delete_files: Number of delete files.
+        data_files: Number of data files read for them.
+        size: Bytes of the delete files.
+        deletes: Number of deletes.
     """
 
     partition: str
@@ -54,15 +54,15 @@ class PlannedDeletes:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenDeleteFiles:
-    """What a rewrite of delete files did.
+    """The result of rewriting delete files.
 
     Attributes:
-        rewritten_delete_files_count: Delete files that were replaced.
-        added_delete_files_count: Position delete files that took their place.
-        rewritten_bytes_count: How many bytes the replaced ones had.
-        added_bytes_count: How many bytes those have that took their place.
+        rewritten_delete_files_count: Replaced delete files.
+        added_delete_files_count: New position delete files.
+        rewritten_bytes_count: Bytes of the replaced files.
+        added_bytes_count: Bytes of the new files.
         failed_delete_files_count: Files of groups that could not be rewritten, or not be committed.
-        plan: Of a dry run, what would be done.
+        plan: The groups of a dry run.
     """
 
     rewritten_delete_files_count: int = 0
@@ -75,10 +75,10 @@ class RewrittenDeleteFiles:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedDeleteFiles(RewrittenDeleteFiles):
-    """What a conversion of equality deletes did.
+    """The result of converting equality deletes.
 
     Attributes:
-        rewritten_equality_delete_files_count: Equality delete files that were replaced.
+        rewritten_equality_delete_files_count: Replaced equality delete files.
     """
 
     rewritten_equality_delete_files_count: int = 0
@@ -86,14 +86,14 @@ class ConvertedDeleteFiles(RewrittenDeleteFiles):
 
 @dataclass(frozen=True, slots=True)
 class DeleteRequest:
-    """Which delete files are to be rewritten, and how.
+    """The arguments of a rewrite of delete files.
 
     Attributes:
-        where: Those of partitions that may hold such rows.
-        branch: Of which branch.
-        options: By Iceberg's names.
-        case_sensitive: Whether names of columns are.
-        snapshot_properties: More keys of snapshots' summaries.
+        where: Filter of the files: only those of partitions that may hold matching rows.
+        branch: The branch to commit to.
+        options: Options by Iceberg's names.
+        case_sensitive: Whether names of columns are case-sensitive.
+        snapshot_properties: More keys of the snapshots' summaries.
     """
 
     where: RowFilter | None = None
@@ -106,7 +106,7 @@ class DeleteRequest:
 def rewrite_position_delete_files(
     table: Table, request: DeleteRequest, *, dry_run: bool, progress: Progress = SILENT
 ) -> RewrittenDeleteFiles:
-    """See `Maintenance.rewrite_position_delete_files`."""
+    """Run `Maintenance.rewrite_position_delete_files`."""
     run = _PositionRun(table.refresh(), request, progress)
     return RewrittenDeleteFiles(**run.results(dry_run=dry_run))
 
@@ -114,7 +114,7 @@ def rewrite_position_delete_files(
 def convert_equality_deletes(
     table: Table, request: DeleteRequest, *, dry_run: bool, progress: Progress = SILENT
 ) -> ConvertedDeleteFiles:
-    """See `Maintenance.convert_equality_deletes`."""
+    """Run `Maintenance.convert_equality_deletes`."""
     run = _EqualityRun(table.refresh(), request, progress)
     found = run.results(dry_run=dry_run)
     converted = found.get("rewritten_delete_files_count", 0)
@@ -133,21 +133,21 @@ class _DeleteRun(GroupRun[G, RewrittenDeletes]):
         super().__init__(table, request.branch, options, progress)
         self._request = request
         self._operation_id = str(uuid.uuid4())
-        # what is wrong is said before any work
+        # report errors before any work
         check_branch(table.metadata, request.branch, self._name)
         self._scan().bound_filter()
 
     @abstractmethod
     def plan(self, head: Snapshot, chosen: Collection[str]) -> list[G]:
-        """The groups of a snapshot, in the table's state of now.
+        """Return the groups of a snapshot, planned on the current metadata.
 
         Args:
             head: The snapshot.
-            chosen: Only these delete files.
+            chosen: The only delete files to include.
         """
 
     def results(self, *, dry_run: bool) -> dict[str, Any]:
-        """Do it, or only plan it: the fields of the result."""
+        """Run the rewrite, or only plan it; return the fields of the result."""
         head, chosen = self._chosen()
         groups = self.plan(head, chosen) if head is not None and chosen else []
         if dry_run:
@@ -164,7 +164,7 @@ class _DeleteRun(GroupRun[G, RewrittenDeletes]):
         }
 
     def plan_again(self, groups: Sequence[G]) -> list[G]:
-        """See `GroupRun.plan_again`."""
+        """Implement `GroupRun.plan_again`."""
         head = self._scan().snapshot()
         again = {delete.file_path for group in groups for delete in group.tasks}
         return [] if head is None else self.plan(head, again)
@@ -172,11 +172,11 @@ class _DeleteRun(GroupRun[G, RewrittenDeletes]):
     def replacement(
         self, start: RewriteStart, done: Sequence[RewrittenDeletes]
     ) -> DeleteReplacement:
-        """See `GroupRun.replacement`."""
+        """Implement `GroupRun.replacement`."""
         return DeleteReplacement(self._table.io, start, done, self._request.snapshot_properties)
 
     def _chosen(self) -> tuple[Snapshot | None, set[str]]:
-        """The head of the branch, and the delete files of partitions that may hold such rows."""
+        """Return the branch's head, and the delete files of partitions that may hold such rows."""
         scan = self._scan()
         head = scan.snapshot()
         if head is None:
@@ -192,7 +192,7 @@ class _DeleteRun(GroupRun[G, RewrittenDeletes]):
         return scan.use_ref(request.branch)
 
     def _planned(self, group: G) -> PlannedDeletes:
-        """A group for people."""
+        """Describe a group for people."""
         metadata = self._table.metadata
         spec = metadata.spec_by_id(group.tasks[0].file.spec_id)
         return PlannedDeletes(
@@ -214,9 +214,9 @@ class _PositionRun(_DeleteRun[DeleteGroup]):
         self._plan: PositionDeletePlan | None = None
 
     def plan(self, head: Snapshot, chosen: Collection[str]) -> list[DeleteGroup]:
-        """See `_DeleteRun.plan`."""
+        """Implement `_DeleteRun.plan`."""
         table, options = self._table, self._grouping
-        if self._plan is not None:  # once more, whatever is left of a group
+        if self._plan is not None:  # planned again: whatever is left of a group
             properties = table.metadata.properties
             again = {**self._request.options, "rewrite-all": "true"}
             options = GroupOptions.of_position_deletes(again, properties)
@@ -227,7 +227,7 @@ class _PositionRun(_DeleteRun[DeleteGroup]):
         self,
         groups: Sequence[DeleteGroup],  # noqa: ARG002 - ages were looked up with the plan
     ) -> Callable[[int, RewriteGroup[Any], int], RewrittenDeletes]:
-        """See `GroupRun.rewriter`."""
+        """Implement `GroupRun.rewriter`."""
         assert self._plan is not None  # noqa: S101 - there are groups
         table = self._table
         made = PositionDeleteRewriter(table.io, table.metadata, self._operation_id, self._plan.ages)
@@ -243,7 +243,7 @@ class _EqualityRun(_DeleteRun[EqualityGroup]):
         super().__init__(table, request, options, progress)
 
     def plan(self, head: Snapshot, chosen: Collection[str]) -> list[EqualityGroup]:
-        """See `_DeleteRun.plan`."""
+        """Implement `_DeleteRun.plan`."""
         table = self._table
         return plan_conversion(table.io, table.metadata, head, chosen, self._grouping)
 
@@ -251,6 +251,6 @@ class _EqualityRun(_DeleteRun[EqualityGroup]):
         self,
         groups: Sequence[EqualityGroup],  # noqa: ARG002 - each has its data files
     ) -> Callable[[int, EqualityGroup, int], RewrittenDeletes]:
-        """See `GroupRun.rewriter`."""
+        """Implement `GroupRun.rewriter`."""
         table = self._table
         return EqualityConverter(table.io, table.metadata, self._operation_id).rewrite

@@ -1,4 +1,4 @@
-"""Files are deleted, many at a time; what could not be is named."""
+"""Deletion of many files at a time, with a list of failures."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _BATCH: Final = 200
 
 
 def delete_files(io: FileIO, locations: Sequence[str], threads: int | None = None) -> list[str]:
-    """Delete files; those that do not exist are passed over.
+    """Delete files; files that do not exist are ignored.
 
     Args:
-        io: Where they are.
+        io: File system that holds them.
         locations: The files.
-        threads: How many batches at a time; by default one: a batch is deleted in bulk.
+        threads: Number of batches at once; by default one: a batch is deleted in bulk.
 
     Returns:
-        Those that could not be deleted.
+        The files that could not be deleted.
     """
     batches = [locations[at : at + _BATCH] for at in range(0, len(locations), _BATCH)]
 

@@ -1,4 +1,4 @@
-"""Where groups of files are rewritten: on this machine, or by a session that has more of them."""
+"""The engine that rewrites groups of files: this machine, or a session with more machines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Enum):
-    """Who does an action; `AUTO` is this machine as long as that is not too large for it."""
+    """The engine of an action; `AUTO` is this machine up to a limit."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -29,10 +29,10 @@ class Engine(Enum):
 
     @classmethod
     def parse(cls, name: str) -> Engine:
-        """The engine of a name.
+        """Return the engine of a name.
 
         Raises:
-            ValidationError: There is none.
+            ValidationError: If there is none.
         """
         try:
             return cls(name.strip().lower())
@@ -47,34 +47,34 @@ def check_local(engine: str, action: str, why: str) -> None:
     """Refuse executors for an action that has no work for them.
 
     Args:
-        engine: The name of what was asked for.
-        action: What is done, as a sentence begins.
-        why: What it reads and writes, as one ends.
+        engine: The name of the requested engine.
+        action: The action, as the start of a sentence.
+        why: The reason, as the end of a sentence.
 
     Raises:
-        ValidationError: There is no such engine.
-        UnsupportedError: It is Spark.
+        ValidationError: If there is no such engine.
+        UnsupportedError: If the engine is Spark.
     """
     if Engine.parse(engine) is Engine.SPARK:
         raise UnsupportedError(
             f"{action} does not run on Spark's executors: {why}",
-            hint="leave the engine out, or say auto or local: this machine does it",
+            hint="leave the engine out, or set it to auto or local: this machine does it",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class GroupJob:
-    """One group for another engine.
+    """A group for another engine to rewrite.
 
     Attributes:
         identifier: The table's name.
-        io: Where its files lie.
-        metadata: The state whose files these are, with the schema that new ones get.
+        io: File system that holds the table's files.
+        metadata: The metadata of these files, with the schema that new ones get.
         group: The files.
         spec: The partition spec of new files.
-        order: What rows are sorted by; None where they need not be.
-        sort_order_id: The table's order that this is; 0 where it is none of these.
-        file_bytes: How long a new file may get.
+        order: The order of rows; None if they need not be sorted.
+        sort_order_id: The id of that order in the table; 0 if it is not one of the table's.
+        file_bytes: Maximum bytes of a new file.
     """
 
     identifier: tuple[str, ...]
@@ -88,13 +88,13 @@ class GroupJob:
 
 
 class GroupEngine(Protocol):
-    """Rewrites groups elsewhere than in this process."""
+    """A rewriter of groups outside of this process."""
 
     def rewrite(self, job: GroupJob) -> Sequence[DataFile]:
-        """Write the rows of a group anew; the files are in no table yet.
+        """Rewrite the rows of a group; the new files are in no table yet.
 
         Raises:
-            FileIOError: It could not be done; what was written is removed.
+            FileIOError: If it failed; what was written is removed.
         """
 
 
@@ -107,19 +107,19 @@ def is_for_session(
     copy: CopyMode,
     limit: int,
 ) -> bool:
-    """Whether a session rewrites the groups.
+    """Return whether a session rewrites the groups.
 
     Args:
-        engine: What was asked for.
-        session: The session; None where there is none.
-        groups: All of the run.
-        strategy: How rows are put together.
+        engine: The requested engine.
+        session: The session; None if there is none.
+        groups: All groups of the run.
+        strategy: The strategy of combining rows.
         copy: Whether row groups are copied.
-        limit: How many bytes this machine rewrites; see `icecomb.maintenance.local-limit`.
+        limit: Bytes that this machine rewrites at most; see `icecomb.maintenance.local-limit`.
 
     Raises:
-        ValidationError: A session is asked for, and there is none.
-        UnsupportedError: It is asked for what only this machine does.
+        ValidationError: If a session is requested, and there is none.
+        UnsupportedError: If a session is requested for what only this machine does.
     """
     possible = strategy is not Strategy.Z_ORDER and copy is not CopyMode.REQUIRE
     if engine is Engine.SPARK:
@@ -141,11 +141,11 @@ def is_for_session(
 
 
 def rewritten_by(session: GroupEngine, job: GroupJob) -> RewrittenGroup:
-    """A group that another engine rewrote; where its rows went is not known.
+    """Rewrite a group by another engine, which does not tell where each row went.
 
     Raises:
-        CorruptFileError: It wrote more or fewer rows than it was to read.
-        FileIOError: It could not be done.
+        CorruptFileError: If it wrote more or fewer rows than it had to read.
+        FileIOError: If it failed.
     """
     files = tuple(session.rewrite(job))
     done = RewrittenGroup(job.group, files, None)
@@ -158,7 +158,7 @@ def rewritten_by(session: GroupEngine, job: GroupJob) -> RewrittenGroup:
         done.discard(job.io)
         raise CorruptFileError(
             f"{'.'.join(job.identifier)}: {len(job.group.tasks)} files have {expected} rows by "
-            f"their manifests, {written} came out of them",
+            f"their manifests, {written} were written from them",
             hint="Find out which is right before the files are replaced: rows may be lost.",
         )
     return done

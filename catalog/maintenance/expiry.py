@@ -1,4 +1,4 @@
-"""Old snapshots are removed, and the files that only they need."""
+"""Removal of old snapshots, and of the files that only they need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExpiredFiles:
-    """How many files were deleted, by their kind; of a dry run, how many would be.
+    """Numbers of deleted files by kind; of a dry run, those that would be deleted.
 
     Attributes:
         deleted_data_files_count: Data files.
@@ -43,23 +43,23 @@ class ExpiredFiles:
 
 
 class SnapshotExpiry:
-    """Removes snapshots, and the files that only they need; nothing happens before `commit`.
+    """An expiration of snapshots and of files that only they need; it begins with `commit`.
 
-    Without any call what is too old by the table's `history.expire.*` properties is removed; where
-    only ids are given, these. Heads of branches and snapshots of tags always stay. A context
-    manager commits at its end.
+    Without any call, snapshots too old by the table's `history.expire.*` properties are removed;
+    with ids only, just these. Heads of branches and snapshots of tags always stay. As a context
+    manager it commits at its end.
 
     >>> table.maintenance.expire_snapshots().by_id(snapshot_id).commit()  # doctest: +SKIP
 
     Args:
-        table: The table; it is moved to the state that is committed.
+        table: The table; it is moved to the committed version.
 
     Attributes:
-        result: What was deleted; None before the commit.
+        result: The deleted files; None before the commit.
     """
 
     _is_open = False
-    """Whether something is asked for that nobody did or looked at."""
+    """Whether something was requested that was neither committed nor planned."""
 
     def __init__(self, table: Table) -> None:
         self._name = ".".join(table.name())
@@ -72,8 +72,8 @@ class SnapshotExpiry:
         """Remove this snapshot.
 
         Raises:
-            NoSuchSnapshotError: There is no such snapshot.
-            ValidationError: A branch or tag points to it.
+            NoSuchSnapshotError: If there is no such snapshot.
+            ValidationError: If a branch or tag points to it.
         """
         return self._asked(lambda expire: expire.by_id(snapshot_id))
 
@@ -82,21 +82,21 @@ class SnapshotExpiry:
         return self._asked(lambda expire: expire.by_ids(snapshot_ids))
 
     def older_than(self, dt: datetime | int) -> Self:
-        """Remove what is older, instead of by `history.expire.max-snapshot-age-ms`.
+        """Remove older snapshots, instead of by `history.expire.max-snapshot-age-ms`.
 
         Args:
             dt: A time (one without zone is UTC), or milliseconds since the epoch.
 
         Raises:
-            ValidationError: It is neither.
+            ValidationError: If it is neither.
         """
         return self._asked(lambda expire: expire.older_than(dt))
 
     def retain_last(self, num_snapshots: int) -> Self:
-        """Keep so many snapshots of each branch, however old they are.
+        """Keep at least the last N snapshots of each branch, whatever their age.
 
         Raises:
-            ValidationError: It is less than 1.
+            ValidationError: If it is less than 1.
         """
         return self._asked(lambda expire: expire.retain_last(num_snapshots))
 
@@ -105,15 +105,15 @@ class SnapshotExpiry:
         return self._asked(lambda expire: expire.clean_expired_files(clean))
 
     def clean_expired_metadata(self, clean: bool) -> Self:  # noqa: FBT001 - as in Iceberg Java
-        """Choose whether schemas and partition specs that nothing needs any more go, too."""
+        """Choose whether schemas and partition specs that nothing needs are removed, too."""
         return self._asked(lambda expire: expire.clean_expired_metadata(clean))
 
     def plan(self) -> ExpiredFiles:
         """Count what would be deleted if this were committed now; nothing is changed.
 
         Raises:
-            ValidationError: The table's files may not be deleted (`gc.enabled`).
-            FileIOError: It cannot be told which files are needed.
+            ValidationError: If the table's files may not be deleted (`gc.enabled`).
+            FileIOError: If it is unknown which files are needed.
         """
         self._is_open = False
         return self._counted(self._expire.plan(), "would be")
@@ -122,11 +122,11 @@ class SnapshotExpiry:
         """Remove the snapshots, and then their files.
 
         Raises:
-            ValidationError: The table's files may not be deleted (`gc.enabled`), or this was
+            ValidationError: If the table's files may not be deleted (`gc.enabled`), or this was
                 committed already.
-            CommitFailedError: Others were first; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
-            FileIOError: The snapshots are gone, but not all of their files.
+            CommitFailedError: If other writers were first; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
+            FileIOError: If the snapshots were removed, but not all of their files.
         """
         self._is_open, self._is_tried = False, True
         self._expire.commit()
@@ -162,7 +162,7 @@ class SnapshotExpiry:
             )
 
     def _asked(self, call: Callable[[ExpireSnapshots], object]) -> Self:
-        self._is_open = False  # what is refused says so itself
+        self._is_open = False  # a refused call raises its own error
         call(self._expire)
         self._is_open = True
         return self
@@ -198,19 +198,19 @@ def expiry_of_procedure(
     clean_expired_metadata: bool = False,
     engine: str = "auto",
 ) -> SnapshotExpiry:
-    """The expiry that the arguments of CALL mean: ids come on top of the table's own limits.
+    """Create the expiry of CALL's arguments, where ids add to the table's own limits.
 
     Args:
         table: The table.
-        older_than: See `SnapshotExpiry.older_than`.
-        retain_last: See `SnapshotExpiry.retain_last`.
-        snapshot_ids: Remove these, too.
-        clean_expired_metadata: See `SnapshotExpiry.clean_expired_metadata`.
-        engine: `auto` or `local`: this machine.
+        older_than: A time, as in `SnapshotExpiry.older_than`.
+        retain_last: A number, as in `SnapshotExpiry.retain_last`.
+        snapshot_ids: More snapshots to remove.
+        clean_expired_metadata: As in `SnapshotExpiry.clean_expired_metadata`.
+        engine: `auto` or `local`, both this machine.
 
     Raises:
-        UnsupportedError: The engine is Spark.
-        ValidationError: An argument is of no use.
+        UnsupportedError: If the engine is Spark.
+        ValidationError: If an argument is invalid.
     """
     check_local(engine, "Expiring snapshots", "it reads manifests, and no data")
     expire = SnapshotExpiry(table)

@@ -1,4 +1,4 @@
-"""All files below a folder, listed many folders at a time, and whose folders lie among them."""
+"""All files below a folder, listed many folders at once, and other tables found among them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _PAIMON: Final = re.compile(r"schema-\d+")
 
 @dataclass(frozen=True, slots=True)
 class HiddenNames:
-    """Names of files and folders that are passed over, as Iceberg does.
+    """Names of files and folders to skip, as in Iceberg.
 
     Attributes:
-        folders: Matches names that begin with `_` or `.`, but those of partition fields named so;
-            a regular expression that Python and Java read alike, as the next is.
-        files: Matches these names, too, but those of drafts and of metadata files.
+        folders: Matches names that begin with `_` or `.`, except those of partition fields named
+            so; a regular expression that Python and Java read alike, as the next is.
+        files: Matches these names, too, except those of drafts and of metadata files.
     """
 
     folders: str
@@ -40,7 +40,7 @@ class HiddenNames:
 
     @classmethod
     def of(cls, specs: Iterable[PartitionSpec]) -> HiddenNames:
-        """Those of a table."""
+        """Return the hidden names of a table."""
         names = {field.name for spec in specs for field in spec.fields}
         shown = [re.escape(f"{name}=") for name in sorted(names) if name[:1] in {"_", "."}]
         but = f"(?!{'|'.join(shown)})" if shown else ""
@@ -53,15 +53,15 @@ class HiddenNames:
 
 
 class FolderListing:
-    """Files, and whose folders lie among them.
+    """Files, and the folders of other tables among them.
 
     Args:
-        hidden: Which names are passed over.
+        hidden: The names to skip.
 
     Attributes:
-        count: How many files there are.
-        metadata_files: Those that are named like metadata files of tables, and their times.
-        others: Folders of tables of other formats, and what they are.
+        count: Number of files.
+        metadata_files: Files named like metadata files of tables, and their times.
+        others: Folders of tables of other formats, and their kinds.
     """
 
     def __init__(self, hidden: HiddenNames) -> None:
@@ -74,12 +74,12 @@ class FolderListing:
         self.others: dict[str, str] = {}
 
     def batches(self) -> list[pa.RecordBatch]:
-        """All files: `location`, and `mtime_ms`, milliseconds since the epoch, null if unknown."""
+        """Return all files: `location`, and `mtime_ms` in epoch milliseconds, null if unknown."""
         self._seal()
         return self._chunks
 
     def name(self, files: Iterable[tuple[str, int | None]]) -> FolderListing:
-        """Take files that somebody else listed, those that are passed over, too."""
+        """Add files that another program listed, hidden ones too."""
         for location, mtime_ms in files:
             above, _, name = location.rpartition("/")
             self._notice(above, name, location, mtime_ms or 0)
@@ -87,15 +87,15 @@ class FolderListing:
         return self
 
     def walk(self, io: FileIO, folder: str, limit: int | None = None) -> list[str]:
-        """Take all files below a folder; the folders that were not listed, beyond the limit.
+        """Add all files below a folder; return the folders that the limit left unlisted.
 
         Args:
-            io: Lists them.
+            io: File system to list.
             folder: The folder.
-            limit: After so many files no other folder is begun; None for none.
+            limit: Number of files after which no other folder is begun; None for no limit.
 
         Raises:
-            FileIOError: A folder cannot be listed.
+            FileIOError: If a folder cannot be listed.
         """
         with ThreadPoolExecutor(THREADS, "icecomb-listing") as pool:
             waiting: dict[Future[FolderEntries], str] = {}
@@ -103,7 +103,7 @@ class FolderListing:
             try:
                 while (folders and not self._is_full(limit)) or waiting:
                     while folders and len(waiting) < 4 * THREADS and not self._is_full(limit):
-                        # the upper folders first: what is left is to be many folders
+                        # upper folders first, so that many folders are left
                         one = folders.popleft() if limit is not None else folders.pop()
                         waiting[pool.submit(io.entries, one)] = one
                     for done in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -118,18 +118,18 @@ class FolderListing:
         return limit is not None and self.count >= limit
 
     def enter(self, folder: str, names: Iterable[str]) -> list[str]:
-        """The folders in a folder that are listed, too."""
+        """Return the folders in a folder that are to be listed, too."""
         for name in names:
             if name in _FORMATS:
                 self.others[folder] = _FORMATS[name]
         return [f"{folder}/{name}" for name in names if name not in self.hidden]
 
     def take(self, folder: str, files: Iterable[FileStatus]) -> None:
-        """Take the files in a folder."""
+        """Add the files in a folder."""
         for file in files:
             name = file.location.rpartition("/")[2]
             self._notice(folder, name, file.location, file.mtime_ms)
-            # of what is hidden only what a killed writer of ours did not finish
+            # of hidden files only unfinished ones of killed icecomb writers
             if name not in self.hidden or is_draft(name):
                 self._keep(file.location, file.mtime_ms)
 
@@ -156,6 +156,6 @@ class FolderListing:
 
 
 def file_batch(locations: Sequence[str], times: Sequence[int | None]) -> pa.RecordBatch:
-    """Files and when they were changed last, milliseconds since the epoch; null is unknown."""
+    """Make a batch of files and their last changes, epoch milliseconds; null is unknown."""
     columns = [pa.array(locations, pa.string()), pa.array(times, pa.int64())]
     return pa.RecordBatch.from_arrays(columns, ["location", "mtime_ms"])

@@ -1,9 +1,9 @@
 """Other Python processes that rewrite groups, one group at a time each.
 
-Small files are work for the interpreter, of which only one thread runs at a time. A process is
-started by the interpreter of this one, in the same environment, without the program that runs here,
-and ends with it: it then stops at the next point where nothing is half done, and removes its files.
-Where none starts, or what starts is another than this one, threads of this process do the work.
+Small files are work for the interpreter, which runs only one thread at a time. A process is
+started by this one's interpreter, in the same environment, but without the running program, and
+ends with it: it then stops at the next point where nothing is half done, and removes its files.
+Where no process starts, or it differs from this one, threads of this process do the work.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _MEMORY: Final = 1 << 30
-"""What a process may need."""
+"""Bytes that a process may need."""
 _LEAST_FILES: Final = 1_000
 _LEAST_BYTES: Final = 1 << 29
-"""A process starts in about a second: what is less than both is done sooner without."""
+"""A process starts in about a second: less work than both is done sooner without."""
 _PATIENCE_SECONDS: Final = 0.1
 _START_SECONDS: Final = 30.0
 _END_SECONDS: Final = 30.0
 THREADS: Final = 2
-"""Groups at once in this process, at most: each takes some 400 MiB."""
+"""Groups at once in this process, at most: each takes about 400 MiB."""
 _STANDARD_ERRORS: Final = 2
 _PROGRAM: Final = """
 import sys
@@ -59,20 +59,20 @@ _MEMORY_LIMITS: Final = (
         "/sys/fs/cgroup/memory/memory.usage_in_bytes",
     ),
 )
-"""What a container may use and does use, by cgroups 2 and 1."""
+"""A container's memory limit and use, by cgroups 2 and 1."""
 _YARN: Final = "CONTAINER_ID"
-"""Set in containers of YARN, which ends them beyond a limit that nobody here knows."""
+"""Set in containers of YARN, which kills them beyond a limit that is unknown here."""
 
 
 def process_count(groups: Sequence[RewriteGroup[Any]], most: int, io: FileIO) -> int:
-    """How many processes are worth it for the files of some groups; 0 where threads do.
+    """Return how many processes are worth their start for some groups; 0 to use threads.
 
-    As many as there are cores and GiB of memory, where the work is not small.
+    As many as there are cores and GiB of memory, unless the work is small.
 
     Args:
-        groups: What is rewritten.
-        most: How many groups may be rewritten at once.
-        io: Where the files lie.
+        groups: The groups to rewrite.
+        most: Number of groups that may be rewritten at once.
+        io: File system that holds the files.
     """
     files = sum(len(group.tasks) for group in groups)
     if files < _LEAST_FILES and sum(group.size for group in groups) < _LEAST_BYTES:
@@ -85,18 +85,18 @@ def process_count(groups: Sequence[RewriteGroup[Any]], most: int, io: FileIO) ->
 
 
 class Rewritten(Protocol):
-    """A group whose new files are written, and in no table yet."""
+    """A group whose new files are written, but in no table yet."""
 
     @property
     def group(self) -> RewriteGroup[Any]:
-        """What was read."""
+        """The files that were read."""
 
     @property
     def files(self) -> Sequence[DataFile]:
-        """What was written."""
+        """The files that were written."""
 
     def release(self) -> None:
-        """Let go what only a commit needs."""
+        """Release resources needed only by the commit."""
 
     def discard(self, io: FileIO) -> None:
         """Delete the new files."""
@@ -107,13 +107,13 @@ R = TypeVar("R", bound=Rewritten)
 
 
 class GroupProcesses(Generic[G, R]):
-    """As many processes as wanted, each started when it is first needed; leaving ends them.
+    """Processes up to a number, each started when first needed; leaving the context ends them.
 
     Args:
-        rewrite: What rewrites a group; it can be pickled.
-        io: Where the files lie.
-        count: How many processes there are at most.
-        say: Told why threads do the work, if they do.
+        rewrite: Rewrites a group; it can be pickled.
+        io: File system that holds the files.
+        count: Maximum number of processes.
+        say: Called with the reason if threads do the work.
     """
 
     def __init__(
@@ -141,11 +141,11 @@ class GroupProcesses(Generic[G, R]):
         self._ends.close()
 
     def rewrite(self, number: int, group: G, workers: int) -> R:
-        """Rewrite a group in a process that is free; waits for one.
+        """Rewrite a group in a free process; wait for one.
 
         Raises:
-            FileIOError: The process ended, or its files are not to be found from here.
-            IcecombError: The group could not be rewritten.
+            FileIOError: If the process ended, or its files cannot be found from here.
+            IcecombError: If the group could not be rewritten.
         """
         process = self._free.get()
         try:
@@ -176,7 +176,7 @@ class GroupProcesses(Generic[G, R]):
         return process
 
     def _check(self, found: R) -> None:
-        """A process may have another environment, and reach another storage by the same names."""
+        """Check the files: a process may reach another storage by the same names."""
         for file in found.files:
             try:
                 size = self._io.size(file.file_path)
@@ -185,7 +185,7 @@ class GroupProcesses(Generic[G, R]):
             if size != file.file_size_in_bytes:
                 found.release()
                 raise FileIOError(
-                    f"{file.file_path} is not as the process that wrote it says: it has "
+                    f"{file.file_path} differs from what its writing process reported: it has "
                     f"{max(size, 0)} bytes here, {file.file_size_in_bytes} there",
                     hint="settings of the storage changed while this program runs; set option "
                     "max-concurrent-file-group-rewrites to 1",
@@ -194,14 +194,14 @@ class GroupProcesses(Generic[G, R]):
 
 
 class _NotStartedError(Exception):
-    """There is no process like this one."""
+    """A process like this one cannot be started."""
 
 
 class _Process:
-    """One process.
+    """A process that rewrites groups.
 
     Raises:
-        _NotStartedError: It did not start, or is not like this one.
+        _NotStartedError: If it did not start, or is not like this one.
     """
 
     def __init__(self, task: object) -> None:
@@ -213,7 +213,7 @@ class _Process:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=[other.fileno()],
-                    # an interrupt of the terminal is for this process, which says what comes of it
+                    # an interrupt of the terminal is for this process, which handles it
                     start_new_session=True,
                 )
             except OSError as error:
@@ -235,7 +235,7 @@ class _Process:
         return self._process.poll() is None
 
     def answer(self, job: object) -> Any:
-        """What comes of a job; cancelled when the thread's work is."""
+        """Return the result of a job; it is canceled when the thread's work is."""
         wanted = True
         try:
             self._connection.send(job)
@@ -252,9 +252,9 @@ class _Process:
         return outcome
 
     def end(self) -> None:
-        """End it; what it does is given up."""
+        """End the process; its current job is abandoned."""
         with suppress(OSError):
-            # forks of this process may hold the connection, which it would take for open
+            # forks of this process may hold the connection, so that it would look open
             self._connection.send(None)
         self._connection.close()
         try:
@@ -264,27 +264,27 @@ class _Process:
             self._process.wait()
 
     def _meet(self) -> None:
-        """Wait for its first word.
+        """Wait for the process's first message.
 
         Raises:
-            OSError: It says nothing, or is not like this process.
-            EOFError: It ends.
-            OperationCancelledError: Nobody waits for the work any more.
+            OSError: If it sends nothing, or is not like this process.
+            EOFError: If it ends.
+            OperationCancelledError: If the work was canceled.
         """
         end = time.monotonic() + _START_SECONDS
         while not self._has_answer():
             check_wanted()
             if time.monotonic() > end:
-                raise OSError(f"it says nothing for {_START_SECONDS:.0f} s")
+                raise OSError(f"it sent nothing for {_START_SECONDS:.0f} s")
         there, here = self._connection.recv(), _identity()
         if there != here:
             raise OSError(f"it is {there}, this is {here}")
 
     def _has_answer(self) -> bool:
-        """Whether there is an answer, after a moment; the end is one.
+        """Wait a moment and return whether there is an answer; the end is one.
 
         Raises:
-            EOFError: It has ended, although forks keep its connection open.
+            EOFError: If it has ended, although forks keep its connection open.
         """
         was_alive = self.is_alive
         if self._connection.poll(_PATIENCE_SECONDS):
@@ -306,21 +306,21 @@ class _Process:
 
 
 def _interpreter(descriptor: int) -> list[str]:
-    """What starts another process like this one, which gets a descriptor.
+    """Return the command of another process like this one, which inherits a descriptor.
 
     Raises:
-        OSError: Nothing does, or the descriptor would be lost.
+        OSError: If there is none, or the descriptor would be lost.
     """
     if descriptor <= _STANDARD_ERRORS:
         raise OSError("standard input, output or errors are closed")
     if not sys.executable or getattr(sys, "frozen", False):
-        raise OSError("this program has its interpreter in it")
+        raise OSError("the interpreter is built into this program")
     flags = ["-I"] if sys.flags.isolated else ["-E"] if sys.flags.ignore_environment else []
     return [sys.executable, *flags, "-X", f"utf8={sys.flags.utf8_mode}"]
 
 
 def _identity() -> tuple[str, ...]:
-    """What must be the same in both: how objects and names of files are written."""
+    """Return what must be equal in both: how objects and names of files are encoded."""
     return sys.version, sys.getfilesystemencoding()
 
 
@@ -331,7 +331,7 @@ _HINT: Final = (
 
 
 def serve(connection: Connection) -> None:
-    """Rewrite the groups that are asked for, until nobody does; see `GroupProcesses`."""
+    """Rewrite the requested groups until the requests end; see `GroupProcesses`."""
     parent = os.getppid()
     connection.send(_identity())
     rewrite, io = connection.recv()
@@ -341,7 +341,7 @@ def serve(connection: Connection) -> None:
     def listen() -> None:
         try:
             with suppress(EOFError, OSError):
-                # forks of the parent may keep the connection open when it is gone
+                # forks of the parent may keep the connection open when it is dead
                 while os.getppid() == parent:
                     if connection.poll(_PATIENCE_SECONDS):
                         if (job := connection.recv()) is None:
@@ -356,7 +356,7 @@ def serve(connection: Connection) -> None:
         with cancellable(wanted):
             try:
                 outcome = rewrite(*job)
-            except BaseException as error:  # noqa: BLE001 - it is raised by who asked
+            except BaseException as error:  # noqa: BLE001 - it is raised by the parent
                 outcome = error
         try:
             answer = ForkingPickler.dumps(_portable(outcome))
@@ -378,14 +378,14 @@ def _discard(outcome: Any, io: FileIO) -> None:
 
 
 def _portable(outcome: object) -> object:
-    """An error of a kind that the other process knows."""
+    """Convert an error to a type that the other process knows."""
     if not isinstance(outcome, BaseException) or isinstance(outcome, IcecombError | OSError):
         return outcome
     return RuntimeError(f"{type(outcome).__name__}: {outcome}")
 
 
 def _free_memory() -> int:
-    """How many bytes this process and its children may still take; 0 where nobody says."""
+    """Return the bytes that this process and its children may still use; 0 if unknown."""
     if _YARN in os.environ:
         return 0
     found = []

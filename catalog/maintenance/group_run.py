@@ -1,6 +1,6 @@
-"""Groups of files rewritten side by side and committed, together or in parts.
+"""Concurrent rewrites of file groups, committed together or in parts.
 
-What others do meanwhile the commits look at. Only the groups in conflict are rewritten once more.
+Commits take concurrent changes into account. Only groups in conflict are rewritten again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from icecomb.format.maintenance.rewrite_options import GroupOptions
 
 _ROUNDS: Final = 3
-"""How often a group is rewritten whose files others change each time."""
+"""How often a group is rewritten if others change its files each time."""
 
 
 G = TypeVar("G", bound=RewriteGroup[Any])
@@ -47,14 +47,14 @@ class GroupRun(ABC, Generic[G, R]):
     """One rewrite of some of a table's files.
 
     Args:
-        table: The table; it is moved to the states that are committed.
-        branch: The branch.
-        options: How groups are committed.
-        progress: Told of files that are done.
+        table: The table; it is moved to the committed versions.
+        branch: The branch to commit to.
+        options: Options of committing groups.
+        progress: Reporter of finished files.
 
     Attributes:
-        rewritten: What was committed.
-        failed_files: How many files could not be rewritten, or not be committed.
+        rewritten: The committed groups.
+        failed_files: Number of files that could not be rewritten, or not be committed.
     """
 
     def __init__(
@@ -71,40 +71,40 @@ class GroupRun(ABC, Generic[G, R]):
 
     @property
     def is_portable(self) -> bool:
-        """Whether what `rewriter` gives can be pickled, and is more than one interpreter's work."""
+        """Whether the function of `rewriter` can be pickled and gains from several interpreters."""
         return False
 
     def cut(self, group: G, parts: int) -> Sequence[G]:
-        """A group as some smaller ones, of about one size; as it is where it makes a difference.
+        """Cut a group into smaller ones of about one size; keep it if a cut changed the result.
 
         Args:
             group: The group.
-            parts: How many are wanted.
+            parts: Number of groups wanted.
         """
         del parts
         return [group]
 
     @abstractmethod
     def plan_again(self, groups: Sequence[G]) -> list[G]:
-        """What is left of groups that others changed, in the table's state of now."""
+        """Return what is left of groups that others changed, planned on the current metadata."""
 
     @abstractmethod
     def rewriter(self, groups: Sequence[G]) -> Callable[[int, G, int], R]:
-        """What rewrites one of some groups of the table's state of now.
+        """Return the function that rewrites one group, based on the current metadata.
 
-        It takes the group's number, the group, and how many of its files are read at once.
+        It takes the group's number, the group, and how many of its files to read at once.
         """
 
     @abstractmethod
     def replacement(self, start: RewriteStart, done: Sequence[R]) -> Producer:
-        """The commit of groups."""
+        """Return the producer that commits groups."""
 
     def rewrite(self, groups: Sequence[G]) -> None:
         """Rewrite and commit groups.
 
         Raises:
-            CommitFailedError: Others changed the files each time.
-            IcecombError: A group could not be rewritten, unless groups are committed in parts.
+            CommitFailedError: If other writers changed the files each time.
+            IcecombError: If a group could not be rewritten, unless groups are committed in parts.
         """
         commits = self._grouping.max_commits
         processes = self._process_count(groups)
@@ -122,7 +122,7 @@ class GroupRun(ABC, Generic[G, R]):
             self._in_parts(groups, commits)
 
     def _all_at_once(self, groups: Sequence[G]) -> None:
-        """All groups in one commit; those that have to be rewritten again follow in another."""
+        """Commit all groups at once; those to be rewritten again follow in another."""
         for _ in range(_ROUNDS):
             start = self._start()
             done: list[R] = []
@@ -140,7 +140,7 @@ class GroupRun(ABC, Generic[G, R]):
         self._give_up(groups)
 
     def _in_parts(self, groups: Sequence[G], commits: int) -> None:
-        """Groups in some commits, as they are done; what fails is counted, and the rest goes on."""
+        """Commit groups in parts as they are done; count failures and go on with the rest."""
         failures = 0
         for _ in range(_ROUNDS):
             start = self._start()
@@ -161,7 +161,7 @@ class GroupRun(ABC, Generic[G, R]):
         self._give_up(groups)
 
     def _parts(self, groups: Sequence[G], size: int) -> Generator[list[R], None, None]:
-        """Rewritten groups, so many at a time; those that fail are counted and left out."""
+        """Yield rewritten groups, ``size`` at a time; failed ones are counted and left out."""
         waiting: list[R] = []
         try:
             with closing(self._written(groups)) as outcomes:
@@ -183,7 +183,7 @@ class GroupRun(ABC, Generic[G, R]):
                 one.discard(self._table.io)
 
     def _attempt(self, start: RewriteStart, part: list[R]) -> list[G] | IcecombError:
-        """What `_commit` gives, or why nothing was committed."""
+        """Return the result of `_commit`, or the reason why nothing was committed."""
         try:
             return self._commit(start, part)
         except (CommitStateUnknownError, OperationCancelledError):
@@ -197,9 +197,9 @@ class GroupRun(ABC, Generic[G, R]):
         self._progress.say(f"{self._name}: {len(groups)} groups were {why}")
 
     def _commit(self, start: RewriteStart, done: list[R]) -> list[G]:
-        """Commit groups; gives those back that have to be rewritten again.
+        """Commit groups; return those that have to be rewritten again.
 
-        Whatever is not committed is discarded.
+        Groups that are not committed are discarded.
         """
         again: list[G] = []
         left = done
@@ -250,7 +250,7 @@ class GroupRun(ABC, Generic[G, R]):
         return process_count(groups, self._grouping.concurrent, self._table.io)
 
     def _written(self, groups: Sequence[G]) -> Generator[tuple[G, Future[R]], None, None]:
-        """The groups with what became of them, as they are done; the files are the caller's."""
+        """Yield the groups with their outcomes, as they are done; the caller owns the files."""
         rewrite = self.rewriter(groups)
         cores = os.cpu_count() or 1
         processes = min(self._process_count(groups), len(groups))
@@ -288,7 +288,7 @@ class GroupRun(ABC, Generic[G, R]):
                         advance(len(group.tasks))
                         yield group, future
             finally:
-                # nobody takes what these would make: interrupted, or given up
+                # interrupted or given up: no caller takes the results of these
                 wanted.cancel()
                 for future in running:
                     with suppress(BaseException):

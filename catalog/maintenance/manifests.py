@@ -1,4 +1,4 @@
-"""Manifests are written anew, fewer and sorted by partition."""
+"""Rewriting of manifests: fewer ones, sorted by partition."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenManifests:
-    """How many manifests took the place of how many.
+    """Numbers of replaced and new manifests.
 
     Attributes:
-        rewritten_manifests_count: Those that were replaced.
-        added_manifests_count: Those that replace them.
+        rewritten_manifests_count: Replaced manifests.
+        added_manifests_count: New manifests.
     """
 
     rewritten_manifests_count: int
@@ -37,7 +37,7 @@ def rewrite_manifests(
     branch: str | None,
     snapshot_properties: Mapping[str, str] | None,
 ) -> RewrittenManifests:
-    """See `Maintenance.rewrite_manifests`."""
+    """Run `Maintenance.rewrite_manifests`."""
     default = table.metadata.default_spec_id
     wanted = default if spec_id is None else checked_int("spec_id", spec_id)
     if wanted not in table.specs():
@@ -50,7 +50,7 @@ def rewrite_manifests(
         name = ".".join(table.name())
         raise ValidationError(
             f"Table {name} has no branch {branch!r} whose manifests could be rewritten",
-            hint="table.refs() names those there are",
+            hint="table.refs() lists the existing ones",
         )
     rewrite = RewriteManifests(table.io, snapshot_properties, branch or MAIN_BRANCH)
     rewrite.rewrite_if(lambda manifest: manifest.partition_spec_id == wanted)

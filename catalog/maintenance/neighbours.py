@@ -1,4 +1,4 @@
-"""Other tables whose files lie in a table's folder: found by their metadata and in the catalog."""
+"""Other tables stored in a table's folder, found by their metadata and in the catalog."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Neighbours:
     """Other tables in a folder.
 
     Attributes:
-        folders: Below these everything is theirs; with what is known of the table.
+        folders: Folders whose contents belong to other tables, with a description of these.
         metadata_files: Metadata files of other tables in folders of this one.
     """
 
@@ -46,19 +46,19 @@ class Neighbours:
 def find_neighbours(
     table: Table, root: str, listing: FolderListing, reachable: ReachableFiles, spelling: Spelling
 ) -> Neighbours:
-    """Find the other tables in a folder; what their metadata reaches is made reachable, too.
+    """Find the other tables in a folder, and mark the files that their metadata reaches.
 
     Args:
-        table: The table that is looked after.
+        table: The table to maintain.
         root: The folder.
-        listing: What lies in it.
-        reachable: What the table reaches.
-        spelling: How locations are read.
+        listing: The files in the folder.
+        reachable: The files that the table reaches.
+        spelling: The interpretation of locations.
 
     Raises:
-        ValidationError: A table of another format has the table's own folder.
-        FileMissingError, CorruptFileError: The metadata of a table that the catalog has in this
-            folder cannot be read: it is unknown which files are its own.
+        ValidationError: If a table of another format has the table's own folder.
+        FileMissingError, CorruptFileError: If the metadata of a table that the catalog has in
+            this folder is unreadable: it is unknown which files are its own.
     """
     own = _plain(spelling, [table.location().rstrip("/")])
     folders = dict(listing.others)
@@ -91,20 +91,20 @@ def find_neighbours(
 def tables_in_folder(
     catalog: Catalog, name: Identifier, folder: str, io: FileIO, *, anywhere: bool = False
 ) -> Iterator[tuple[TableMetadata, str]]:
-    """The other tables of a table's namespace that lie in its folder, with their metadata files.
+    """Yield other tables of the namespace stored in a table's folder, with their metadata files.
 
-    They may have files of the table: two entries may stand on one metadata file.
+    They may share files with the table: two entries may name one metadata file.
 
     Args:
         catalog: The catalog.
-        name: The table's.
-        folder: The table's.
-        io: Reads metadata files.
-        anywhere: Look at the tables of other namespaces, too, which may be many.
+        name: The table's name.
+        folder: The table's folder.
+        io: File system that holds the metadata files.
+        anywhere: Whether to check tables of other namespaces, too, which may be many.
 
     Raises:
-        ValidationError: A table of another format has this folder.
-        FileMissingError, CorruptFileError: The metadata of one cannot be read.
+        ValidationError: If a table of another format has this folder.
+        FileMissingError, CorruptFileError: If the metadata of one cannot be read.
     """
     own: list[str] = []
     for entry in catalog.entries_below(folder, None if anywhere else name[:-1]):
@@ -118,7 +118,7 @@ def tables_in_folder(
             other, table = ".".join(entry.identifier), ".".join(name)
             raise ValidationError(
                 f"It is unknown which files only {table} needs: its folder is that of table "
-                f"{other}, too: {folder}",
+                f"{other} as well: {folder}",
                 hint=f"drop the entry {other}, or give one of the two a folder of its own",
                 table=table,
                 path=folder,
@@ -128,7 +128,7 @@ def tables_in_folder(
 def _foreign_metadata(
     table: Table, files: Mapping[str, int], reachable: ReachableFiles, spelling: Spelling
 ) -> dict[str, str]:
-    """Metadata files of other tables by their uuid, with what the newest of each reaches."""
+    """Return other tables' metadata files with uuids; mark the files that the newest reach."""
     own = _plain(spelling, [table.location().rstrip("/")])
     own_uuid = str(table.metadata.table_uuid)
     is_numbered = version_of(table.metadata_location) is not None
@@ -146,11 +146,11 @@ def _foreign_metadata(
             continue
         uuid, place = facts.get("table-uuid"), facts.get("location")
         if uuid is None and isinstance(place, str):
-            # metadata of format version 1 may have no uuid: its location tells whose it is
+            # metadata of format version 1 may have no uuid: its location identifies the table
             uuid = own_uuid if _plain(spelling, [place.rstrip("/")]) == own else place
         if uuid == own_uuid and (is_numbered or version_of(location) is None):
             continue
-        # numbered files beside those of a catalog are a file-system table that it was made from
+        # numbered files beside a catalog's are a file-system table from which it was registered
         found[location] = str(uuid)
         changed = facts.get("last-updated-ms")
         age = (changed if isinstance(changed, int) else 0, location)
@@ -164,7 +164,7 @@ def _foreign_metadata(
 def _to_look_at(
     table: Table, files: Mapping[str, int], reachable: ReachableFiles, spelling: Spelling
 ) -> list[str]:
-    """Metadata files that are not reached: all of own folders, of others the youngest."""
+    """Return the unreached metadata files: in own folders all, in others the youngest."""
     if not files:
         return []
     locations = pa.array(list(files), pa.string())
@@ -196,8 +196,8 @@ def _check_not_own(table: Table, own: Any, spelling: Spelling, folder: str, what
     if _plain(spelling, [folder.rstrip("/")]) == own:
         name = ".".join(table.name())
         raise ValidationError(
-            f"Orphan files of {name} cannot be told: its folder is that of {what}, too: {folder}",
-            hint="its files are not known here: give one of the two tables a folder of its own",
+            f"Orphan files of {name} are unknown: its folder is also that of {what}: {folder}",
+            hint="its files are unknown here: give one of the two tables a folder of its own",
             table=name,
             path=folder,
         )

@@ -1,8 +1,8 @@
-"""Files in a table's folder that no metadata refers to are found, and deleted or set aside.
+"""Search for files in a table's folder that no metadata refers to, and their removal.
 
-What is in doubt stays. Metadata is read before the folder is listed, and looked at again before
-each batch of files goes. Files that belong together by the uuid in their names are as old as the
-youngest of them: a job that has run for days still writes some.
+Doubtful files stay. Metadata is read before the folder is listed, and checked again before
+each batch of files is removed. Files with the same uuid in their names count as old as the
+youngest of them: a job that has run for days is still writing some.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class OrphanFiles:
     """Files that nothing refers to.
 
     Attributes:
-        orphan_file_location: Where they are, or were.
-        deleted_files_count: How many were deleted, or set aside.
-        failed_files: Those that are still there, as they could not be.
-        other_tables: Folders and metadata files of other tables that were passed over, each with
-            what is known of the table.
-        quarantine: The folder that they were moved to, if so.
+        orphan_file_location: The files' locations, also if deleted.
+        deleted_files_count: Number of files deleted, or set aside.
+        failed_files: Files that could not be deleted or set aside.
+        other_tables: Skipped folders and metadata files of other tables, each with a description
+            of the table.
+        quarantine: The folder that files were moved to; None if they were not.
     """
 
     orphan_file_location: tuple[str, ...]
@@ -76,7 +76,7 @@ class OrphanFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanSearch:
-    """What is looked for, and what is done with it; see `Maintenance.remove_orphan_files`."""
+    """The arguments of a search; see `Maintenance.remove_orphan_files`."""
 
     older_than_ms: int
     location: str | None = None
@@ -92,10 +92,10 @@ class OrphanSearch:
 
 
 def age_limit(older_than: datetime | int | None, *, any_age: bool) -> int:
-    """The time that orphans are older than, milliseconds since the epoch; three days ago.
+    """Return the time, epoch milliseconds, that orphans must precede; default three days ago.
 
     Raises:
-        ValidationError: It is less than a day ago, and that is not allowed for.
+        ValidationError: If it is less than a day ago, and that is not allowed.
     """
     now_ms = int(time.time() * 1000)
     if older_than is None:
@@ -105,16 +105,16 @@ def age_limit(older_than: datetime | int | None, *, any_age: bool) -> int:
         raise ValidationError(
             "Cannot remove orphan files that are younger than 24 hours: a writer that is under way "
             "may be about to commit them",
-            hint="choose an earlier time; any_age=True (--any-age) allows it where nobody writes",
+            hint="choose an earlier time; any_age=True (--any-age) allows it if nobody writes",
         )
     return limit
 
 
 def milliseconds(when: datetime | int) -> int:
-    """A time (one without zone is UTC), or milliseconds since the epoch.
+    """Convert a time (one without zone is UTC) or number to milliseconds since the epoch.
 
     Raises:
-        ValidationError: It is neither.
+        ValidationError: If it is neither.
     """
     if isinstance(when, datetime):
         aware = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
@@ -125,10 +125,10 @@ def milliseconds(when: datetime | int) -> int:
 def named_files(
     files: Iterable[str | tuple[str, datetime | int | None]],
 ) -> Iterator[tuple[str, int | None]]:
-    """Paths and times of files, from whoever lists them.
+    """Yield paths and times of files that the caller listed.
 
     Raises:
-        ValidationError: Something is no path, or no time.
+        ValidationError: If something is not a path, or not a time.
     """
     for each_file in files:
         location, time_of = (each_file, None) if isinstance(each_file, str) else each_file
@@ -139,7 +139,7 @@ def named_files(
 
 
 def remove_orphan_files(table: Table, search: OrphanSearch) -> OrphanFiles:
-    """See `Maintenance.remove_orphan_files`."""
+    """Run `Maintenance.remove_orphan_files`."""
     table.refresh()
     _check(table, search)
     root = (search.location or table.location()).rstrip("/")
@@ -185,7 +185,7 @@ class _Orphans:
         self.other_tables: dict[str, str] = {}
 
     def find(self) -> list[str]:
-        """Look for them."""
+        """Search for the orphans."""
         self._read_metadata()
         listing = FolderListing(HiddenNames.of(self._table.specs().values()))
         if self._search.files is None:
@@ -208,7 +208,7 @@ class _Orphans:
         return self._old(unreached)
 
     def _walk(self, listing: FolderListing) -> None:
-        """List the folder; what is too much for this machine the session's executors list."""
+        """List the folder; executors of a session list what exceeds this machine's limit."""
         search, session, limit = self._search, self._search.session, None
         if search.engine is Engine.SPARK:
             limit = 0
@@ -221,15 +221,15 @@ class _Orphans:
             )
 
     def _is_local(self) -> bool:
-        """Whether the folder is one that executors on other machines may not have."""
+        """Return whether the folder is local, so that executors on other machines may lack it."""
         keys = self._spelling.keys(pa.array([self._root], pa.string()))
         return keys.prefixes[0] == ("file:",)
 
     def still_orphans(self, batch: list[str]) -> list[str]:
-        """Those of some orphans that the table, as it is now, does not reach either.
+        """Return the orphans that the table's current metadata does not reach either.
 
         Raises:
-            IcecombError: The metadata of now cannot be read; nothing more is deleted.
+            IcecombError: If the current metadata is unreadable; nothing more is deleted.
         """
         self._table.refresh()
         _check(self._table, self._search)
@@ -245,7 +245,7 @@ class _Orphans:
             self._seen.add(location)
 
     def _check_newest(self, listing: FolderListing) -> None:
-        """Refuse to begin where the folder has a newer version than the one that was read."""
+        """Refuse to begin if the folder has a newer version than the one that was read."""
         at = version_of(self._table.metadata_location)
         folder = self._table.metadata_location.rpartition("/")[0]
         if at is None:
@@ -265,13 +265,13 @@ class _Orphans:
             raise ValidationError(
                 f"Table {'.'.join(self._table.name())} was read at version {at}, but its folder "
                 f"has {newest[1]}: it is unknown which files that one needs",
-                hint="a version between them is missing: look at the metadata folder; nothing was "
+                hint="a version between them is missing: check the metadata folder; nothing was "
                 "deleted",
                 path=newest[1],
             )
 
     def _unreached(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The files of a listing that nothing refers to, whatever their age."""
+        """Return the files of a listing that nothing refers to, of any age."""
         locations = batch.column("location")
         keys = self._spelling.keys(locations)
         needed, doubtful = self._reachable.sort(keys)
@@ -283,8 +283,8 @@ class _Orphans:
             raise ValidationError(
                 "It is unknown whether some files are orphans: metadata names files of the same "
                 f"path under another scheme or authority than {', '.join(found)}, as {example}",
-                hint="say which are the same by equal_schemes and equal_authorities; "
-                "prefix_mismatch_mode IGNORE leaves such files, DELETE takes them for orphans",
+                hint="declare equal ones by equal_schemes and equal_authorities; "
+                "prefix_mismatch_mode IGNORE keeps such files, DELETE deletes them",
                 path=example,
             )
         kept = needed | doubtful if mode == "IGNORE" else needed
@@ -292,7 +292,7 @@ class _Orphans:
         return batch.filter(pa.array(~kept))
 
     def _protected(self, locations: pa.Array) -> Rows:
-        """Files that are never orphans, and those in folders of other tables."""
+        """Return which files are never orphans, or in folders of other tables."""
         found: Rows = pc.match_substring_regex(locations, _NEVER).to_numpy(zero_copy_only=False)
         if not self._others:
             return found
@@ -303,7 +303,7 @@ class _Orphans:
         return found
 
     def _old(self, batches: list[pa.RecordBatch]) -> list[str]:
-        """Those that are old enough, also by the files that were written together with them."""
+        """Return the files that are old enough, like all files written together with them."""
         limit = self._search.older_than_ms
         young: list[pa.Array] = []
         old: list[tuple[pa.Array, pa.Array]] = []
@@ -322,7 +322,7 @@ class _Orphans:
         return found
 
     def _looked_at(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Files that were named: only those in the folder, as in Iceberg, all with a time."""
+        """Return the named files in the folder, as in Iceberg, all with a time."""
         (root,) = self._spelling.paths(pa.array([self._root]))
         paths = self._spelling.paths(batch.column("location"))
         inside = pa.array([path.startswith(f"{root}/") for path in paths], pa.bool_())
@@ -336,7 +336,7 @@ class _Orphans:
 
 
 def _times(io: FileIO, locations: list[str]) -> Iterator[tuple[str, int | None]]:
-    """When files were changed last; None for those that are not there."""
+    """Yield the times of files' last changes; None for missing files."""
 
     def look(location: str) -> tuple[str, int | None]:
         try:
@@ -349,12 +349,12 @@ def _times(io: FileIO, locations: list[str]) -> Iterator[tuple[str, int | None]]
 
 
 def _check(table: Table, search: OrphanSearch) -> None:
-    """Refuse what must not be cleaned up, or cannot be understood."""
+    """Refuse tables that must not be cleaned up, and unknown arguments."""
     name = ".".join(table.name())
-    table._pointer.check_writable(table.metadata)  # noqa: SLF001 - nor may its files be deleted
+    table._pointer.check_writable(table.metadata)  # noqa: SLF001 - deleting needs the same right
     if not GC_ENABLED.of(table.properties):
         raise ValidationError(
-            f"Cannot remove orphan files of {name}: files of this table may belong to others, too "
+            f"Cannot remove orphan files of {name}: its files may belong to other tables, too "
             f"({GC_ENABLED.key} is false)",
             hint=f"Set {GC_ENABLED.key} to true when no other table uses its files.",
             table=name,

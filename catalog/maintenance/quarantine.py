@@ -1,4 +1,4 @@
-"""Files set aside instead of deleted: they can be put back until the quarantine is emptied."""
+"""A quarantine for files: they can be restored until it is emptied."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _COPY_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class EmptiedQuarantine:
-    """What became of a quarantine.
+    """The result of emptying a quarantine.
 
     Attributes:
-        deleted_files_count: Files that were deleted; of a dry run, that would be.
-        deleted_bytes_count: Their bytes.
+        deleted_files_count: Deleted files; in a dry run, files to delete.
+        deleted_bytes_count: Bytes of these files.
         kept_files_count: Files that are not old enough.
         failed_files: Files that could not be deleted.
     """
@@ -47,12 +47,12 @@ class EmptiedQuarantine:
 
 
 class Quarantine:
-    """Where files of one run are put: `<table>/_icecomb_quarantine/<date>/<their path>`.
+    """The folder for one run's files: `<table>/_icecomb_quarantine/<date>/<their path>`.
 
     Args:
-        io: Where the files are.
+        io: File system that holds the files.
         table: The table's folder.
-        root: The folder below which the files are; the rest of their paths is kept.
+        root: The folder that contains the files; the rest of their paths is kept.
         now: The time of the run, seconds since the epoch.
     """
 
@@ -63,10 +63,10 @@ class Quarantine:
         self.folder = f"{table.rstrip('/')}/{FOLDER}/{date}"
 
     def take(self, locations: Sequence[str], threads: int | None = None) -> list[str]:
-        """Move files in; those that are gone already are passed over.
+        """Move files in; missing files are ignored.
 
         Returns:
-            Those that could not be moved; they are where they were.
+            The files that could not be moved; they are unchanged.
         """
 
         def move(location: str) -> str | None:
@@ -82,12 +82,12 @@ class Quarantine:
         return [location for location in moved if location is not None]
 
     def place_of(self, location: str) -> str:
-        """Where a file is put."""
+        """Return the location of a file in the quarantine."""
         if location.startswith(f"{self._root}/"):
             inner = location[len(self._root) + 1 :]
         else:
             inner = f"elsewhere/{re.sub(r'[^A-Za-z0-9._=/-]', '_', location).lstrip('/')}"
-        # not by posixpath: in an object store what lies in a folder may begin with a slash
+        # not by posixpath: names in an object store may begin with a slash
         return f"{self.folder}/{inner}"
 
     def _move(self, location: str, target: str) -> None:
@@ -96,7 +96,7 @@ class Quarantine:
         except FileExistsAlreadyError:
             raise
         except (UnsupportedError, FileIOError):
-            # another storage, or one without renames: the copy is whole before the file goes
+            # other storage, or one without renames: the copy is complete before the file is deleted
             self._copy(location, target)
             self._io.delete(location)
 
@@ -109,7 +109,7 @@ class Quarantine:
                 self._io.delete(target)
             raise FileIOError(
                 f"{location} was copied to {target} with {copied} of its {size} bytes",
-                hint="the file is where it was; look at the space that is left",
+                hint="the file was not moved; check the free space",
                 path=location,
             )
 
@@ -117,20 +117,20 @@ class Quarantine:
 def empty_quarantine(
     io: FileIO, table: str, older_than_ms: int, *, dry_run: bool
 ) -> EmptiedQuarantine:
-    """Delete what runs before a time put into a table's quarantine.
+    """Delete the files of runs before a time from a table's quarantine.
 
     Args:
-        io: Where it is.
+        io: File system that holds it.
         table: The table's folder.
-        older_than_ms: Milliseconds since the epoch; the date of a run's folder counts.
-        dry_run: Only count.
+        older_than_ms: Milliseconds since the epoch; compared with the date of a run's folder.
+        dry_run: Whether only to count.
     """
     root = f"{table.rstrip('/')}/{FOLDER}"
     due: dict[str, int] = {}
     kept = 0
     for run in io.entries(root).folders:
         if not _RUN.fullmatch(run):
-            continue  # not ours
+            continue  # not icecomb's
         date = dt.datetime.strptime(run, _NAME).replace(tzinfo=dt.timezone.utc)
         files = list(io.list(f"{root}/{run}"))
         if date.timestamp() * 1000 >= older_than_ms:

@@ -1,4 +1,4 @@
-"""Folders of more files than one machine should list: a session's executors list them."""
+"""Listing of folders too large for one machine, by a session's executors."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from icecomb.format.operation.location_keys import Spelling
 
 LOCAL_LISTING: Final = 1_000_000
-"""So many files this machine lists before it asks a session, where there is one."""
+"""Files that this machine lists before it asks a session, if there is one."""
 _MANY: Final = 256
-"""Of so many folders each is a task; fewer are listed level by level, until they are as many."""
+"""Number of folders to list in depth, one task each; fewer are listed level by level."""
 _ALWAYS: Final = rf"(?s).*(?:{'|'.join(map(re.escape, METADATA_SUFFIXES))})"
 
 
@@ -33,8 +33,8 @@ class ListedEntry(NamedTuple):
 
     Attributes:
         folder: The location of the folder.
-        name: Its name.
-        mtime_ms: When it was changed last, milliseconds since the epoch.
+        name: The name of the file or folder.
+        mtime_ms: Its last change, milliseconds since the epoch.
         is_folder: Whether it is a folder.
     """
 
@@ -46,14 +46,14 @@ class ListedEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListingJob:
-    """What executors list.
+    """The arguments of a listing by executors.
 
     Attributes:
-        folders: Locations, and their paths as `known` has them.
-        deep: Whether folders in them are listed, too; otherwise they are told.
-        hidden: Folders of these names are told, and not listed; files are not told.
-        always: Files of names that match this regular expression are told although known.
-        known: A local file of paths, one a line; such files need not be told.
+        folders: Locations of folders, and their paths as `known` has them.
+        deep: Whether inner folders are listed, too; otherwise they are returned.
+        hidden: Folders with these names are returned, but not listed; files are left out.
+        always: A regular expression of file names that are returned even if known.
+        known: A local file of paths, one a line; these files need not be returned.
     """
 
     folders: Sequence[tuple[str, str]]
@@ -64,13 +64,13 @@ class ListingJob:
 
 
 class FolderEngine(Protocol):
-    """Lists folders elsewhere than in this process."""
+    """A lister of folders outside of this process."""
 
     def entries(self, job: ListingJob) -> Iterator[ListedEntry]:
-        """What is in them.
+        """Yield the contents of folders.
 
         Raises:
-            FileIOError: A folder cannot be listed.
+            FileIOError: If a folder cannot be listed.
         """
 
 
@@ -83,20 +83,20 @@ def list_by_session(
     session: FolderEngine,
     spelling: Spelling,
 ) -> None:
-    """Take all files below some folders, but those that the table needs.
+    """Add all files below some folders to a listing, except those that the table needs.
 
-    Leaving these out saves sending them: whoever takes the listing looks at each file anyway.
+    This only saves sending them: the receiver of the listing checks each file anyway.
 
     Args:
         table: The table, whose metadata was read before.
-        root: The folder that all of them are in.
+        root: The folder that contains all of them.
         folders: The folders.
-        listing: Takes the files.
-        session: Lists.
-        spelling: How locations are read.
+        listing: The listing to add to.
+        session: The session that lists.
+        spelling: The interpretation of locations.
 
     Raises:
-        FileIOError: A folder cannot be listed.
+        FileIOError: If a folder cannot be listed.
     """
     with tempfile.TemporaryDirectory(prefix="icecomb-listing-") as place:
         known = Path(place) / "known"
@@ -118,7 +118,7 @@ def list_by_session(
 
 
 def _write_known(table: Table, root: str, file: Path, spelling: Spelling) -> None:
-    """Write the paths of what the table needs under the scheme and authority of its folder."""
+    """Write the paths of files that the table needs under its folder's scheme and authority."""
     (prefix,) = spelling.keys(pa.array([root], pa.string())).prefixes[0]
     with file.open("w", encoding="utf-8") as out:
 
@@ -133,10 +133,10 @@ def _write_known(table: Table, root: str, file: Path, spelling: Spelling) -> Non
 
 
 def check_possible(session: FolderEngine | None) -> None:
-    """Refuse executors where there are none.
+    """Refuse executors if there is no session.
 
     Raises:
-        ValidationError: There is no session.
+        ValidationError: If there is no session.
     """
     if session is None:
         raise ValidationError(

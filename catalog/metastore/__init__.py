@@ -1,8 +1,8 @@
-"""A real Hive metastore of one's own: 2.3.10 on Derby, one per warehouse folder, loopback only.
+"""An embedded, real Hive metastore: 2.3.10 on Derby, one per warehouse folder, loopback only.
 
 The first `start` on a warehouse launches it, every later one (in any process) finds and shares it,
-and it ends by `stop` or when nobody has been connected for a while. It serves the owner of the
-folder, and nobody else of the machine's users. See `embedded` and `place`.
+and it ends by `stop` or after a time without connections. It serves the owner of the folder, and no
+other user of the machine. See `embedded` and `place`.
 """
 
 from icecomb.catalog.metastore.embedded import start, status, stop

@@ -1,6 +1,6 @@
 """Starting, finding and stopping the metastore of a warehouse folder.
 
-Everything lies in ``<warehouse>/.metastore``: see `place`.
+All its files are in ``<warehouse>/.metastore``: see `place`.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ _JVM: Final = (
 )
 _LOG: Final = logging.getLogger(__name__)
 _CHILDREN: Final[dict[int, subprocess.Popen[bytes]]] = {}
-"""Servers this process started: they stay zombies until it asks for their end; nobody else can."""
+"""Servers that this process started: zombies until it waits for them, as no other process can."""
 
 
 def start(
     warehouse: str | os.PathLike[str] | None = None, *, idle_s: int = IDLE_S
 ) -> RunningMetastore:
-    """The metastore of ``warehouse``: the running one, else a new one.
+    """Start the metastore of ``warehouse``, or find the running one.
 
     Any process of the folder's owner may call it.
 
     Args:
-        warehouse: A local folder, made if need be, or a location in an object store; default
+        warehouse: A local folder, created if needed, or a location in an object store; default
             `default_warehouse`.
-        idle_s: A new one ends after so many seconds without a connection; 0 = never.
+        idle_s: Seconds without a connection after which a new one ends; 0 for never.
 
     Raises:
-        ConfigurationError: the folder cannot be made or written to, or is another user's.
-        MissingDependencyError: pyspark, whose jars hold the metastore, is not installed.
-        JavaError: no Java, too old a Java, or neither the ready jar nor a JDK.
-        MetastoreError: it did not come up; the message carries the end of its log.
+        ConfigurationError: If the folder cannot be created or written to, or is another user's.
+        MissingDependencyError: If pyspark, whose jars hold the metastore, is not installed.
+        JavaError: If there is no Java, too old a Java, or neither the ready jar nor a JDK.
+        MetastoreError: If it did not start; the message has the end of its log.
     """
     place = Place(warehouse_folder(warehouse))
     if found := _running(place):
@@ -76,16 +76,16 @@ def start(
 
 
 def status(warehouse: str | os.PathLike[str] | None = None) -> RunningMetastore | None:
-    """The metastore that runs for ``warehouse``, or None. Starts and changes nothing."""
+    """Return the running metastore of ``warehouse``, or None; start and change nothing."""
     return _running(Place(warehouse_folder(warehouse)))
 
 
 def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
-    """End the metastore of ``warehouse``; False if none ran.
+    """Stop the metastore of ``warehouse``; return False if none ran.
 
     Raises:
-        ConfigurationError: it is another user's.
-        MetastoreError: it did not end.
+        ConfigurationError: If it is another user's.
+        MetastoreError: If it did not end.
     """
     place = Place(warehouse_folder(warehouse))
     if not place.home.is_dir():
@@ -100,7 +100,7 @@ def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
 
 
 def _running(place: Place) -> RunningMetastore | None:
-    """The announced server, if it answers with its name."""
+    """Return the announced server, if it answers with its name."""
     server = place.announced()
     if server is None or not _alive(server.pid) or not _answers(server):
         return None
@@ -109,7 +109,7 @@ def _running(place: Place) -> RunningMetastore | None:
 
 
 def _is_ours(server: RunningMetastore) -> bool:
-    """Whether the announced pid is the server and may be ended."""
+    """Return whether the announced pid is the server and may be ended."""
     return _alive(server.pid) and (server.name in _command_line(server.pid) or _answers(server))
 
 
@@ -119,7 +119,7 @@ def _launch(place: Place, idle_s: int) -> RunningMetastore:
     _LOG.info("starting a Hive metastore for %s; it takes some seconds", place.text)
     leftover = place.announced()
     if leftover and _is_ours(leftover):
-        # It lives but does not answer, and holds the Derby database: it must end first.
+        # It runs but does not answer, and holds the Derby database: it must end first.
         _end(leftover.pid, place)
     place.state.unlink(missing_ok=True)
     try:
@@ -178,7 +178,7 @@ def _spawn(command: list[str], place: Place) -> subprocess.Popen[bytes]:
 
 
 def _copy_prepared(java: Path, classes: str, place: Place) -> None:
-    """Give the place an empty metastore database: made once per user, then copied in a moment."""
+    """Copy an empty metastore database to the folder; it is made once per user."""
     from filelock import FileLock
     from platformdirs import user_cache_path
 
@@ -215,13 +215,13 @@ def _prepare(java: Path, classes: str, prepared: Path) -> None:
         except subprocess.TimeoutExpired as error:
             raise MetastoreError(
                 "The metastore's database was not made within 300 s",
-                hint="look whether the machine is overloaded, and try again",
+                hint="check whether the machine is overloaded, and try again",
             ) from error
         if done.returncode != 0:
             tail = (done.stdout + done.stderr).strip()[-2000:]
             raise MetastoreError(
                 f"The metastore's database cannot be made:\n{tail}",
-                hint="look at the last lines above: often space, memory or Java is missing",
+                hint="check the last lines above: often space, memory or Java is missing",
             )
         for leftover in derby.glob("*.lck"):
             leftover.unlink()
@@ -282,7 +282,7 @@ def _command_line(pid: int) -> str:
 
 
 def _answers(server: RunningMetastore) -> bool:
-    """Whether it answers: it has shown then that it, too, knows the token."""
+    """Return whether the server answers, which proves that it knows the token, too."""
     from icecomb.catalog.hive.thrift.client import HiveClient
     from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 

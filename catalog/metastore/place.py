@@ -1,15 +1,15 @@
-"""What tells of an embedded metastore: the folder ``.metastore`` of its warehouse, and its token.
+"""The traces of an embedded metastore: the folder ``.metastore`` of its warehouse, and its token.
 
-In that folder, which is its owner's alone, lie the Derby database, the configuration, the log, the
-lock that lets one process start a server while others wait, and two small files:
+That folder, accessible only to its owner, has the Derby database, the configuration, the log, the
+lock by which one process starts a server while others wait, and two small files:
 
 * ``server.json`` (pid, port, name), which the server itself writes once it answers and removes when
-  it ends. The name is also what the server calls itself over Thrift, so a stale file, a re-used pid
-  or a port taken by somebody else can never be mistaken for the server.
-* ``token``, a token file of Hadoop's form, new at every start. The server serves only who shows
-  what is in it: other users of the machine can reach its port, too.
+  it ends. The server also returns the name over Thrift, so a stale file, a reused pid or a port
+  taken by another program is never mistaken for the server.
+* ``token``, a token file in Hadoop's format, new at every start. The server requires the token,
+  because other users of the machine can reach its port, too.
 
-A client that was told an address alone finds the folder by the port, below the user's own state
+A client that only has an address finds the folder by the port, below the user's own state
 folder.
 """
 
@@ -31,21 +31,21 @@ from icecomb.format.storage.delegation_token import DelegationToken, find_token,
 
 KIND: Final = "HIVE_DELEGATION_TOKEN"
 SIGNATURE: Final = "icecomb"
-"""``hive.metastore.token.signature``: tells the token from those of a cluster."""
+"""``hive.metastore.token.signature``, which distinguishes the token from those of a cluster."""
 _FOLDER: Final = ".metastore"
 _SECRET_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class RunningMetastore:
-    """A metastore that answers.
+    """A running embedded metastore.
 
     Attributes:
-        warehouse: The folder whose tables it knows, or the one that stands for a warehouse in an
+        warehouse: The folder whose tables it knows, or the one that represents a warehouse in an
             object store (see `warehouse`).
-        pid: Its process.
-        port: Its port on 127.0.0.1.
-        name: What it answers when asked for its name; new at every start.
+        pid: The process id.
+        port: The port on 127.0.0.1.
+        name: The name that it returns over Thrift; new at every start.
     """
 
     warehouse: Path
@@ -55,39 +55,39 @@ class RunningMetastore:
 
     @property
     def uri(self) -> str:
-        """Its address, as ``hive.metastore.uris`` takes it."""
+        """The address, as ``hive.metastore.uris`` takes it."""
         return f"thrift://127.0.0.1:{self.port}"
 
     @property
     def location(self) -> str:
-        """Where new databases lie, with its scheme."""
+        """The root of new databases, with its scheme."""
         return warehouse_location(self.warehouse)
 
     @property
     def log(self) -> Path:
-        """The file it logs to."""
+        """The log file."""
         return self.warehouse / _FOLDER / "metastore.log"
 
     @property
     def token_file(self) -> Path:
-        """What a client must show, as ``hadoop.token.files`` takes it; its owner can read it."""
+        """A client's token file, as ``hadoop.token.files`` takes it; only its owner can read it."""
         return self.warehouse / _FOLDER / "token"
 
     @property
     def secret(self) -> str:
-        """What a client without SASL shows, as a group in ``set_ugi``.
+        """The secret of a client without SASL, to be sent as a group in ``set_ugi``.
 
-        PyIceberg's property ``ugi`` is ``"me:<secret>"`` then.
+        PyIceberg's property ``ugi`` then is ``"me:<secret>"``.
 
         Raises:
-            ConfigurationError: the token cannot be read.
+            ConfigurationError: If the token cannot be read.
         """
         token = find_token(str(self.token_file), KIND, SIGNATURE)
         return token.password.decode() if token else ""
 
     @property
     def client_settings(self) -> dict[str, str]:
-        """How Hive's clients get in: properties of a catalog, and of Hadoop's configuration."""
+        """Settings to authenticate Hive's clients: properties of catalogs, and of Hadoop."""
         return {
             "hive.metastore.sasl.enabled": "true",
             "hive.metastore.token.signature": SIGNATURE,
@@ -95,7 +95,7 @@ class RunningMetastore:
         }
 
     def to_json(self) -> dict[str, object]:
-        """For ``--output json`` and logs."""
+        """Return the facts for ``--output json`` and logs."""
         return {
             "warehouse": warehouse_text(self.warehouse),
             "uri": self.uri,
@@ -109,14 +109,14 @@ class Place:
     """The folder ``.metastore`` of a warehouse.
 
     Args:
-        warehouse: The local folder of it (see `warehouse`).
+        warehouse: The local folder of the warehouse (see `warehouse`).
 
     Attributes:
-        location: Where new databases lie, with its scheme.
+        location: The root of new databases, with its scheme.
         text: The warehouse for messages.
 
     Raises:
-        ConfigurationError: the folder is another user's.
+        ConfigurationError: If the folder is another user's.
     """
 
     def __init__(self, warehouse: Path) -> None:
@@ -131,10 +131,10 @@ class Place:
         self._check_owner()
 
     def make(self) -> None:
-        """Make the folder, for its owner only.
+        """Create the folder, for its owner only.
 
         Raises:
-            ConfigurationError: it cannot be made or written to, or is another user's.
+            ConfigurationError: If it cannot be created or written to, or is another user's.
         """
         try:
             self.warehouse.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ class Place:
 
     @contextlib.contextmanager
     def lock(self, timeout_s: float) -> Iterator[None]:
-        """Held while a server is started or stopped; others wait."""
+        """Hold the lock for starting or stopping a server; others wait."""
         from filelock import FileLock, Timeout
 
         try:
@@ -162,14 +162,14 @@ class Place:
         except Timeout:
             raise MetastoreError(
                 f"Another process is still starting the metastore of {self.text}",
-                hint=f"look into {self.log}",
+                hint=f"check {self.log}",
             ) from None
 
     def announced(self) -> RunningMetastore | None:
-        """What the state file says, whether or not it is still true."""
+        """Return the contents of the state file, which may be outdated."""
         try:
             found = json.loads(self.state.read_bytes())
-            # A server of the first version, which admits everybody, calls its name a token.
+            # A server of the first version, which admits everybody, stores its name as a token.
             name = found["name"] if "name" in found else found["token"]
             pid, port = int(found["pid"]), int(found["port"])
             return RunningMetastore(self.warehouse, pid, port, str(name))
@@ -177,7 +177,7 @@ class Place:
             return None
 
     def write_token(self) -> None:
-        """Make a new token: what the next server asks for."""
+        """Write a new token, which the next server requires."""
         secret = secrets.token_hex(_SECRET_BYTES).encode()
         token = DelegationToken(_identifier(_user_name(os.geteuid())), secret, SIGNATURE)
         draft = self.home / f"token.{secrets.token_hex(6)}"
@@ -191,15 +191,15 @@ class Place:
             if owner != os.geteuid():
                 raise ConfigurationError(
                     f"The metastore of {self.text} belongs to the user {_user_name(owner)}",
-                    hint="only its owner gets in: name a warehouse of your own, or use a metastore "
-                    "that serves several users (uri=thrift://...)",
+                    hint="only its owner can connect: name a warehouse of your own, or use a "
+                    "metastore that serves several users (uri=thrift://...)",
                     path=self.text,
                 )
 
 
 def publish(server: RunningMetastore) -> None:
-    """Let this user's clients find the folder of a server by its port."""
-    # Without it they must be told: a home that cannot be written to is no reason not to serve.
+    """Register a server's folder by its port, so that this user's clients find it."""
+    # Without it clients need the folder: an unwritable home must not prevent serving.
     with contextlib.suppress(OSError):
         folder = _ports()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -214,7 +214,7 @@ def publish(server: RunningMetastore) -> None:
 
 
 def find(host: str, port: int) -> RunningMetastore | None:
-    """The embedded metastore of this user at an address; None if there is none that lives."""
+    """Return this user's embedded metastore at an address; None if none is running."""
     return _at(_ports() / str(port)) if host in {"127.0.0.1", "localhost"} else None
 
 
@@ -227,7 +227,7 @@ def _at(link: Path) -> RunningMetastore | None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process exists."""
+    """Return whether a process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -244,7 +244,7 @@ def _ports() -> Path:
 
 
 def _identifier(owner: str) -> bytes:
-    """Hive's ``DelegationTokenIdentifier``: version, owner, renewer, real user, and no dates."""
+    """Encode Hive's ``DelegationTokenIdentifier``: version, owner, renewer, real user, no dates."""
     name = owner.encode()[:100]
     return bytes([0, len(name)]) + name + bytes(6)
 

@@ -1,4 +1,4 @@
-"""The classes of the embedded metastore: pyspark's jars and the small starter class beside them."""
+"""The classes of the embedded metastore: pyspark's jars and a small starter class beside them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _HERE: Final = Path(__file__).resolve().parent
 
 
 def pyspark_jars() -> Path:
-    """The folder of the installed pyspark's jars, found without importing it.
+    """Find the folder of the installed pyspark's jars, without importing it.
 
     Raises:
-        MissingDependencyError: pyspark is not installed.
+        MissingDependencyError: If pyspark is not installed.
     """
     package = importlib.util.find_spec("pyspark")
     if package is None or not package.submodule_search_locations:
@@ -31,22 +31,22 @@ def pyspark_jars() -> Path:
 
 
 def class_path() -> str:
-    """The Java class path of the embedded metastore.
+    """Return the Java class path of the embedded metastore.
 
     Raises:
-        MissingDependencyError: pyspark is not installed.
-        JavaError: the starter class is neither carried ready-made nor can it be compiled.
+        MissingDependencyError: If pyspark is not installed.
+        JavaError: If the starter class is neither ready-made nor can be compiled.
     """
     jars = pyspark_jars()
     if not list(jars.glob("hive-metastore-2.3.*.jar")):
         raise MissingDependencyError(
-            f"{jars} holds no hive-metastore 2.3 jar", hint="pip install 'icecomb[spark]'"
+            f"{jars} has no hive-metastore 2.3 jar", hint="pip install 'icecomb[spark]'"
         )
     return f"{starter_jar(jars)}{os.pathsep}{jars}{os.sep}*"
 
 
 def starter_jar(jars: Path) -> Path:
-    """The jar of `icecomb.EmbeddedMetastore`: ready-made in a wheel, else compiled and cached."""
+    """Return `icecomb.EmbeddedMetastore`'s jar: ready-made in a wheel, else compiled and cached."""
     ready = _HERE.parent / "jars" / f"{NAME}.jar"
     if ready.is_file():
         return ready
@@ -68,7 +68,7 @@ def starter_jar(jars: Path) -> Path:
 
 
 def derby_key() -> str:
-    """Tell apart prepared databases of different Hive or Derby versions."""
+    """Return a key that distinguishes databases prepared by different Hive or Derby versions."""
     names = sorted(
         path.stem
         for pattern in ("hive-metastore-*.jar", "derby-*.jar", "datanucleus-*.jar")

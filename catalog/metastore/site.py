@@ -25,11 +25,11 @@ logger.datanucleus.level = error
 
 
 def write_configuration(folder: Path, warehouse: str, derby: Path) -> Path:
-    """Write ``folder/conf`` and return it, ready for the front of a Java class path.
+    """Write ``folder/conf`` and return it, to be put first in a Java class path.
 
     Args:
-        folder: Where the folder ``conf`` goes.
-        warehouse: Where databases without a location of their own lie, with its scheme.
+        folder: The parent of the folder ``conf``.
+        warehouse: The root of databases without a location of their own, with its scheme.
         derby: The database folder.
     """
     properties = {
@@ -38,16 +38,16 @@ def write_configuration(folder: Path, warehouse: str, derby: Path) -> Path:
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
         # Without a pool every pass of the lock reaper leaks a connection with an open transaction.
         "datanucleus.connectionPoolingType": "HikariCP",
-        # A lock call needs two; ten callers at once used up the ten that are the default, for 30 s.
+        # A lock call needs two; ten concurrent callers exhausted the default of ten, for 30 s.
         "datanucleus.connectionPool.maxPoolSize": "40",
         "datanucleus.schema.autoCreateAll": "true",
         "hive.metastore.schema.verification": "false",
         "hive.async.log.enabled": "false",
-        # Iceberg columns move and widen; the metastore's mirror of them must not stand in the way.
+        # Iceberg columns move and widen; the metastore's mirror of them must not prevent that.
         "hive.metastore.disallow.incompatible.col.type.changes": "false",
         "hive.txn.timeout": "300s",
         "hive.timedout.txn.reaper.interval": "2s",
-        # Its default is ten attempts two seconds apart, during which a client only waits.
+        # The default is ten attempts two seconds apart, during which a client only waits.
         "hive.hmshandler.retry.attempts": "2",
         "hive.hmshandler.retry.interval": "200ms",
         **{f"fs.{scheme}.impl": _FOLDERS for scheme in OBJECT_STORES},

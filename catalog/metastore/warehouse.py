@@ -1,7 +1,7 @@
-"""Where the warehouse of an embedded metastore is, and the local folder that stands for it.
+"""The warehouse of an embedded metastore, and the local folder that represents it.
 
-A local warehouse is that folder itself. Of one in an object store the metastore's own files lie in
-the user's data folder, in one whose name is the warehouse's location.
+A local warehouse is that folder itself. For one in an object store, the metastore's own files are
+in the user's data folder, in a folder named after the warehouse's location.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ OBJECT_STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasb
 
 
 def default_warehouse() -> Path:
-    """The warehouse of `load_catalog("local")` when none is named: in the user's data folder."""
+    """Return the default warehouse of `load_catalog("local")`, in the user's data folder."""
     return _data() / "warehouse"
 
 
 def warehouse_folder(warehouse: str | os.PathLike[str] | None) -> Path:
-    """The local folder of a warehouse.
+    """Return the local folder of a warehouse.
 
     Args:
         warehouse: A local folder or a location in an object store; None for `default_warehouse`.
 
     Raises:
-        ConfigurationError: it is elsewhere.
+        ConfigurationError: If the warehouse is elsewhere.
     """
     if warehouse is None:
         return default_warehouse()
@@ -38,7 +38,7 @@ def warehouse_folder(warehouse: str | os.PathLike[str] | None) -> Path:
     if colon and scheme.lower() in OBJECT_STORES and rest.startswith("//"):
         from icecomb.format.storage.location import plain_texts
 
-        # one metastore, whatever its clients' name of the scheme
+        # one metastore for all of a scheme's names
         (plain,) = plain_texts([text.rstrip("/")], {})
         return _elsewhere() / quote(plain, safe="")
     if colon and scheme == "file":
@@ -52,14 +52,14 @@ def warehouse_folder(warehouse: str | os.PathLike[str] | None) -> Path:
 
 
 def warehouse_location(folder: Path) -> str:
-    """Where the warehouse is that a folder stands for, with its scheme."""
+    """Return the location of the warehouse that a folder represents, with its scheme."""
     if folder.parent == _elsewhere():
         return unquote(folder.name)
     return folder.as_uri()
 
 
 def warehouse_text(folder: Path) -> str:
-    """The same for people: a local folder as they write it."""
+    """Return that location for people: a local folder as they write it."""
     return unquote(folder.name) if folder.parent == _elsewhere() else str(folder)
 
 

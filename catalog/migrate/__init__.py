@@ -1,17 +1,16 @@
-"""Hive tables become Iceberg tables in place, are compared, and go back.
+"""In-place migration of Hive tables to Iceberg tables, comparison, and the way back.
 
     from icecomb.catalog import load_catalog, migrate
 
     lake = load_catalog("prod", uri="thrift://metastore:9083")
     migrate.plan(lake, "sales.orders")        # every blocker at once; nothing changes
-    migrate.plan_many(lake, ["sales.*"])      # the same of many tables
+    migrate.plan_many(lake, ["sales.*"])      # the same for many tables
     migrate.apply(lake, "sales.orders")       # no data file is moved, rewritten or renamed
     migrate.verify(lake, "sales.orders")      # value by value
-    migrate.revert(lake, "sales.orders")      # what going back would lose; dry_run=False does it
-    migrate.finalize(lake, "sales.orders")    # gives up the way back; old files may be removed from
-    then on
+    migrate.revert(lake, "sales.orders")      # what reverting would lose; dry_run=False reverts
+    migrate.finalize(lake, "sales.orders")    # gives up the way back: old files may be removed
 
-A journal beside the table (see `icecomb.catalog.migrate.journal`) lets every step go on after a
+A journal beside the table (see `icecomb.catalog.migrate.journal`) lets every step resume after a
 crash.
 """
 
@@ -58,20 +57,20 @@ def plan(
     interop: str | Iterable[str] | None = None,
     progress: Progress = SILENT,
 ) -> MigrationPlan:
-    """What migrating a table would do, and everything that stands in the way. Nothing is changed.
+    """Return what migrating a table would do, and everything that prevents it; change nothing.
 
     Args:
-        catalog: holds the table.
-        identifier: "db.table".
-        choices: how to convert, and what to accept.
-        footers: whether to look into files, not only at the metastore and the folders.
-        sample: into how many files, evenly spread; default all.
-        interop: see `apply`; the finding ``readers`` says what follows from it.
-        progress: told of partitions and files looked at.
+        catalog: The catalog that holds the table.
+        identifier: The table, "db.table".
+        choices: Options of the conversion, and the blockers to accept.
+        footers: Whether to read file footers, not only the metastore and the folders.
+        sample: Maximum number of files to read, evenly spaced; default all.
+        interop: See `apply`; the finding ``readers`` tells the consequences.
+        progress: Reporter of examined partitions and files.
 
     Raises:
-        NoSuchTableError: there is no such table.
-        ConfigurationError, ValidationError: of ``interop``, see `apply`.
+        NoSuchTableError: If there is no such table.
+        ConfigurationError, ValidationError: If ``interop`` is invalid; see `apply`.
     """
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.hive.engine import engine_names
@@ -94,25 +93,25 @@ def plan_many(
     interop: str | Iterable[str] | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[MigrationPlan]:
-    """The plans of many tables, several made at a time, in the order of the names.
+    """Yield the plans of many tables, several planned at a time, in the order of the names.
 
-    A table that cannot be looked at (it is gone, or broken, or may not be read) ends nothing: its
-    plan has the verdict ``failed``, and one blocker that says why.
+    A table that cannot be examined (it is gone, or broken, or may not be read) does not end the
+    run: its plan has the verdict ``failed``, and one blocker that says why.
 
     Args:
-        catalog: holds the tables.
-        names: each "db.table"; or "db.pattern", where * stands for any letters, "db" or "*", which
-            mean Hive tables: neither views nor what is an Iceberg table already.
-        choices: how to convert, and what to accept.
-        footers: whether to look into files, not only at the metastore and the folders.
-        sample: into how many files of a table, evenly spread; default all.
-        jobs: how many tables are looked at at once.
-        interop: see `apply`; the finding ``readers`` says what follows from it.
-        progress: told of each table.
+        catalog: The catalog that holds the tables.
+        names: Each "db.table"; or "db.pattern", where * stands for any characters, "db" or "*",
+            which select Hive tables: neither views nor Iceberg tables.
+        choices: Options of the conversion, and the blockers to accept.
+        footers: Whether to read file footers, not only the metastore and the folders.
+        sample: Maximum number of files to read of each table, evenly spaced; default all.
+        jobs: Number of tables examined at once; default 8.
+        interop: See `apply`; the finding ``readers`` tells the consequences.
+        progress: Reporter of each table.
 
     Raises:
-        ConfigurationError: there is no such engine.
-        NoSuchNamespaceError, NoSuchTableError: a pattern matches nothing; before the first plan.
+        ConfigurationError: If there is no such engine.
+        NoSuchNamespaceError, NoSuchTableError: If a pattern matches nothing; before the first plan.
     """
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.hive.engine import engine_names
@@ -136,29 +135,29 @@ def apply(
     wait: int | None = None,
     progress: Progress = SILENT,
 ) -> Migrated:
-    """Make a Hive table an Iceberg table in place, or go on where a crash interrupted that.
+    """Convert a Hive table to an Iceberg table in place, or resume after a crash.
 
     Args:
-        catalog: holds the table.
-        identifier: "db.table".
-        choices: how to convert, and what to accept.
-        properties: of the Iceberg table, beside those of the Hive table.
-        interop: the engines that are to use the table by its name, of "hive", "spark", "trino" and
-            "impala"; default all, but "hive" and "impala" where table or catalog say
-            ``engine.hive.enabled=false``. They get what they need, and their names are kept in the
-            table's property ``icecomb.interop``.
-        parallelism: how many folders or footers are read at once.
-        wait: how many seconds writers of Hive and Spark that are at work are waited for, before the
-            turn and after it; default 600.
-        progress: told of partitions and files, and of such writers.
+        catalog: The catalog that holds the table.
+        identifier: The table, "db.table".
+        choices: Options of the conversion, and the blockers to accept.
+        properties: Properties of the Iceberg table, added to those of the Hive table.
+        interop: The engines that will use the table by its name: "hive", "spark", "trino" or
+            "impala"; default all, but not "hive" and "impala" where table or catalog say
+            ``engine.hive.enabled=false``. The table gets what they need, and their names are kept
+            in its property ``icecomb.interop``.
+        parallelism: Number of folders or footers read at once.
+        wait: Seconds to wait for active writers of Hive and Spark, before the conversion and after
+            it; default 600.
+        progress: Reporter of partitions and files, and of such writers.
 
     Raises:
-        MigrationBlockedError: the plan has blockers; nothing was changed.
-        MigrationError: it is an Iceberg table of other origin, or it kept changing, or writers
+        MigrationBlockedError: If the plan has blockers; nothing was changed.
+        MigrationError: If it is an Iceberg table of other origin, or it kept changing, or writers
             did not end in time, or replaced files after they were planned.
-        ConfigurationError: ``interop`` names what is no engine.
-        ValidationError: ``interop`` names one that the table's properties exclude.
-        CommitStateUnknownError: the metastore's answer was lost; look with `status`.
+        ConfigurationError: If ``interop`` names an unknown engine.
+        ValidationError: If ``interop`` names an engine that the table's properties exclude.
+        CommitStateUnknownError: If the metastore's answer was lost; see `status`.
     """
     from icecomb.catalog.migrate.applying import Takeover
     from icecomb.catalog.migrate.writer_in_flight import WAIT_S
@@ -181,28 +180,28 @@ def snapshot(
     parallelism: int = THREADS,
     progress: Progress = SILENT,
 ) -> Snapshotted:
-    """Make an Iceberg table of a Hive table's files as they are now; the Hive table stays.
+    """Create an Iceberg table of a Hive table's current files; the Hive table stays.
 
-    Both have the same files, so the new table never deletes one: its property ``gc.enabled`` is
-    false. What is written to it goes to a folder of its own.
+    Both share these files, so the new table never deletes one: its property ``gc.enabled`` is
+    false. New files are written to a folder of its own.
 
     Args:
-        catalog: holds the table.
-        identifier: the Hive table, "db.table".
-        target: the new table, "db.new".
-        choices: how to convert, and what to accept.
-        location: the new table's folder; default below its namespace's.
-        properties: of the new table, beside those of the Hive table.
-        interop: see `apply`.
-        parallelism: how many folders or footers are read at once.
-        progress: told of partitions and files.
+        catalog: The catalog that holds the table.
+        identifier: The Hive table, "db.table".
+        target: The new table, "db.new".
+        choices: Options of the conversion, and the blockers to accept.
+        location: The new table's folder; default a folder in its namespace's.
+        properties: Properties of the new table, added to those of the Hive table.
+        interop: See `apply`.
+        parallelism: Number of folders or footers read at once.
+        progress: Reporter of partitions and files.
 
     Raises:
-        MigrationBlockedError: the plan has blockers; nothing was made.
-        MigrationError: it is an Iceberg table, or was one and its entry is an old copy, or it
+        MigrationBlockedError: If the plan has blockers; nothing was created.
+        MigrationError: If it is an Iceberg table, or was one and its entry is an old copy, or it
             changed during each of three attempts.
-        TableAlreadyExistsError: the name is taken.
-        ValidationError: the folder is that of the Hive table, or inside of it, or around it.
+        TableAlreadyExistsError: If the name is taken.
+        ValidationError: If the folder is that of the Hive table, or inside it, or contains it.
     """
     from icecomb.catalog.migrate.snapshotting import make_snapshot
 
@@ -217,8 +216,8 @@ def verify(
     """Compare the migrated table with what Hive would read, value by value.
 
     Raises:
-        MigrationError: it was not migrated by icecomb.
-        NoSuchSnapshotError: the migration's snapshot was expired.
+        MigrationError: If it was not migrated by icecomb.
+        NoSuchSnapshotError: If the migration's snapshot was expired.
     """
     from icecomb.catalog.migrate import verifying as verification
 
@@ -233,18 +232,18 @@ def revert(
     allow_data_loss: bool = False,
     progress: Progress = SILENT,
 ) -> RevertPlan:
-    """Say what going back would lose or, with ``dry_run=False``, give the old Hive table back.
+    """Return what reverting would lose and, with ``dry_run=False``, restore the old Hive table.
 
     Args:
-        catalog: holds the table.
-        identifier: "db.table".
-        dry_run: only say it.
-        allow_data_loss: go back although snapshots were made since the migration.
-        progress: told of partitions restored.
+        catalog: The catalog that holds the table.
+        identifier: The table, "db.table".
+        dry_run: Whether to only report; default True.
+        allow_data_loss: Whether to revert even if snapshots were made since the migration.
+        progress: Reporter of restored partitions.
 
     Raises:
-        RevertBlockedError: data would be lost and that was not allowed; nothing was changed.
-        MigrationError: there is nothing to go back to, or the way back was given up.
+        RevertBlockedError: If data would be lost and that was not allowed; nothing was changed.
+        MigrationError: If there is nothing to revert to, or the migration was finalized.
     """
     from icecomb.catalog.migrate.reverting import Reversal
 
@@ -259,17 +258,17 @@ def finalize(
     dry_run: bool = False,
     unverified: bool = False,
 ) -> None:
-    """Give up the way back: from now on maintenance may remove the old files.
+    """Give up the way back: from then on maintenance may remove the old files.
 
     Args:
-        catalog: The catalog.
-        identifier: The table.
-        dry_run: Only find out whether it can be done.
-        unverified: Also where `verify` did not compare the two tables.
+        catalog: The catalog that holds the table.
+        identifier: The table, "db.table".
+        dry_run: Whether to only check that it can be done.
+        unverified: Whether to finalize even if `verify` has not compared the two tables.
 
     Raises:
-        UnverifiedError: it did not.
-        MigrationError: there is no finished migration, or Hive's writers changed files since.
+        UnverifiedError: If `verify` has not compared them, and ``unverified`` is False.
+        MigrationError: If there is no finished migration, or Hive's writers changed files since.
     """
     from icecomb.catalog.migrate.finalizing import finalize as end
 
@@ -278,10 +277,10 @@ def finalize(
 
 
 def status(catalog: Catalog, identifier: str | tuple[str, ...]) -> dict[str, Any]:
-    """What is known of a table's migrations.
+    """Return what is known about a table's migrations.
 
     Raises:
-        NoSuchTableError: there is no such table.
+        NoSuchTableError: If there is no such table.
     """
     from icecomb.catalog.migrate.finalizing import status as look
 

@@ -1,9 +1,9 @@
-"""Applying a migration: record, write metadata, turn the entry, take Hive's parts away.
+"""Application of a migration: record, write metadata, convert the entry, remove Hive's parts.
 
-Whatever the moment of a crash, running apply again goes on: before the turn it starts over (nothing
-but metadata files was written, and they are removed; footers that were read are kept), after it
-only what is left is done. It never starts over after the turn: the journal is what tells of the
-partitions that were dropped.
+Running apply again resumes after a crash at any moment: before the conversion it starts over
+(nothing but metadata files was written, and they are removed; footers that were read are kept),
+after it only the rest is done. It never starts over after the conversion: only the journal lists
+the partitions that were dropped.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ _HIVE_ONLY: Final = re.compile(
     r"|serialization\.format|TRANSLATED_TO_EXTERNAL|avro\.schema\..*|orc\..*"
     r"|table_type|metadata_location|previous_metadata_location|uuid|storage_handler|transactional.*"
 )
-"""Table parameters that say something about the Hive table only."""
+"""Table parameters that describe only the Hive table."""
 
 
 class AlreadyIcebergError(MigrationError):
-    """The table was made as an Iceberg table, or migrated by others."""
+    """The table was created as an Iceberg table, or migrated by another tool."""
 
 
 class MigrationBlockedError(BlockedError, MigrationError):
@@ -77,15 +77,15 @@ class MigrationBlockedError(BlockedError, MigrationError):
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """What apply did.
+    """The result of apply.
 
     Attributes:
-        table: "db.table".
-        metadata_location: the first metadata file of the Iceberg table.
-        snapshot_id: its snapshot.
-        partitions, files, rows: what was taken over.
-        journal: the folder from which it can be reverted.
-        already: whether all was done before, and nothing was left to do.
+        table: The table as "db.table".
+        metadata_location: The first metadata file of the Iceberg table.
+        snapshot_id: The id of its snapshot.
+        partitions, files, rows: Numbers of what was taken over.
+        journal: The folder from which it can be reverted.
+        already: Whether everything was done before, and nothing was left to do.
     """
 
     table: str
@@ -98,22 +98,22 @@ class Migrated:
     already: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The result for programs."""
+        """Return the result as JSON values."""
         return {name.replace("_", "-"): value for name, value in asdict(self).items()}
 
 
 class Takeover:
-    """Makes one Hive table an Iceberg table.
+    """The conversion of one Hive table to an Iceberg table.
 
     Args:
-        place: where.
-        properties: of the Iceberg table, beside those of the Hive table.
-        threads: how many folders or footers are read at once.
-        interop: the engines that are to use the table; see `engine_properties`.
-        wait_s: how long writers of Hive and Spark that are at work are waited for.
+        place: The context of the table.
+        properties: Properties of the Iceberg table, added to those of the Hive table.
+        threads: Number of folders or footers read at once.
+        interop: The engines that will use the table; see `engine_properties`.
+        wait_s: Seconds to wait for active writers of Hive and Spark.
 
     Raises:
-        ConfigurationError: there is no such engine.
+        ConfigurationError: If there is no such engine.
     """
 
     def __init__(
@@ -131,16 +131,17 @@ class Takeover:
         self._interop = engine_names(interop)
 
     def run(self, choices: Choices) -> Migrated:
-        """Do it, or go on with what a crash left.
+        """Convert the table, or resume after a crash.
 
         Raises:
-            MigrationBlockedError: the plan has blockers; nothing was changed.
-            AlreadyIcebergError: the table is an Iceberg table of other origin.
-            MigrationError: it keeps changing; or it was turned, and somebody overwrote its entry
+            MigrationBlockedError: If the plan has blockers; nothing was changed.
+            AlreadyIcebergError: If the table is an Iceberg table of other origin.
+            MigrationError: If it keeps changing; or it was converted, and its entry was overwritten
                 with an old copy.
-            ConfigurationError: lock-free mode where the metastore does not check what it replaces.
-            CommitStateUnknownError: it is not known whether the entry was turned, or turned and
-                tidied up; nothing was deleted.
+            ConfigurationError: If the table is in lock-free mode and the metastore does not check
+                what it replaces.
+            CommitStateUnknownError: If it is unknown whether the entry was converted, or converted
+                and cleaned up; nothing was deleted.
         """
         for attempt in range(1, ROUNDS + 1):
             begun = time.monotonic()
@@ -173,7 +174,7 @@ class Takeover:
                     self._place.progress.say(
                         f"{table.full_name} was changed meanwhile: starting over"
                     )
-            # Two that run at once would each take the other for what a crash left, in every round.
+            # Two concurrent runs would each take the other for a crashed one, in every round.
             if attempt < ROUNDS:
                 time.sleep(random.uniform(0, time.monotonic() - begun))  # noqa: S311 - tells two apart
         raise keeps_changing(self._place)
@@ -208,17 +209,17 @@ class Takeover:
         except CommitStateUnknownError:
             raise
         except IcecombError:
-            # Left where they are, metadata files would disturb readers of an unpartitioned table.
+            # Left behind, metadata files would disturb readers of an unpartitioned table.
             with suppress(IcecombError):
                 self._abandon(journal, refused=True)
             raise
         return _migrated(plan.table, journal)
 
     def _check_alone(self, table: HiveTable, journal: Journal) -> None:
-        """Refuse to go on beside the migration of another entry with this folder.
+        """Check that no other entry with this folder is being migrated.
 
-        Of two that begin at once, at least one finds the other's journal: both look after they
-        wrote their own, and before anything else is written.
+        Of two that begin at once, at least one finds the other's journal: both check after
+        writing their own, and before anything else is written.
         """
         try:
             self._place.journals(table).check_alone()
@@ -272,7 +273,7 @@ class Takeover:
         from icecomb.format.spec.update import update_table_metadata
 
         mapping, last_column_id = file_mapping(plan)
-        # A way back needs the old files: nobody may delete them before `migrate finalize`.
+        # The way back needs the old files: they must not be deleted before `migrate finalize`.
         properties = {**self._wanted_properties(table), "migrated": "true"}
         base = plan.definition(properties, mapping, last_column_id).metadata(plan.location)
         append = FastAppend(self._place.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
@@ -286,7 +287,7 @@ class Takeover:
     def _check_unchanged(
         self, table: HiveTable, plan: MigrationPlan, partitions: PartitionPages
     ) -> None:
-        """Look again, under the lock, whether table, partitions and files are as they were."""
+        """Check again, under the lock, that table, partitions and files are unchanged."""
         if not is_unchanged(self._place, table, plan, partitions, self._threads):
             raise CommitFailedError(
                 f"{table.full_name} was changed while it was read",
@@ -295,7 +296,7 @@ class Takeover:
             )
 
     def _check_no_writer(self, table: HiveTable, partitions: PartitionPages) -> None:
-        """Refuse to turn the entry under an overwrite, which would empty the table's folder."""
+        """Check that no overwrite is active, which would empty the table's folder."""
         writers = WritersInFlight(self._place, table, partitions.kept)
         if folder := writers.in_table_folder():
             raise CommitFailedError(
@@ -305,7 +306,7 @@ class Takeover:
             )
 
     def _check_not_abandoned(self, table: HiveTable, journal: Journal, written: set[str]) -> None:
-        """Another apply takes one that is under way for one that crashed, and removes its files."""
+        """Check that no other apply took this one for a crashed one, and removed its files."""
         if journal.reverted or not written.issubset(journal.metadata_files()):
             raise CommitFailedError(
                 f"{table.full_name} is being migrated by somebody else, too",
@@ -314,17 +315,17 @@ class Takeover:
             )
 
     def _abandon(self, journal: Journal, *, refused: bool = False) -> bool:
-        """Remove the metadata files of an attempt; False if it has to be looked at again.
+        """Remove the metadata files of an attempt; return False if it must be examined again.
 
         Args:
-            journal: of the attempt.
-            refused: it is proven that no request of the attempt turns the entry any more.
+            journal: The attempt's journal.
+            refused: Whether no request of the attempt can convert the entry any more.
 
         Raises:
-            CommitStateUnknownError: one may still turn it; nothing was deleted.
-            MigrationError: it was turned, and the entry was overwritten since.
+            CommitStateUnknownError: If a request may still convert it; nothing was deleted.
+            MigrationError: If it was converted, and the entry was overwritten since.
         """
-        # Under the lock: whoever is about to turn the entry to these files has looked for them.
+        # Under the lock: a run about to point the entry at these files has checked for them.
         with self._place.locked(self._place.entry.load()) as lock:
             now = self._place.entry.load()
             if overwritten := find_overwritten(self._place.io, now, journal):
@@ -333,7 +334,7 @@ class Takeover:
             if now.is_iceberg and prepared and now.parameters.get("uuid") == prepared["uuid"]:
                 return False
             writing = journal.step(Step.WRITING)
-            # Metadata that a table once pointed at is all that is left of it if it was dropped.
+            # If a table was dropped, the metadata it once pointed at is all that is left of it.
             unused = not now.is_iceberg and journal.step(Step.SWAPPED) is None
             if writing is not None and unused and not journal.reverted:
                 if not refused and not self._place.rule_out_turn(journal, now, lock):
@@ -359,7 +360,7 @@ class Takeover:
             journal.record(Step.SWAPPED)
         already = journal.step(Step.CLEANED) is not None
         if not already:
-            # What the run before asked for, and was not answered, could undo what is done now.
+            # An unanswered request of the previous run could undo what is done now.
             self._place.fence(journal, table)
             self._parts(journal).take_away()
         elif not journal.finalized:
@@ -369,16 +370,16 @@ class Takeover:
 
 
 def file_mapping(plan: MigrationPlan) -> tuple[NameMapping, int]:
-    """The name mapping for a plan's files, and the highest id of table and files."""
+    """Return the name mapping for a plan's files, and the highest id of table and files."""
     mapping = mapping_of(plan.schema, plan.spellings)
     return with_unread(mapping, plan.unread, plan.schema.highest_field_id)
 
 
 def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
-    """Properties that a user gives to a table that is made of Hive's.
+    """Return the checked properties that a user gives to a migrated table.
 
     Raises:
-        ValidationError: one is no text, or is what the migration itself has to say.
+        ValidationError: If one is not a text, or is set by the migration itself.
     """
     given = property_texts("property", properties)
     check_no_entry_properties(given)
@@ -396,7 +397,7 @@ def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def iceberg_properties(parameters: Mapping[str, str]) -> dict[str, str]:
-    """The parameters of a Hive table that become properties of the Iceberg table."""
+    """Return the parameters of a Hive table that become properties of the Iceberg table."""
     return {
         key: value
         for key, value in parameters.items()

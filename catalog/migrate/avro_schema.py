@@ -1,9 +1,9 @@
-"""How Hive reads the Avro files of a table: under a schema of its own, by Avro's resolution.
+"""Hive's reading of a table's Avro files: by a reader's schema and Avro's schema resolution.
 
 That schema is in `avro.schema.literal` or behind `avro.schema.url` (Hive, AvroSerdeUtils); without
-one Hive makes it of the table's columns, in small letters. Iceberg knows neither the defaults of
-columns that a file lacks nor their other names, and Avro tells names apart by case: a file in which
-that makes a difference shows other values there than here.
+one Hive derives it from the table's columns, in lower case. Iceberg has neither the defaults of
+columns that a file lacks nor their aliases, and Avro distinguishes names by case: a file for which
+that matters shows other values in Hive than in Iceberg.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from icecomb.format.storage.file_io import FileIO
 LITERAL: Final = "avro.schema.literal"
 URL: Final = "avro.schema.url"
 NONE: Final = "none"
-"""What Hive takes for no schema (AvroSerdeUtils.SCHEMA_NONE)."""
+"""The value that Hive takes for no schema (AvroSerdeUtils.SCHEMA_NONE)."""
 _SERDE: Final = "avro"
 
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """What Hive reads Avro files by.
+    """The schema that Hive reads Avro files by.
 
     Attributes:
-        fields: the fields of the reader's record, as JSON values.
+        fields: The fields of the reader's record, as JSON values.
     """
 
     fields: tuple[Mapping[str, Any], ...]
 
     @property
     def names(self) -> list[str]:
-        """The columns."""
+        """The names of the columns."""
         return [field["name"] for field in self.fields]
 
     def differences(self, written: Any) -> Iterator[tuple[str, str]]:
-        """Columns whose values Iceberg would not read as Hive does, and why.
+        """Yield the columns whose values Iceberg would not read as Hive does, and why.
 
         Args:
-            written: the schema that a file states, as JSON values.
+            written: The schema stored in a file, as JSON values.
         """
         if isinstance(written, Mapping):
             yield from _differences(list(self.fields), written.get("fields", ()), "")
 
 
 def declared_schema(io: FileIO, table: HiveTable) -> AvroSchema | None:
-    """The schema that Hive reads a table's Avro files by; None if it has none.
+    """Return the declared schema that Hive reads a table's Avro files by; None if there is none.
 
     Raises:
-        ValidationError: it cannot be had, or is no record.
+        ValidationError: If it cannot be read, or is not a record.
     """
     declared = avro_declaration(table)
     if declared is None:
@@ -75,14 +75,14 @@ def declared_schema(io: FileIO, table: HiveTable) -> AvroSchema | None:
 
 
 def avro_declaration(entry: HiveTable | HivePartition) -> tuple[str, str] | None:
-    """Where an entry says a schema, `LITERAL` before `URL`, and what it says there; None if not."""
+    """Return key and value of an entry's schema, `LITERAL` before `URL`; None if it has none."""
     said = said_of(entry)
     found = ((key, said.get(key, "")) for key in (LITERAL, URL))
     return next(((key, text) for key, text in found if text and text != NONE), None)
 
 
 def reading_schema(declared: AvroSchema | None, table: HiveTable) -> AvroSchema | None:
-    """What Hive reads by; None where names are compared ignoring case, as Spark's source does."""
+    """Return Hive's schema; None where case is ignored in names, as by Spark's source."""
     if declared is not None:
         return declared
     if _SERDE not in (table.storage.serde or "").lower():
@@ -101,7 +101,7 @@ def _parsed(text: str, where: str) -> AvroSchema:
             return AvroSchema(fields)
     except (ValueError, KeyError, TypeError):
         pass
-    raise ValidationError(f"{where} is no Avro record", hint=f"correct {where} in Hive")
+    raise ValidationError(f"{where} is not an Avro record", hint=f"correct {where} in Hive")
 
 
 def _differences(read: Any, written: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -117,18 +117,18 @@ def _differences(read: Any, written: Any, path: str) -> Iterator[tuple[str, str]
             continue
         alias = next((a for a in field.get("aliases", ()) if a in there), None)
         if alias is not None:
-            yield column, f"it has the column under its other name {alias!r}"
+            yield column, f"it has the column under its alias {alias!r}"
         elif name.lower() in lower:
             yield (
                 column,
-                (f"it spells the column {lower[name.lower()]!r}, which Hive does not take for it"),
+                (f"it spells the column {lower[name.lower()]!r}, which Hive does not recognize"),
             )
         elif default is not None:
             yield column, f"it lacks the column, for which Hive reads {json.dumps(default)}"
 
 
 def _record(kind: Any) -> Any:
-    """The fields of a record, also of one in a union, a list or a map; None for other types."""
+    """Return the fields of a record, also in a union, a list or a map; None for other types."""
     if isinstance(kind, list):
         kind = next((one for one in kind if one != "null"), None)
     if not isinstance(kind, Mapping):

@@ -1,4 +1,4 @@
-"""The same step of a migration for many tables: what became of each, whatever became of others."""
+"""The same step of a migration for many tables, each with its own outcome."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from icecomb.format.errors import CommitStateUnknownError, IcecombError
 
 
 class Fate(str, Enum):
-    """What became of a table, the worst first."""
+    """The status of a table after a step, the worst first."""
 
     UNKNOWN = "unknown"
-    """An answer was lost: the same command finds out, and goes on."""
+    """An answer was lost: the same command finds out, and resumes."""
     FAILED = "failed"
     BLOCKED = "blocked"
-    """Nothing was changed; or, of a comparison, there are differences."""
+    """Nothing was changed; or a comparison found differences."""
     NOT_BEGUN = "not begun"
-    """Another one failed before its turn came."""
+    """Another table failed before this one was begun."""
     DONE = "done"
 
     def __str__(self) -> str:
@@ -36,12 +36,12 @@ class Fate(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a step says of one table.
+    """The result of a step for one table.
 
     Attributes:
-        facts: For programs.
-        detail: The same in a few words.
-        good: Whether it did what was asked for; a comparison with differences did not.
+        facts: The result as JSON values.
+        detail: The result in a few words.
+        good: Whether the step succeeded; a comparison with differences did not.
     """
 
     facts: Mapping[str, Any]
@@ -51,15 +51,15 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one table.
+    """The outcome of a step for one table.
 
     Attributes:
-        table: "db.table".
-        fate: In a word.
-        seconds: How long it took.
-        facts: What the step says, for programs.
-        detail: In a few words, or the error's message.
-        hint: What to do about it.
+        table: The table as "db.table".
+        fate: The status.
+        seconds: Duration in seconds.
+        facts: The step's result as JSON values.
+        detail: The result in a few words, or the error's message.
+        hint: What to do about an error.
     """
 
     table: str
@@ -70,7 +70,7 @@ class Outcome:
     hint: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The outcome for programs."""
+        """Return the outcome as JSON values."""
         return {
             "table": self.table,
             "outcome": self.fate.value,
@@ -93,16 +93,16 @@ def run_batch(
     *,
     stop_on_error: bool,
 ) -> Iterator[Outcome]:
-    """Do a step with many tables, several at a time; outcomes come in their order.
+    """Run a step for many tables, several at a time, and yield the outcomes in their order.
 
     Args:
-        progress: Told of each table.
-        what: The step, for people.
+        progress: Reporter of each table.
+        what: Description of the step, for progress.
         places: Database and name of each table.
-        work: Does it with one of them.
-        jobs: How many at a time.
-        stop_on_error: Begin with no more tables once one did not do well. They are not begun either
-            when the metastore cannot be reached any more.
+        work: Runs the step for one table.
+        jobs: Number of tables at a time.
+        stop_on_error: Whether to begin no more tables after the first that fails. None is begun
+            either when the metastore cannot be reached any more.
     """
     stopped = threading.Event()
 
@@ -120,7 +120,7 @@ def run_batch(
 
 
 def _outcome(table: str, place: tuple[str, str], work: Work) -> tuple[Outcome, bool]:
-    """What became of a table, and whether the metastore is gone."""
+    """Return the outcome for a table, and whether the metastore is unreachable."""
     try:
         step = work(place)
     except (MigrationBlockedError, RevertBlockedError) as error:

@@ -1,4 +1,4 @@
-"""What a user chooses of a migration."""
+"""The options of a migration that a user chooses."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 TIMESTAMP_CHOICES: Final = ("timestamptz", "timestamp")
-"""What Hive's ``timestamp`` may become; the first, as in Iceberg Java's migrate, is the default."""
+"""Types for Hive's ``timestamp``; the default is the first, as in Iceberg Java's migrate."""
 ACCEPTABLE: Final = {
     "bucketing": "lose the table's Hive bucketing (the rows stay, the layout is not promised)",
     "missing-partitions": "leave out partitions whose folder does not exist",
     "subdirectories": "take over files in sub-folders of a partition, too",
 }
-"""Blockers that a user may accept by name, and what accepting means."""
+"""Blockers that a user may accept by name, and their meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the user chose; recorded, because the table depends on it.
+    """The user's choices, recorded because the table depends on them.
 
     Attributes:
-        timestamp: what Hive's timestamp becomes, one of `TIMESTAMP_CHOICES`.
-        time_zone: the zone of local timestamps in partition values.
-        accept: names of accepted blockers, see `ACCEPTABLE`.
+        timestamp: Type for Hive's timestamp, one of `TIMESTAMP_CHOICES`.
+        time_zone: Time zone of local timestamps in partition values.
+        accept: Names of accepted blockers; see `ACCEPTABLE`.
     """
 
     timestamp: str = TIMESTAMP_CHOICES[0]
@@ -31,7 +31,7 @@ class Choices:
     accept: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The choices as in the journal."""
+        """Return the choices as JSON values for the journal."""
         return {
             "timestamp": self.timestamp,
             "time-zone": self.time_zone,

@@ -1,8 +1,8 @@
-"""The old Hive table and the new Iceberg table, read side by side and compared value by value.
+"""Comparison of the old Hive table and the new Iceberg table, value by value.
 
 The Hive side is what Hive would read: the visible files of the journal's partitions, columns by
 name ignoring case, partition values from the metastore's objects. The Iceberg side is the
-migration's snapshot, read as any scan reads it.
+migration's snapshot, read like any scan.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _SHOWN: Final = 20
 
 @dataclass(slots=True)
 class ColumnDigest:
-    """What is known of one column on one side.
+    """Statistics of one column on one side.
 
     Attributes:
-        nulls: how many values are null.
-        least: the smallest value, None when there is none or no order.
-        greatest: the greatest value.
+        nulls: Number of null values.
+        least: The smallest value; None without values or order.
+        greatest: The greatest value; likewise.
     """
 
     nulls: int = 0
@@ -43,7 +43,7 @@ class ColumnDigest:
     greatest: Any = None
 
     def add(self, other: ColumnDigest) -> None:
-        """Take in another digest of the same column."""
+        """Add another digest of the same column."""
         self.nulls += other.nulls
         for value in (other.least, other.greatest):
             if value is not None:
@@ -51,13 +51,13 @@ class ColumnDigest:
                 self.greatest = value if self.greatest is None else max(self.greatest, value)
 
     def to_json(self) -> dict[str, Any]:
-        """The digest for programs; times as ISO text."""
+        """Return the digest as JSON values; times as ISO text."""
         return {"nulls": self.nulls, "min": _plain(self.least), "max": _plain(self.greatest)}
 
 
 @dataclass(slots=True)
 class Side:
-    """One side's rows and columns."""
+    """Row count and column digests of one side."""
 
     rows: int = 0
     columns: dict[str, ColumnDigest] = field(default_factory=dict)
@@ -65,15 +65,15 @@ class Side:
 
 @dataclass(slots=True)
 class Comparison:
-    """What comparing found.
+    """The result of a comparison.
 
     Attributes:
-        hive, iceberg: the two sides as a whole.
-        partitions: partition name to rows on the Hive and on the Iceberg side.
-        files: how many files were compared.
-        values: how many values were compared.
-        differences: sentences, the first ones only; `difference_count` counts all.
-        finished: whether apply has come to its end.
+        hive, iceberg: The two sides as a whole.
+        partitions: Partition name to row counts on the Hive and the Iceberg side.
+        files: Number of compared files.
+        values: Number of compared values.
+        differences: Sentences about the first differences; `difference_count` counts all.
+        finished: Whether apply has finished.
     """
 
     hive: Side = field(default_factory=Side)
@@ -86,13 +86,13 @@ class Comparison:
     finished: bool = True
 
     def differ(self, what: str) -> None:
-        """Note a difference."""
+        """Record a difference."""
         self.difference_count += 1
         if len(self.differences) < _SHOWN:
             self.differences.append(what)
 
     def to_json(self) -> dict[str, Any]:
-        """The comparison for programs."""
+        """Return the comparison as JSON values."""
         return {
             "equal": self.difference_count == 0,
             "migration-finished": self.finished,
@@ -118,13 +118,13 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class FilePair:
-    """One file as both sides know it.
+    """One file as both sides read it.
 
     Attributes:
-        partition: the name of its Hive partition.
-        location: the file.
-        constants: partition column (lower case) to its value, as the metastore's object says.
-        task: how the Iceberg table reads it; None when the table does not have it.
+        partition: The name of its Hive partition.
+        location: The file.
+        constants: Partition column (lower case) to its value in the metastore.
+        task: The Iceberg table's scan task; None if the table does not have the file.
     """
 
     partition: str
@@ -141,7 +141,7 @@ def compare_files(  # noqa: PLR0917 - what is read, what is compared, where it i
     comparison: Comparison,
     progress: Progress,
 ) -> None:
-    """Compare every value of every pair; differences are noted in ``comparison``."""
+    """Compare every value of every pair; record differences in ``comparison``."""
 
     def work(pair: FilePair) -> _FileResult:
         return _compare_file(io, metadata, schema, pair)
@@ -227,7 +227,7 @@ def _hive_batches(io: FileIO, pair: FilePair, schema: Schema) -> Iterator[pa.Rec
 
 
 def as_hive_reads(array: pa.Array, kind: IcebergType, target: pa.DataType) -> pa.Array:
-    """An array of a file in the type of the table, nested fields found by name ignoring case."""
+    """Return a file's array in the table's type, nested fields matched by name ignoring case."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -257,7 +257,7 @@ def as_hive_reads(array: pa.Array, kind: IcebergType, target: pa.DataType) -> pa
     if isinstance(kind, MapType):
         return _as_hive_map(array, kind, target)
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
-        # INT96 holds nanoseconds; Iceberg's microseconds cut the rest off.
+        # INT96 holds nanoseconds, which Iceberg truncates to microseconds.
         array = array.cast(pa.timestamp("us", array.type.tz), safe=False)
         return array.cast(pa.int64()).cast(target)
     return array.cast(target)
@@ -310,7 +310,7 @@ def _internal(value: Any, target: pa.DataType) -> pa.Scalar:
 def _aligned(
     left: Iterable[pa.RecordBatch], right: Iterable[pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch | None, pa.RecordBatch | None]]:
-    """The two streams in pieces of equal length; a piece without partner where one is longer."""
+    """Yield pieces of equal length of two streams; pieces without partner if one is longer."""
     sides = (_rows(left), _rows(right))
     pieces = [next(side, None) for side in sides]
     while pieces[0] is not None and pieces[1] is not None:
@@ -351,7 +351,7 @@ def _extremes(column: pa.Array) -> tuple[Any, Any]:
         return None, None
     found: Mapping[str, Any] = pc.min_max(column).as_py()
     least, greatest = found["min"], found["max"]
-    # A column of nothing but NaN has no order.
+    # A column of only NaN has no order.
     return (None, None) if least != least else (least, greatest)  # noqa: PLR0124
 
 

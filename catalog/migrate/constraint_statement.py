@@ -1,4 +1,4 @@
-"""The statements for Hive that take a table's constraints off, and put them on again."""
+"""Hive statements that drop a table's constraints and add them again."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def drop_statement(table: HiveTable, constraint: Constraint) -> str:
-    """Return the statement that takes a constraint off."""
+    """Return the statement that drops a constraint."""
     return f"ALTER TABLE {_name(table)} DROP CONSTRAINT {quoted(constraint.name)}"
 
 
 def add_statement(table: HiveTable, constraint: Constraint) -> str:
-    """Return the statement that puts a constraint on again, under its name and on its columns.
+    """Return the statement that adds a constraint again, under its name and on its columns.
 
-    Hive validates none of them, and takes no statement that asks for it.
+    Hive validates no constraint, and rejects statements that ask for it.
     """
     named = f"CONSTRAINT {quoted(constraint.name)}"
     state = (
@@ -29,7 +29,7 @@ def add_statement(table: HiveTable, constraint: Constraint) -> str:
         f"{'RELY' if constraint.relied else 'NORELY'}"
     )
     if constraint.kind in {"NOT NULL", "DEFAULT", "CHECK"}:
-        # the parentheses of a check are part of what Hive keeps
+        # Hive stores the parentheses of a check with it.
         said = f"{constraint.kind} {constraint.expression}".rstrip()
         if not constraint.columns:
             return f"ALTER TABLE {_name(table)} ADD {named} {said} {state}"

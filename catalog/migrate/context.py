@@ -1,4 +1,4 @@
-"""What every step of a migration works with: the metastore, the files, the lock, the reporter."""
+"""The context of every step of a migration: the metastore, the files, the lock, the reporter."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """One table to work on.
+    """The context of a migration of one table.
 
     Attributes:
-        catalog: the catalog.
-        database: the table's database.
-        name: the table's name.
-        progress: told of every step.
+        catalog: The catalog.
+        database: The table's database.
+        name: The table's name.
+        progress: Reporter of every step.
     """
 
     catalog: HiveCatalog
@@ -55,7 +55,7 @@ class Workplace:
 
     @property
     def io(self) -> FileIO:
-        """The table's files."""
+        """The file system that holds the table."""
         return self.catalog.io
 
     @property
@@ -69,14 +69,14 @@ class Workplace:
         return Entry(self.client, self.database, self.name, self.settings)
 
     def journals(self, table: HiveTable) -> FolderJournals:
-        """All journals in the table's folder."""
+        """Return all journals in the table's folder."""
         return FolderJournals(self.catalog, table)
 
     def journal(self, table: HiveTable) -> Journal | None:
-        """The table's migration that was not reverted, if there is one.
+        """Return the journal of the table's migration that was not reverted, or None.
 
         Raises:
-            MigrationError: there is one, but it is another table's, which has the same folder.
+            MigrationError: If there is one, but of another table with the same folder.
         """
         found = self.journals(table)
         live = found.live
@@ -85,10 +85,10 @@ class Workplace:
         return live
 
     def migrated(self, table: HiveTable) -> tuple[Journal, dict[str, Any]] | None:
-        """The journal of an Iceberg table that a migration made, and what that prepared.
+        """Return the journal of an Iceberg table that a migration made, and its step PREPARED.
 
         Raises:
-            MigrationError: see `journal`; or its entry was overwritten with an old copy.
+            MigrationError: See `journal`; or if its entry was overwritten with an old copy.
         """
         journal = self.journal(table)
         if journal is not None and (found := find_overwritten(self.io, table, journal)):
@@ -99,33 +99,33 @@ class Workplace:
         return (journal, prepared) if table.parameters.get("uuid") == prepared["uuid"] else None
 
     def has_metadata(self, table: HiveTable) -> bool:
-        """Whether the metadata file is there that an Iceberg table's entry points at."""
+        """Return whether the metadata file exists that an Iceberg table's entry points at."""
         return self.io.exists(table.metadata_location or "")
 
     def require_metadata(self, table: HiveTable) -> None:
-        """Refuse what needs it where it is gone.
+        """Check that an Iceberg table's current metadata file exists.
 
         Raises:
-            MigrationError: It is.
+            MigrationError: If it is gone.
         """
         if not self.has_metadata(table):
             raise MigrationError(
                 f"{table.full_name} is an Iceberg table, but {table.metadata_location} is gone, as "
                 "after an overwrite of Hive that was under way when it was migrated",
-                hint=f"icecomb migrate revert {table.full_name} says what giving the Hive table "
-                "back would lose",
+                hint=f"icecomb migrate revert {table.full_name} tells what restoring the Hive "
+                "table would lose",
                 table=table.full_name,
             )
 
     def overwritten(self, table: HiveTable) -> OverwrittenEntry | None:
-        """What an old copy of the entry overwrote since the table was migrated, if it did."""
+        """Return what an old copy of the entry overwrote since the migration, or None."""
         if table.is_iceberg or not table.storage.location:
             return None
         live = self.journals(table).live
         return None if live is None else find_overwritten(self.io, table, live)
 
     def partitions(self, table: HiveTable) -> Iterator[HivePartition]:
-        """The partitions the metastore has now, fetched in pages."""
+        """Yield the metastore's current partitions, fetched in pages."""
         if table.partition_keys:
             for page in self.client.partitions.pages(table.database, table.name):
                 yield from page
@@ -133,43 +133,44 @@ class Workplace:
     def footers(
         self, table: HiveTable, target: str | None, beside: str | None = None
     ) -> FooterFolder:
-        """Where footers of the table's files are kept.
+        """Return the store of kept footers of the table's files.
 
         Args:
-            table: the Hive table.
-            target: beside which folder new ones are kept; None for nowhere.
-            beside: another folder beside which some may lie.
+            table: The Hive table.
+            target: The folder beside which to keep new ones; None for nowhere.
+            beside: Another folder beside which some may be kept.
         """
         locations = [one for one in (table.storage.location, beside) if one]
         return FooterFolder(self.io, locations, self.progress, target)
 
     def forget_footers(self, location: str | None) -> None:
-        """Remove the footers that are kept beside a folder: they have served.
+        """Remove the footers that are kept beside a folder and no longer needed.
 
         Args:
-            location: the folder.
+            location: The folder.
         """
-        with suppress(IcecombError):  # in nobody's way: the next step of a migration tries again
+        with suppress(IcecombError):  # harmless: the next step of a migration tries again
             forget_footers(self.io, location or "")
 
     def locked(self, table: HiveTable) -> AbstractContextManager[TableLock | None]:
         """Hold the metastore's exclusive lock on the table, as a commit does.
 
         Args:
-            table: the table: its parameters say whether it is changed without locks, and then
-                there is none.
+            table: The table; its parameters may say that it is changed without locks: then there
+                is none.
 
         Raises:
-            ConfigurationError: it is, and the metastore does not check what it replaces.
-            LockTimeoutError: somebody else holds it; the message names the holder.
+            ConfigurationError: If it is changed without locks, and the metastore does not check
+                what it replaces.
+            LockTimeoutError: If another process holds it; the message names the holder.
         """
         return self.entry.change.guard(table.parameters)
 
     def require_lock(self, lock: TableLock | None) -> None:
-        """Refuse to go on when the lock was lost.
+        """Check that the lock was not lost.
 
         Raises:
-            CommitFailedError: it was.
+            CommitFailedError: If it was lost.
         """
         if lock is not None and not lock.is_alive(ask=True):
             raise CommitFailedError(
@@ -179,18 +180,18 @@ class Workplace:
             )
 
     def rule_out_turn(self, journal: Journal, table: HiveTable, lock: TableLock | None) -> bool:
-        """Make sure that the Hive table is not turned any more by an earlier run, even late.
+        """Ensure that no earlier run can still convert the Hive table, even by a late request.
 
         Args:
-            journal: of the run.
-            table: the Hive table.
-            lock: its lock.
+            journal: The run's journal.
+            table: The Hive table.
+            lock: The table's lock.
 
         Returns:
-            Whether it is sure; if not, the table was changed meanwhile.
+            Whether it is ensured; if not, the table was changed meanwhile.
 
         Raises:
-            CommitStateUnknownError: it cannot be told now.
+            CommitStateUnknownError: If it is unknown for now.
         """
         asked = journal.step(Step.SWAPPING)
         if lock is not None and asked is None:
@@ -207,7 +208,7 @@ class Workplace:
         outcome = self.entry.fence(table, lock)
         if isinstance(outcome, Unknown):
             raise CommitStateUnknownError(
-                f"{table.full_name}: it cannot be told whether a request to make it an Iceberg "
+                f"{table.full_name}: it is unknown whether a request to make it an Iceberg "
                 f"table may still be carried out: {outcome.reason}",
                 hint="nothing was deleted; try again",
                 table=table.full_name,
@@ -216,7 +217,7 @@ class Workplace:
 
     @contextmanager
     def noting_unanswered(self, journal: Journal, table: HiveTable) -> Iterator[None]:
-        """Record it if a request was not answered that is not refused when it arrives late."""
+        """Record an unanswered request that would not be refused when it arrives late."""
         try:
             yield
         except CommitStateUnknownError as error:
@@ -227,28 +228,28 @@ class Workplace:
             raise
 
     def fence(self, journal: Journal, table: HiveTable) -> None:
-        """Move an Iceberg table's pointer, so that what an earlier run asked for expects another.
+        """Bump ``metadata_location`` so that a late request of an earlier run is refused.
 
         Raises:
-            CommitFailedError, CommitStateUnknownError: see `Table.commit`.
+            CommitFailedError, CommitStateUnknownError: See `Table.commit`.
         """
         with self.noting_unanswered(journal, table):
             fence(self.catalog, (self.database, self.name))
 
 
 def moment(at_ms: int) -> str:
-    """A time for people."""
+    """Format a time for messages."""
     found = dt.datetime.fromtimestamp(at_ms / 1000, dt.timezone.utc)
     return found.isoformat(sep=" ", timespec="seconds")
 
 
 def moment_after(at_ms: int) -> str:
-    """When no request of a time can be under way any more, for people."""
+    """Format the time after which no request sent at ``at_ms`` can still be under way."""
     return moment(at_ms + OLD_MS)
 
 
 def being_reverted(table: HiveTable) -> MigrationError:
-    """The error of who does something else meanwhile."""
+    """Return the error for any other step during a revert."""
     return MigrationError(
         f"{table.full_name} is being reverted",
         hint=f"finish it: icecomb migrate revert {table.full_name} --yes",
@@ -257,6 +258,6 @@ def being_reverted(table: HiveTable) -> MigrationError:
 
 
 def remove_empty_folder(io: FileIO, location: str) -> None:
-    """Remove a folder if there is nothing in it: even empty ones disturb readers of Hive tables."""
+    """Remove a folder if it is empty: even empty ones disturb readers of Hive tables."""
     with suppress(FileMissingError):
         io.delete_folder(location)

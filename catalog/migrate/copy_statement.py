@@ -1,4 +1,4 @@
-"""The statement that copies a Hive table which cannot be taken over into one that can."""
+"""Statements that copy a Hive table that cannot be migrated into one that can."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from icecomb.catalog.migrate.source import classes_of, format_of
 
 
 def copy_name(table: HiveTable) -> str:
-    """The name of the copy, without its database."""
+    """Return the name of the copy, without its database."""
     return f"{table.name}_parquet"
 
 
 def copy_statement(table: HiveTable) -> str:
-    """A statement for Spark, ready to run in a session on this metastore."""
+    """Return a statement for Spark, ready to run in a session on this metastore."""
     source = f"{quoted(table.database)}.{quoted(table.name)}"
     target = f"{quoted(table.database)}.{quoted(copy_name(table))}"
     keys = ", ".join(quoted(key.name) for key in table.partition_keys)
@@ -21,7 +21,7 @@ def copy_statement(table: HiveTable) -> str:
 
 
 def acid_copy_statements(table: HiveTable) -> list[str]:
-    """Statements for Hive, which alone can read a transactional table.
+    """Return statements for Hive, as only Hive can read a transactional table.
 
     The copy is external: some distributions of Hive 3 make every other table transactional.
     """
@@ -41,16 +41,16 @@ def acid_copy_statements(table: HiveTable) -> list[str]:
 
 
 def acid_copy_remedy(table: HiveTable) -> str:
-    """The remedy of a transactional table."""
+    """Return the remedy for a transactional table."""
     statements = "; ".join(acid_copy_statements(table))
     return f"copy it in Hive: {statements}; then migrate {table.database}.{table.name}_external"
 
 
 def copy_remedy(table: HiveTable) -> str:
-    """The remedy of a table whose rows must be copied.
+    """Return the remedy for a table whose rows must be copied.
 
-    Spark reads by its own Parquet and ORC readers whatever has a SerDe of such a name, every file
-    of it (RelationConversions): what others' classes leave out would be in the copy.
+    Spark reads every table with a SerDe of such a name by its own Parquet and ORC readers, every
+    file of it (RelationConversions): files that other classes leave out would be in the copy.
     """
     serde = (table.storage.serde or "").lower()
     if format_of(table.storage) is None and ("parquet" in serde or "orc" in serde):
@@ -66,5 +66,5 @@ def copy_remedy(table: HiveTable) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name as Hive and Spark take it, whatever is in it."""
+    """Quote a name for Hive and Spark."""
     return "`" + name.replace("`", "``") + "`"

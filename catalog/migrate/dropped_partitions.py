@@ -1,6 +1,6 @@
-"""Partitions that Hive drops while a migration takes all of them away.
+"""Partitions that Hive drops while a migration removes all partitions' entries.
 
-Both look the same in the metastore: so the journal says which ones the migration took.
+Both look the same in the metastore, so the journal lists those that the migration removed.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _PAGE: Final = 500
 
 
 class DroppedPartitions:
-    """The partitions of a journal that Hive dropped since the entry was turned.
+    """The partitions of a journal that Hive dropped since the entry was converted.
 
-    None where that is not told: by journals of older versions, and before the turn.
+    Empty where that is unknown: with journals of older versions, and before the conversion.
 
     Args:
-        place: where.
-        journal: of the migration.
-        table: the entry as it is now.
+        place: The context of the table.
+        journal: The migration's journal.
+        table: The current entry.
 
     Attributes:
-        names: their names, as Hive says them.
-        values: their partition tuples in Iceberg, with the names.
+        names: Names of the partitions in Hive.
+        values: Partition tuples in Iceberg, with the names.
     """
 
     def __init__(self, place: Workplace, journal: Journal, table: HiveTable) -> None:
@@ -63,15 +63,15 @@ class DroppedPartitions:
         self._folders = tuple(folders)
 
     def __contains__(self, texts: tuple[str, ...]) -> bool:
-        """Whether the partition of these values in Hive is one of them."""
+        """Return whether the partition with these values in Hive is one of them."""
         return texts in self._texts
 
     def had(self, location: str) -> bool:
-        """Whether a file lies, or lay, in the folder of one of them: Hive took it along."""
+        """Return whether a file is or was in the folder of one: Hive dropped it with the folder."""
         return location.startswith(self._folders)
 
     def with_rows(self, metadata: TableMetadata) -> list[str]:
-        """The names of those that the Iceberg table has files of."""
+        """Return the names of those with files in the Iceberg table."""
         from icecomb.format.scan.table_scan import TableScan
 
         if not self.values or metadata.current_snapshot() is None:
@@ -79,18 +79,18 @@ class DroppedPartitions:
         found: set[str] = set()
         for task in TableScan(metadata, self._place.io).plan_files():
             if task.file.spec_id != metadata.partition_specs[0].spec_id:
-                return self.names  # rows that were written anew, by another spec, may be theirs
+                return self.names  # rows rewritten under another spec may be theirs
             if name := self.values.get(task.file.partition):
                 found.add(name)
         return [name for name in self.names if name in found]
 
 
 def present_values(place: Workplace) -> DigestSet:
-    """The values of the partitions that the metastore has now."""
+    """Return the values of the metastore's current partitions."""
     pages = place.client.partitions.pages(place.database, place.name, _PAGE)
     return values_of(one.values for page in pages for one in page)
 
 
 def values_of(found: Iterable[tuple[str, ...]]) -> DigestSet:
-    """Values of partitions, of which one asks by the digest of their `repr`."""
+    """Return a set of partition values, looked up by the digest of their `repr`."""
     return DigestSet(b"".join(digest(repr(values)) for values in found))

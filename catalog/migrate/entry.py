@@ -1,14 +1,14 @@
-"""The metastore's entry of a table, turned from a Hive table into an Iceberg table and back.
+"""The metastore's entry of a table, converted from a Hive table to an Iceberg table and back.
 
-The turn is one alter: before it every reader sees the Hive table, after it every reader sees the
-Iceberg table. What an Iceberg table should not have any more (partitions, partition keys) is taken
-away afterwards, and given back before the turn back, so that no reader ever sees a Hive table
+The conversion is one alter: before it every reader sees the Hive table, after it every reader sees
+the Iceberg table. What an Iceberg table should not have (partitions, partition keys) is removed
+afterwards, and restored before the conversion back, so that no reader ever sees a Hive table
 without its partitions.
 
 A metastore refuses to change partition keys, and to change columns into types it calls
 incompatible, except when the old entry is a view (HiveAlterHandler.alterTable) or has no columns to
 compare. So the entry passes through a form that Hive calls a view without columns; Iceberg readers
-look at the parameter ``table_type`` only and never notice.
+look only at the parameter ``table_type`` and never notice.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from icecomb.format.errors import (
 EXTERNAL: Final = "EXTERNAL_TABLE"
 _VIEW: Final = "VIRTUAL_VIEW"
 _CHANGED: Final = "transient_lastDdlTime"
-"""Every Hive table has this parameter, in seconds; a metastore takes what it is given."""
+"""Every Hive table has this parameter, in seconds; a metastore accepts any value."""
 _NO_TIME: Final = 10**12
-"""From here on a value of it is no clock's: it stood for a moment while a table went back."""
+"""Greater values are not from a clock: they are set for a moment during a revert."""
 
 
 class DropUnansweredError(CommitStateUnknownError):
@@ -53,19 +53,19 @@ class DropUnansweredError(CommitStateUnknownError):
 class Entry:
     """One table's entry in the metastore.
 
-    Every alter says what it expects to replace, and a request that arrives late is refused by a
-    metastore that checks: the turn and the way back give the parameter that they expect another
-    value; the alters between them expect the pointer, which they keep, so that a run that goes on
-    after an interruption moves the pointer first.
+    Every alter names the value it expects to replace, and a metastore that checks refuses late
+    requests: the conversion and the way back change the parameter that they expect; the alters
+    between them expect the pointer, which they keep, so a run that resumes after an interruption
+    moves the pointer first.
 
     Args:
-        client: the metastore.
-        database: the table's database.
-        name: the table's name.
-        settings: the catalog's properties.
+        client: The metastore.
+        database: The table's database.
+        name: The table's name.
+        settings: The catalog's properties.
 
     Attributes:
-        change: how the entry is changed.
+        change: The change machinery of the entry.
     """
 
     def __init__(
@@ -77,22 +77,22 @@ class Entry:
         self.change = EntryChange(client, database, name, settings)
 
     def load(self) -> HiveTable:
-        """The entry as it is now."""
+        """Load the current entry."""
         return self.client.table(self.database, self.name)
 
     def turn_to_iceberg(
         self, old: HiveTable, parameters: Mapping[str, str], lock: TableLock | None
     ) -> None:
-        """Make the Hive table an Iceberg table, in one alter.
+        """Convert the Hive table to an Iceberg table, in one alter.
 
         Args:
-            old: the entry as it was looked at; the turn happens only if it is still so.
-            parameters: all parameters of the new entry.
-            lock: the table's lock.
+            old: The entry as it was read; it is converted only if it is unchanged.
+            parameters: All parameters of the new entry.
+            lock: The table's lock.
 
         Raises:
-            CommitFailedError: proven that the entry is not turned.
-            CommitStateUnknownError: the answer was lost, and the turn may still happen.
+            CommitFailedError: If it is proven that the entry was not converted.
+            CommitStateUnknownError: If the answer was lost, and the conversion may still happen.
         """
         before = _time_of_change(old)
         wanted = {**parameters, _CHANGED: _later(before)}
@@ -110,9 +110,9 @@ class Entry:
         )
 
     def fence(self, table: HiveTable, lock: TableLock | None) -> Outcome:
-        """Make a turn impossible that was asked for when the Hive table was as it is.
+        """Make impossible any conversion requested for the Hive table's current state.
 
-        Nothing is changed but the time of its last change.
+        Only the time of its last change is modified.
         """
         before = _time_of_change(table)
         after = _later(before)
@@ -127,12 +127,12 @@ class Entry:
         return self._alter(new, Expectation(_CHANGED, before), judge, lock)
 
     def drop_partitions(self, names: Sequence[str]) -> None:
-        """Drop partitions' entries from what is an Iceberg table now; no file is touched.
+        """Drop the entries of partitions of a converted table; no file is touched.
 
         Safe to repeat.
 
         Raises:
-            DropUnansweredError: the request may be under way still.
+            DropUnansweredError: If the request may still be under way.
         """
         try:
             self.client.partitions.drop(self.database, self.name, names)
@@ -143,54 +143,54 @@ class Entry:
                 there = None
             if there != []:
                 raise DropUnansweredError(
-                    f"{self.database}.{self.name} is an Iceberg table, but partitions' entries are "
-                    f"there still: {error.message}",
+                    f"{self.database}.{self.name} is an Iceberg table, but still has partitions' "
+                    f"entries: {error.message}",
                     hint="apply again",
                     table=f"{self.database}.{self.name}",
                 ) from error
 
     def take_keys_away(self, storage: StorageDescriptor, lock: TableLock | None) -> None:
-        """Show an Iceberg table's columns, and no partition keys; all partitions are dropped.
+        """Give the entry an Iceberg table's columns and no keys, after all partitions are dropped.
 
         Safe to repeat at any point.
 
         Args:
-            storage: columns, formats and serde to show.
-            lock: the table's lock.
+            storage: Columns, formats and serde of the entry.
+            lock: The table's lock.
 
         Raises:
-            CommitFailedError: somebody committed meanwhile.
-            CommitStateUnknownError: the answer to an alter was lost.
+            CommitFailedError: If another client committed meanwhile.
+            CommitStateUnknownError: If the answer to an alter was lost.
         """
         location = self.load().storage.location
         self._reshape(replace(storage, location=location), (), lock, "apply")
 
     def give_keys_back(self, old: HiveTable, lock: TableLock | None) -> None:
-        """Give an Iceberg table its old columns and partition keys; it stays an Iceberg table.
+        """Restore an Iceberg table's old columns and partition keys; it stays an Iceberg table.
 
         Safe to repeat at any point.
 
         Args:
-            old: the Hive table of the journal.
-            lock: the table's lock.
+            old: The Hive table of the journal.
+            lock: The table's lock.
 
         Raises:
-            CommitFailedError: somebody committed meanwhile.
-            CommitStateUnknownError: the answer to an alter was lost.
+            CommitFailedError: If another client committed meanwhile.
+            CommitStateUnknownError: If the answer to an alter was lost.
         """
         self._reshape(old.storage, old.partition_keys, lock, "revert")
 
     def give_partitions_back(self, partitions: Sequence[HivePartition]) -> None:
-        """Give an Iceberg table, which has its old keys again, old partitions; safe to repeat."""
+        """Restore old partitions of an Iceberg table with restored keys; safe to repeat."""
         self.client.partitions.add(partitions)
-        # A server stamps new partitions with the time and statistics of its own.
+        # A server stamps new partitions with its own time and statistics.
         self.client.partitions.alter(self.database, self.name, partitions)
 
     def expect(self, pointer: str) -> None:
-        """Refuse to go on when the entry points at another metadata file.
+        """Check that the entry points at a metadata file.
 
         Raises:
-            CommitFailedError: somebody committed meanwhile.
+            CommitFailedError: If another client committed meanwhile.
         """
         now = self.load()
         if now.metadata_location != pointer:
@@ -199,23 +199,23 @@ class Entry:
     def turn_to_hive(
         self, old: HiveTable, pointer: str, marker: str, lock: TableLock | None
     ) -> None:
-        """Make the Iceberg table the old Hive table again, in one alter; `tidy` comes after it.
+        """Convert the Iceberg table back to the old Hive table, in one alter; `tidy` follows.
 
         Args:
-            old: the Hive table of the journal.
-            pointer: the metadata file the entry must still point at.
-            marker: put where the pointer was in the same alter, so that a commit under way finds
-                its base gone.
-            lock: the table's lock.
+            old: The Hive table of the journal.
+            pointer: The metadata file the entry must still point at.
+            marker: Replaces the pointer in the same alter, so that a commit under way finds its
+                base gone.
+            lock: The table's lock.
 
         Raises:
-            CommitFailedError: somebody committed meanwhile; nothing was turned.
-            CommitStateUnknownError: an answer was lost, and the turn may still happen.
+            CommitFailedError: If another client committed meanwhile; nothing was converted.
+            CommitStateUnknownError: If an answer was lost, and the conversion may still happen.
         """
-        # A time that no clock gives, which `tidy` expects: only the one after this very turn does.
+        # A time that no clock gives: only the `tidy` after this conversion expects it.
         parameters = {METADATA_LOCATION: marker, _CHANGED: str(time.time_ns())}
         new = replace(old, parameters={**old.parameters, **parameters})
-        # Not every server looks at the expected parameter.
+        # Not every server checks the expected parameter.
         self.expect(pointer)
 
         def judge(now: HiveTable) -> Sight:
@@ -227,17 +227,17 @@ class Entry:
         _require_done(outcome, old, "it is unknown whether it is a Hive table again", verb="revert")
 
     def tidy(self, old: HiveTable, marker: str, lock: TableLock | None) -> None:
-        """Make the entry exactly the old one, after the turn; nothing if it is so already.
+        """Make the entry exactly the old one, after the conversion back, unless it is already.
 
         Raises:
-            CommitFailedError: somebody changed it meanwhile.
-            CommitStateUnknownError: the answer was lost.
+            CommitFailedError: If another client changed it meanwhile.
+            CommitStateUnknownError: If the answer was lost.
         """
         turned = self.load()
         if turned.metadata_location != marker:
             return
         before = _time_of_change(turned)
-        # A server that checks wants the parameter to be set.
+        # A server that checks requires the parameter to be set.
         wanted = {_CHANGED: _later(before), **old.parameters}
 
         def judge(now: HiveTable) -> Sight:
@@ -278,7 +278,7 @@ class Entry:
         self._shape(wanted, lock, verb)
 
     def _shape(self, wanted: HiveTable, lock: TableLock | None, verb: str) -> None:
-        """Give an Iceberg table other columns and keys; where it points stays."""
+        """Give an Iceberg table other columns and keys, with the same pointer."""
         pointer = wanted.metadata_location or ""
 
         def judge(now: HiveTable) -> Sight:
@@ -322,7 +322,7 @@ def _time_of_change(table: HiveTable) -> str:
 
 
 def _later(time_of_change: str) -> str:
-    """A time of change after another one."""
+    """Return a time of change after another one."""
     now = int(time.time())
     before = int(time_of_change) if time_of_change.isdecimal() else 0
     return str(max(now, before + 1) if before < _NO_TIME else now)

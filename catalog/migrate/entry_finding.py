@@ -1,4 +1,4 @@
-"""What a Hive table's entry says that a migration changes or loses; none of it is in the way."""
+"""Properties of a Hive table's entry that a migration changes or loses, without blocking it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _NEARLY: Final = 0.9
 def entry_findings(
     table: HiveTable, converted: SourceSchema, settings: Mapping[str, str]
 ) -> Iterable[Finding]:
-    """What is worth knowing of the entry of a Hive table.
+    """Yield the findings about the entry of a Hive table.
 
     Args:
         table: The Hive table.
-        converted: Its columns.
+        converted: The table's converted columns.
         settings: The catalog's properties.
     """
     if skewed := skewed_columns(table):
@@ -57,7 +57,7 @@ def entry_findings(
 
 
 def replication_findings(table: HiveTable, database: HiveDatabase | None) -> Iterable[Finding]:
-    """Whether Hive's replication (REPL DUMP, REPL LOAD) knows the table or its database."""
+    """Yield a finding if Hive's replication (REPL DUMP, REPL LOAD) has the table or database."""
     of_table = [key for key in _REPLICATION if key in table.parameters]
     of_database = [key for key in _REPLICATION if database and key in database.parameters]
     if of_table or of_database:
@@ -77,7 +77,7 @@ def _statistics(table: HiveTable) -> Iterable[Finding]:
         yield note(
             "hive-statistics",
             "the entry has Hive's counts of rows, files and bytes",
-            "apply puts Iceberg's counts in their place, revert gives them back",
+            "apply replaces them with Iceberg's counts, revert restores them",
             tuple(key for key in _BASIC if key in parameters),
         )
     recorded = COLUMN_STATISTICS in parameters.get("COLUMN_STATS_ACCURATE", "")
@@ -86,7 +86,7 @@ def _statistics(table: HiveTable) -> Iterable[Finding]:
 
 
 def lost_statistics(what: str, places: Collection[str]) -> Finding:
-    """The finding of column statistics that go."""
+    """Return the finding about lost column statistics."""
     return warning(
         "statistics-lost",
         f"{what} has statistics of columns (ANALYZE ... FOR COLUMNS), which plans of joins use; "
@@ -111,7 +111,7 @@ def _wide(
             "wide-entry",
             f"{len(wide)} parameters of the entry are near or above the metastore's {limit:,} "
             "characters",
-            "a metastore whose own database has less room refuses the turn, and nothing is "
+            "a metastore whose database has less room refuses the conversion, and nothing is "
             "changed: widen PARAM_VALUE of TABLE_PARAMS there, or shorten the parameter",
             wide,
         )

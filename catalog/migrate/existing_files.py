@@ -1,4 +1,4 @@
-"""Files that exist already, which a table is to take in: those of a Hive table, or of a folder."""
+"""Existing files for a table to take in: those of a Hive table or of a folder."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from icecomb.format.storage.file_io import FileIO
 def files_of_folder(
     io: FileIO, schema: Schema, folder: str, wanted: Mapping[str, str]
 ) -> dict[str, Mapping[str, Any]]:
-    """The files of a folder and of those below; they say themselves which partition they are of.
+    """Return the files of a folder and its subfolders; their paths tell their partitions.
 
     Args:
-        io: Lists them.
-        schema: Of the table that takes them in.
-        folder: Its location.
-        wanted: Partition columns and values of the files that are meant.
+        io: File system that holds the files.
+        schema: The schema of the table that takes them in.
+        folder: The folder's location.
+        wanted: Partition columns and values of the files to take in.
 
     Raises:
-        ValidationError: There is no such folder, or no file that is meant.
+        ValidationError: If there is no such folder, or no such file.
     """
     found = list_place(io, Place("", folder, ()), by_folders=True)
     if not found.exists:
@@ -57,17 +57,17 @@ def files_of_folder(
 def files_of_hive_table(
     workplace: Workplace, schema: Schema, wanted: Mapping[str, str]
 ) -> dict[str, Mapping[str, Any]]:
-    """The files of a Hive table's partitions, with the values that the metastore has of them.
+    """Return the files of a Hive table's partitions, with their values in the metastore.
 
     Args:
-        workplace: The Hive table.
-        schema: Of the table that takes them in.
-        wanted: Partition columns and values of the files that are meant.
+        workplace: The context of the Hive table.
+        schema: The schema of the table that takes them in.
+        wanted: Partition columns and values of the files to take in.
 
     Raises:
-        NoSuchTableError: There is no such table.
-        ValidationError: Its rows are not simply in files, or no partition is meant.
-        MigrationError: Its entry is an old copy, which lacks partitions.
+        NoSuchTableError: If there is no such table.
+        ValidationError: If its rows are not simply in files, or no partition is selected.
+        MigrationError: If its entry is an old copy, which lacks partitions.
     """
     source = workplace.entry.load()
     name = source.full_name
@@ -108,8 +108,8 @@ def files_of_hive_table(
             )
         if found.nested:
             raise ValidationError(
-                f"{found.nested[0].location} lies in a sub-folder, where readers of Hive tables "
-                "differ whether it counts",
+                f"{found.nested[0].location} is in a sub-folder, where readers of Hive tables "
+                "differ on whether it counts",
                 hint="move such files up or away",
             )
         files.update((status.location, given) for status in found.files)
@@ -119,11 +119,11 @@ def files_of_hive_table(
 def _partitions(
     workplace: Workplace, source: HiveTable, schema: Schema, wanted: Mapping[str, str]
 ) -> tuple[list[Place], list[Mapping[str, Any]]]:
-    """The folders of the partitions that are meant, and the values of each.
+    """Return the folders of the selected partitions, and the values of each.
 
     Raises:
-        ValidationError: None is meant, or one is read by Hive by other rules, or it has no
-            folder, or shares it with another one.
+        ValidationError: If none is selected, or Hive reads one by other rules, or one has no
+            folder, or shares it with another.
     """
     name = source.full_name
     every: list[Place] = []
@@ -143,7 +143,7 @@ def _partitions(
             f"The metastore has no folder of partition {homeless[0]} of {name}",
             hint="ALTER TABLE ... PARTITION (...) SET LOCATION in Hive, or drop it there",
         )
-    # One that is not meant counts, too: taken in later, its file would be there already.
+    # One that is not selected counts, too: taken in later, its file would be there already.
     chosen = set(meant)
     shared = shared_folders(workplace.io, [place.location for place in every])
     for one, other in shared:
@@ -157,7 +157,7 @@ def _partitions(
 
 
 def _read_otherwise(what: str, entry: HiveTable | HivePartition) -> ValidationError | None:
-    """The error where Hive reads the files of an entry by other rules; None if it does not."""
+    """Return an error if Hive reads the files of an entry by other rules, or None."""
     if format_of(entry.storage) is None:
         return ValidationError(
             f"The files of {what} are not simply {FORMATS} ({classes_of(entry.storage)})",
@@ -174,7 +174,7 @@ def _read_otherwise(what: str, entry: HiveTable | HivePartition) -> ValidationEr
 def _no_partition(where: str, wanted: Mapping[str, str]) -> ValidationError:
     return ValidationError(
         f"{where} has no partitions of {wanted}",
-        hint="give values of partitions that there are, by the names of their columns",
+        hint="give values of existing partitions, by the names of their columns",
     )
 
 
@@ -187,7 +187,7 @@ def _given(source: HiveTable, texts: tuple[str, ...]) -> dict[str, str | None]:
 def _matches(
     schema: Schema, found: Mapping[str, str | None], wanted: Mapping[str, str], where: str
 ) -> bool:
-    """Whether a partition is one of those that are asked for; values are compared, not texts."""
+    """Return whether a partition is selected, comparing values rather than texts."""
     spelled = {name.lower(): value for name, value in found.items()}
     for name, text in wanted.items():
         if name.lower() not in spelled:

@@ -1,4 +1,4 @@
-"""Which files a migrated table had at its migration, and which were written since."""
+"""The files that a migrated table had at its migration, and those written since."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 TAKEN_IN: Final = "icecomb.migrated-late"
-"""Says in the summary of a snapshot which migration took in files of Hive's writers by it."""
+"""Snapshot summary property: the migration that took in files of Hive's writers by it."""
 _SHOWN: Final = 3
 _PAGE: Final = 10_000
 
 
 class FileHistory:
-    """The files of a migrated table by age.
+    """The files of a migrated table, by age.
 
-    Snapshots may have been expired since, the migration's own one, too: not every engine looks at
-    ``gc.enabled``. The files of a snapshot that is gone are found in older metadata files.
+    Snapshots may have been expired since, even the migration's own: not every engine respects
+    ``gc.enabled``. The files of an expired snapshot are found through older metadata files.
 
     Args:
-        io: the table's files.
-        table: "db.table", for messages.
-        journal: of the migration.
-        metadata: the table now.
+        io: File system that holds the table.
+        table: The table as "db.table", for messages.
+        journal: The migration's journal.
+        metadata: The table's current metadata.
 
     Raises:
-        MigrationError: nothing tells which files are the Hive table's.
+        MigrationError: If it is unknown which files are the Hive table's.
     """
 
     def __init__(self, io: FileIO, table: str, journal: Journal, metadata: TableMetadata) -> None:
@@ -53,20 +53,20 @@ class FileHistory:
             raise self._untold(error.message) from error
 
     def old(self) -> Iterator[str]:
-        """The data files of the migration."""
+        """Yield the data files of the migration."""
         if self._migrated is not None:
             yield from _files(self._io, self._migrated, set())
         yield from self._journal.added()
 
     def since(self, folders: Iterable[str], *, deep: bool) -> list[str]:
-        """The files written since that Hive's readers would see.
+        """Return the files written since the migration that Hive's readers would see.
 
         Args:
-            folders: where Hive's readers look.
-            deep: they look into the folders in them, too.
+            folders: The folders that Hive's readers read.
+            deep: Whether they read subfolders, too.
 
         Raises:
-            MigrationError: there are files of which nothing tells when they came.
+            MigrationError: If there are files of unknown age.
         """
         places = [folder.rstrip("/") for folder in folders]
         visible = self._digests(places)
@@ -104,7 +104,7 @@ class FileHistory:
         return DigestSet(b"".join(map(digest, plain)))
 
     def _pages(self, locations: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
-        """Locations by the thousands, each page with their one spelling."""
+        """Yield pages of locations, each with their normalized spellings."""
         left = iter(locations)
         while page := list(islice(left, _PAGE)):
             yield page, self._plain(page)
@@ -128,7 +128,7 @@ class FileHistory:
         return read_metadata(self._io, self._first_location).snapshot_by_id(self._first)
 
     def _snapshots(self) -> tuple[list[Snapshot], bool]:
-        """Those made since the migration, as far as anything tells, and whether these are all."""
+        """Return the known snapshots since the migration, and whether these are all."""
         from icecomb.format.spec.metadata_file import read_metadata
 
         found = {one.snapshot_id: one for one in self._metadata.snapshots}
@@ -143,14 +143,14 @@ class FileHistory:
         return [one for one in found.values() if one.snapshot_id != self._first], complete
 
     def _has_all(self, snapshots: Iterable[Snapshot]) -> bool:
-        """Whether there is a snapshot for every sequence number that was given out."""
+        """Return whether there is a snapshot for every assigned sequence number."""
         if self._metadata.format_version == 1:
             return False
         numbers = {one.sequence_number for one in snapshots}
         return numbers.issuperset(range(1, self._metadata.last_sequence_number + 1))
 
     def _listed(self, folders: Iterable[str]) -> Iterator[str]:
-        """What lies in the folders, without what Hive's readers pass over or revert sets aside."""
+        """Yield the files in folders that Hive's readers read and revert does not set aside."""
         writing = self._journal.step(Step.WRITING) or {}
         aside = f"{writing.get('folder', '')}/"
         for folder in folders:
@@ -165,22 +165,22 @@ class FileHistory:
             return
         shown = ", ".join(strangers[:_SHOWN]) + (", ..." if len(strangers) > _SHOWN else "")
         raise MigrationError(
-            f"{self._table} cannot be reverted: {len(strangers)} files lie where Hive reads them, "
-            "and as snapshots were expired, nothing tells whether they were written since the "
+            f"{self._table} cannot be reverted: {len(strangers)} files are where Hive reads them, "
+            "and as snapshots were expired, it is unknown whether they were written since the "
             f"migration: {shown}",
             hint="move them away, revert, and move those back that Hive wrote",
             table=self._table,
         )
 
     def _plain(self, locations: list[str]) -> list[str]:
-        """The one spelling of each: an old file may have been added again by another one."""
+        """Normalize locations: an old file may have been added again under another spelling."""
         from icecomb.format.storage.location import plain_texts
 
         return plain_texts(locations, self._io.properties, any_cluster=True)
 
     def _untold(self, reason: str) -> MigrationError:
         return MigrationError(
-            f"{self._table} cannot be reverted: nothing tells which files are the Hive table's: "
+            f"{self._table} cannot be reverted: it is unknown which files are the Hive table's: "
             f"the migration's snapshot {self._first} was expired, and {reason}",
             hint="restore that file from a backup, or copy the rows into a new Hive table",
             table=self._table,
@@ -188,12 +188,12 @@ class FileHistory:
 
 
 def _files(io: FileIO, snapshot: Snapshot, read: set[str]) -> Iterator[str]:
-    """All data and delete files that a snapshot's manifests name, the deleted ones as well.
+    """Yield all data and delete files in a snapshot's manifests, the deleted ones as well.
 
     Args:
-        io: Reads manifests.
+        io: File system that holds the manifests.
         snapshot: The snapshot.
-        read: Manifests that were read before, which are passed over.
+        read: Manifests that were read before, which are skipped.
     """
     from icecomb.format.manifests.manifest_list import read_manifests
 

@@ -1,4 +1,4 @@
-"""The files in a table's folders and what their tails say, on the local disk, not in memory."""
+"""Survey of a table's files and their footers, kept on the local disk rather than in memory."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from icecomb.format.storage.file_system import FileStatus
 
 
 class Listing:
-    """The files in the folders of places.
+    """The files in the folders of a table and its partitions.
 
     Args:
-        places: the places.
-        own: a folder whose files do not count in a second look.
+        places: The folders.
+        own: A folder whose files do not count in the second look.
 
     Attributes:
-        seen: what was found, for a second look.
-        size: how many bytes the files have.
-        existing: how many places exist.
+        seen: The state of the folders, for the second look.
+        size: Total size of the files in bytes.
+        existing: Number of folders that exist.
     """
 
     def __init__(self, places: PlaceList, own: str) -> None:
@@ -66,12 +66,12 @@ class Listing:
         return self._writer.spool
 
     def add(self, number: int, found: PlaceFiles, nested: Iterable[FileStatus]) -> None:
-        """Take the files of the next place.
+        """Add the files of the next folder.
 
         Args:
-            number: the number of the place.
-            found: what is in it.
-            nested: files in sub-folders that are taken over, too.
+            number: The number of the folder.
+            found: The listing of the folder.
+            nested: Files in subfolders that are taken over, too.
         """
         self.seen.add(found)
         if not found.exists:
@@ -84,15 +84,15 @@ class Listing:
             self._writer.add(row)
 
     def failed(self) -> None:
-        """Pass over the next place, which cannot be looked into."""
+        """Skip the next folder, which cannot be listed."""
         self.seen.skip()
 
     def close(self) -> None:
-        """All places were looked into."""
+        """Finish after all folders were listed."""
         self._writer.flush()
 
     def twice(self) -> Mentions:
-        """Files that are in it more than once."""
+        """Return the files that are listed more than once."""
         hashes = np.sort(np.frombuffer(self._hashes, np.int64))
         again = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
         found, seen = Mentions(), set()
@@ -107,16 +107,16 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How tails are read.
+    """Settings for reading footers.
 
     Attributes:
-        table: the Hive table.
-        reader: reads one.
-        form: what files are encoded by.
-        packing: how the values of places are kept.
-        folder: where footers are kept; None for nowhere.
-        progress: told of files.
-        threads: how many are read at once.
+        table: The Hive table.
+        reader: The reader of one footer.
+        form: The encoding of files for manifests.
+        packing: The encoding of partition values.
+        folder: The store of kept footers; None for none.
+        progress: Reporter of files.
+        threads: Number of footers read at once.
     """
 
     table: HiveTable
@@ -128,8 +128,8 @@ class Reading:
     threads: int
 
     def read(self, place: Place, status: FileStatus, *, positional: bool) -> FooterRow:
-        """The tail of a file."""
-        # A partition whose values are wrong has none that a file could contradict.
+        """Read the footer of a file."""
+        # A partition with invalid values has none that a file could contradict.
         spec = self.form.spec
         known = spec if len(place.values) == len(spec.fields) else UNPARTITIONED_PARTITION_SPEC
         footer = self.reader.read(status, known, place.values, positional=positional)
@@ -137,12 +137,12 @@ class Reading:
 
 
 class FooterSurvey:
-    """What the tails of files say.
+    """Survey of the footers of files.
 
     Args:
-        reading: how they are read.
-        files: the files, as rows.
-        places: their places.
+        reading: Settings for reading footers.
+        files: The files, as rows.
+        places: The folders of the files.
     """
 
     def __init__(self, reading: Reading, files: Spool, places: PlaceList) -> None:
@@ -158,14 +158,14 @@ class FooterSurvey:
         self._notes: list[Finding] = []
 
     def read(self, most: int, *, readable: bool) -> float | None:
-        """Read tails.
+        """Read footers.
 
         Args:
-            most: of how many files at most, all over the table.
-            readable: whether the files are of formats that are taken over.
+            most: Maximum number of files, spread over the table.
+            readable: Whether the files are of supported formats.
 
         Returns:
-            About how many seconds reading all of them takes; None if none was read.
+            Estimated seconds for reading all footers; None if none was read.
         """
         total, reading = self._files.rows, self._reading
         step = -(-total // most) if most else total + 1
@@ -201,13 +201,13 @@ class FooterSurvey:
         return (time.monotonic() - started) * total / chosen if chosen else None
 
     def planned(self, size: int) -> PlannedFiles:
-        """The files; `size` is how many bytes they have."""
+        """Return the files; `size` is their total size in bytes."""
         spool = self._files if self._planned is None else self._planned
         rows = self._rows if self._planned is not None or not spool.rows else None
         return PlannedFiles(self._places, spool, size, rows)
 
     def findings(self) -> Iterator[Finding]:
-        """What was noticed."""
+        """Yield the findings about the files."""
         yield from self._problems.findings(self._reading.table)
         yield from self._notes
         for zone, files in sorted(self._zones.items()):
@@ -220,11 +220,11 @@ class FooterSurvey:
             )
 
     def spellings(self) -> Iterator[Mapping[int, str]]:
-        """The spellings of columns, each once, in the order of files."""
+        """Yield the distinct spellings of columns, in the order of files."""
         return map(spellings_of, self._spellings)
 
     def unread(self) -> Iterator[UnreadField]:
-        """What files have and the table does not, in the order of files."""
+        """Yield the fields of files that the table lacks, in the order of files."""
         for text in self._unread:
             yield from unread_of(text)
 
@@ -234,7 +234,7 @@ class FooterSurvey:
         return reading.folder.opened(reading.reader.identity(reading.form.spec))
 
     def _chosen(self, rows: Sequence[Any], first: int, step: int) -> list[tuple[int, Place, Asked]]:
-        """The files of a batch that are read: their numbers in it, with what is asked for."""
+        """Return the files of a batch to read: their numbers in it, folders, and lookup keys."""
         every = orc_by_position(self._reading.table)
         chosen: list[tuple[int, Place, Asked]] = []
         last, known = -1, b""
@@ -252,7 +252,7 @@ class FooterSurvey:
     def _footers(
         self, pool: Any, asked: list[tuple[int, Place, Asked]], kept: KeptFooters | None
     ) -> Iterator[FooterRow]:
-        """The footers of files in their order: those that are kept, and the others read."""
+        """Yield the footers of files in their order, kept ones or newly read."""
         files = [one for _, _, one in asked]
         known = [None] * len(files) if kept is None else kept.find(files)
         missing = [at for at, footer in enumerate(known) if footer is None]

@@ -1,4 +1,4 @@
-"""Where a migration stands, and giving up its way back."""
+"""Status of a migration, and its finalization, which gives up the way back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDED = {Step.REVERTED.value, Step.REVERTING.value, Step.FINALIZED.value}
 
 
 def status(place: Workplace) -> dict[str, Any]:
-    """The state in words and every recorded step of the newest migration."""
+    """Return the state and every recorded step of the newest migration."""
     table = place.entry.load()
     journals = place.journals(table)
     facts: dict[str, Any] = {"table": table.full_name, "iceberg": table.is_iceberg}
@@ -57,14 +57,14 @@ def finalize(place: Workplace, *, dry_run: bool = False, unverified: bool = Fals
     """Allow maintenance to remove old files, and record that there is no way back.
 
     Args:
-        place: The table's migration.
-        dry_run: Only find out whether it can be done.
-        unverified: Also where nobody compared the two tables.
+        place: The context of the table.
+        dry_run: Whether to only check that it can be done.
+        unverified: Whether to finalize even if the two tables were not compared.
 
     Raises:
-        UnverifiedError: nobody did.
-        MigrationError: there is no finished migration, or it is being reverted, or Hive's writers
-            did something to its files that is not in the Iceberg table.
+        UnverifiedError: If they were not compared, and ``unverified`` is False.
+        MigrationError: If there is no finished migration, or it is being reverted, or Hive's
+            writers changed its files in a way that is not in the Iceberg table.
     """
     table = place.entry.load()
     found = place.migrated(table)
@@ -79,7 +79,7 @@ def finalize(place: Workplace, *, dry_run: bool = False, unverified: bool = Fals
     if journal.step(Step.REVERTING) is not None:
         raise being_reverted(table)
     if not journal.finalized:
-        # Maintenance would take what Hive's writers brought for orphans.
+        # Maintenance would take files added by Hive's writers for orphans.
         metadata = read_metadata(place.io, table.metadata_location or "")
         if late := find_late_writes(place, journal, table, metadata):
             raise late.error
@@ -97,7 +97,7 @@ def finalize(place: Workplace, *, dry_run: bool = False, unverified: bool = Fals
         with place.noting_unanswered(journal, table):
             loaded.commit(_AllowPurge())
     if not journal.finalized:
-        # Of a revert at the same time one comes first: it looks under the lock, too.
+        # A concurrent revert checks under the lock, too, so one of both comes first.
         with place.locked(table):
             if journal.step(Step.REVERTING) is not None:
                 raise being_reverted(table)
@@ -107,11 +107,11 @@ def finalize(place: Workplace, *, dry_run: bool = False, unverified: bool = Fals
 
 
 class UnverifiedError(MigrationError):
-    """Nobody compared the two tables, which is to be confirmed; nothing was changed."""
+    """The two tables were not compared, which needs confirmation; nothing was changed."""
 
 
 class _AllowPurge:
-    """The change that takes back what the migration set."""
+    """The change that removes the property that the migration set."""
 
     starting_point: None = None
 
@@ -125,7 +125,7 @@ class _AllowPurge:
         )
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Nothing was written."""
+        """Do nothing: no file was written."""
 
 
 def _state(journal: Journal, *, iceberg: bool, overwritten: bool) -> str:

@@ -1,7 +1,7 @@
-"""The journals that lie in a table's folder, told apart by the table that each belongs to.
+"""The journals in a table's folder, distinguished by the table that each belongs to.
 
-Two entries of the metastore may have one folder, and a journal lies in the folder. What is done
-with another table's journal would be done to that table: its metadata would be moved or deleted.
+Two entries of the metastore may share a folder, which holds the journals of both. Acting on another
+table's journal would change that table: its metadata would be moved or deleted.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class FolderJournals:
     """The journals in the folder of one table's entry.
 
     Args:
-        catalog: Where the entry is.
-        table: The entry, as it is now.
+        catalog: The catalog of the entry.
+        table: The current entry.
 
     Attributes:
-        own: The journals of this table, oldest first; they say its present name.
+        own: The journals of this table, oldest first, with its current name.
 
     Raises:
-        CorruptFileError: A journal cannot be read.
+        CorruptFileError: If a journal cannot be read.
     """
 
     def __init__(self, catalog: HiveCatalog, table: HiveTable) -> None:
@@ -40,7 +40,7 @@ class FolderJournals:
         self._others: list[HiveTable] = []
         for journal in find_journals(catalog.io, table.storage.location or ""):
             if journal.is_copy and journal.table.create_time != table.create_time:
-                continue  # of a table that was dropped with its folder
+                continue  # belongs to a table that was dropped with its folder
             owner = self._other_owner(journal)
             if owner is None:
                 self.own.append(journal.renamed(table.database, table.name))
@@ -49,21 +49,21 @@ class FolderJournals:
 
     @property
     def other(self) -> HiveTable | None:
-        """Another table whose migration stands, or is under way, in the same folder."""
+        """Another table whose migration in the same folder is finished or under way."""
         return self._others[-1] if self._others else None
 
     @property
     def live(self) -> Journal | None:
-        """This table's newest migration that was not reverted."""
+        """The journal of this table's newest migration, unless reverted; None if there is none."""
         return next((journal for journal in reversed(self.own) if not journal.reverted), None)
 
     def check_alone(self) -> None:
-        """Refuse the folder of another table whose migration stands, or is under way.
+        """Check that no other table's migration in this folder is finished or under way.
 
-        What is under way would be taken for what a crash left, although it holds another lock.
+        One under way would be taken for a crashed one, although it holds another lock.
 
         Raises:
-            MigrationError: There is one.
+            MigrationError: If there is such a migration.
         """
         table, other = self._table, self.other
         if other is not None:
@@ -76,7 +76,7 @@ class FolderJournals:
             )
 
     def _other_owner(self, journal: Journal) -> HiveTable | None:
-        """The entry that a journal belongs to; None if this table's, or if its table is gone."""
+        """Return the other entry that a journal belongs to; None if this table's, or gone."""
         table = self._table
         named = self._named(journal.table)
         prepared = journal.step(Step.PREPARED)
@@ -86,11 +86,11 @@ class FolderJournals:
             return named if _uuid(named) == uuid else None
         if named is not None or uuid is None or _uuid(table) == uuid or journal.reverted:
             return named
-        # Another entry may be what the journal's table became, under another name.
+        # The journal's table may be another entry now, converted and renamed.
         return None if journal.step(Step.SWAPPING) is None else self._turned(uuid)
 
     def _named(self, journaled: HiveTable) -> HiveTable | None:
-        """The entry that a journal names, if that is another one with this table's folder."""
+        """Return the entry that a journal names, if it is another one with this table's folder."""
         table = self._table
         if (journaled.database, journaled.name) == (table.database, table.name):
             return None
@@ -102,7 +102,7 @@ class FolderJournals:
         return None
 
     def _turned(self, uuid: str) -> HiveTable | None:
-        """The Iceberg table of a uuid, under any name; None if it is this one, turned since."""
+        """Return the Iceberg table of a uuid, under any name; None if it is this table."""
         found = next((entry for entry in self._iceberg_tables() if _uuid(entry) == uuid), None)
         own = self._table.full_name
         return None if found is None or found.full_name == own else found

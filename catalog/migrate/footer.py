@@ -1,8 +1,8 @@
-"""The files of a Hive table by their tails, compared with the schema the table is to get.
+"""Footers of a Hive table's files, compared with the future Iceberg schema.
 
 Hive finds columns by name, ignoring case, so each file may spell them its own way: the spellings go
 into the table's name mapping, without which a reader that respects case would show nulls
-(apache/iceberg#7299). What Hive reads by other rules than names is a problem here.
+(apache/iceberg#7299). Columns that Hive finds by other rules than names are problems here.
 """
 
 from __future__ import annotations
@@ -64,20 +64,19 @@ _UTC: Final = frozenset(
     for each in ("UTC", "UCT", "GMT", "GMT0", "Greenwich", "Universal", "Zulu")
     for name in (each, f"Etc/{each}")
 ) | {"Z", "+00:00"}
-"""What Java calls the zone of UTC."""
+"""Java's names of the zone UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What the tail of a file says.
+    """The contents of a file's footer.
 
     Attributes:
-        data_file: the file with its metrics, as a manifest tracks it; None when it cannot be taken
-            over.
-        spellings: field id to the file's own spelling of that field.
-        problems: why the file cannot be taken over; empty when it can.
-        unread: what the file has and the table does not.
-        zone: where Hive notes that it wrote the instants of its timestamps, if they have any.
+        data_file: The file with its metrics, as in a manifest; None if it cannot be taken over.
+        spellings: Field id to the file's spelling of that field.
+        problems: Why the file cannot be taken over; empty if it can.
+        unread: The fields of the file that the table lacks.
+        zone: The time zone of the writer that Hive recorded for timestamps that are instants.
     """
 
     data_file: DataFile | None
@@ -88,14 +87,14 @@ class Footer:
 
 
 class FooterReader:
-    """Reads tails of files and compares them with a schema.
+    """A reader of footers that compares them with a schema.
 
     Args:
-        io: reads the files.
-        schema: the table's schema to be.
-        properties: the table's properties to be, which say what metrics are kept.
-        positions: the columns in Hive's order, by which it finds those of some ORC files.
-        avro: how Hive reads Avro files; None where by name, ignoring case.
+        io: File system that holds the files.
+        schema: The table's future schema.
+        properties: The table's future properties, which choose the metrics to keep.
+        positions: The columns in Hive's order, by which it finds those of some ORC files.
+        avro: The schema that Hive reads Avro files by; None if by name, ignoring case.
     """
 
     def __init__(
@@ -115,10 +114,10 @@ class FooterReader:
         self._last: tuple[Mapping[int, str], NameMapping] | None = None
 
     def identity(self, spec: PartitionSpec) -> str:
-        """What stands for all that a footer is read by, besides the file and its place.
+        """Return a digest of everything that a footer depends on, besides the file and its folder.
 
         Args:
-            spec: the table's partition spec to be.
+            spec: The table's future partition spec.
         """
         modes = sorted((number, str(mode)) for number, mode in self._config.modes.items())
         said = (
@@ -141,13 +140,13 @@ class FooterReader:
         *,
         positional: bool = False,
     ) -> Footer:
-        """Read one file's tail, compare it with the schema, and take its metrics.
+        """Read a file's footer, compare it with the schema, and compute metrics.
 
         Args:
-            status: the file.
-            spec: the table's partition spec to be, identity on each partition column.
-            partition: the values of the file's partition.
-            positional: whether Hive finds the columns by position, if it is an ORC file.
+            status: The file.
+            spec: The table's future partition spec, identity on each partition column.
+            partition: The values of the file's partition.
+            positional: Whether Hive finds the columns by position, if it is an ORC file.
         """
         location = status.location
         try:
@@ -199,7 +198,7 @@ class _Comparison:
         self.zone = ""
 
     def rules(self, positions: Sequence[str] | None, avro: AvroSchema | None) -> None:
-        """What Hive does not read by names, ignoring case, as Iceberg's readers will."""
+        """Record columns that Hive does not find by name, ignoring case, as Iceberg will."""
         names = self.tail.schema.names
         kind = self.tail.file_format
         if kind is FileFormat.ORC and positions is not None and not self.tail.numbered:
@@ -223,15 +222,15 @@ class _Comparison:
                 self._type(field.field_type, same, path + same.name)
 
     def checked(self, problems: Iterable[FileProblem]) -> None:
-        """Take what the check of any added file says; what Hive does not read is no problem."""
+        """Add the problems of the general file check; unread columns are not problems."""
         for problem in problems:
             if problem.code != UNKNOWN:
-                # one answer a column is enough
+                # One problem for each column is enough.
                 self.problems = [p for p in self.problems if p.column != problem.column]
                 self.problems.append(problem)
 
     def constants(self, schema: Schema, constants: Mapping[int, Any], file: DescribedFile) -> None:
-        """Partition columns that the file has, too, must have the partition's value."""
+        """Check that partition columns in the file have the partition's value."""
         for field_id, value in constants.items():
             spelling = self.spellings.get(field_id)
             if spelling is not None and not _always(file, field_id, value):
@@ -323,14 +322,14 @@ def _fits(expected: IcebergType, arrow: pa.DataType) -> bool:
 
 
 def _always(file: DescribedFile, field_id: int, value: Any) -> bool:
-    """Whether the tail proves that a column has one value in all rows."""
+    """Return whether the footer proves that a column has one value in all rows."""
     known = file.columns.get(field_id)
     if known is None or known.values is None:
         return False
     values = known.values
     if value is None:
         return values.only_nulls
-    floating = isinstance(known.kind, FloatType | DoubleType)  # NaNs are in no bound
+    floating = isinstance(known.kind, FloatType | DoubleType)  # bounds do not include NaN
     return values.null_count == 0 and not floating and bool(values.lower == values.upper == value)
 
 

@@ -1,4 +1,4 @@
-"""What the tail of a file says as a row of Arrow: for a plan's files, and to be kept for later."""
+"""Footers as rows of Arrow, for a plan's files and for keeping."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _FILE: Final = [
 ]
 _FOOTER: Final = [("record", pa.binary()), ("rows", pa.int64())]
 LISTED: Final = pa.schema([*_FILE, ("place", pa.int32())])
-"""A file of a listing, and the number of its place."""
+"""A listed file, and the number of its folder."""
 PLANNED: Final = pa.schema([*LISTED, *_FOOTER])
-"""The same with what manifests say of it; null where its tail was not read."""
+"""The same with the file's record for manifests; null if its footer was not read."""
 KEPT: Final = pa.schema(
     [
         *_FILE,
@@ -35,19 +35,19 @@ KEPT: Final = pa.schema(
         ("zone", pa.string()),
     ]
 )
-"""A file whatever plan it is of, with what says of its place how it is read."""
+"""A file of any plan, with the properties of its partition that its footer depends on."""
 
 
 class FooterRow(NamedTuple):
-    """What the tail of one file says.
+    """The contents of one file's footer, encoded.
 
     Attributes:
-        record: the file as manifests have it; None when it cannot be taken over.
-        rows: how many rows it has; None when that is so.
-        spellings: the file's own spelling of fields, as text.
-        unread: what the file has and the table does not, as text; empty if that is nothing.
-        zone: where its timestamps were written, see `Footer`.
-        problems: why the file cannot be taken over.
+        record: The file's record for manifests; None if it cannot be taken over.
+        rows: Number of rows; None if it cannot be taken over.
+        spellings: The file's spelling of fields, as text.
+        unread: The fields of the file that the table lacks, as text; empty if there are none.
+        zone: The time zone of its writer; see `Footer`.
+        problems: Why the file cannot be taken over.
     """
 
     record: bytes | None
@@ -59,7 +59,7 @@ class FooterRow(NamedTuple):
 
     @classmethod
     def of(cls, footer: Footer, form: DataFileForm) -> FooterRow:
-        """A footer as a row."""
+        """Return a footer as a row."""
         file = footer.data_file
         record = None
         if file is not None and len(file.partition) == len(form.spec.fields):
@@ -77,12 +77,12 @@ class FooterRow(NamedTuple):
 
 
 def spellings_of(text: str) -> Mapping[int, str]:
-    """Field id to a file's spelling."""
+    """Parse a file's spellings by field id."""
     return dict(json.loads(text))
 
 
 def unread_of(text: str) -> Iterable[UnreadField]:
-    """What a file has and the table does not: names and ids, not types."""
+    """Parse the fields of a file that the table lacks: names and ids, not types."""
     for parent, raw in json.loads(text):
         yield UnreadField(parent, _to_field(raw))
 

@@ -1,9 +1,8 @@
-"""What an Iceberg table's entry has of the Hive table that it was: partitions and their keys.
+"""Hive's parts of a converted table's entry: partitions and partition keys.
 
-Partitions and partition keys are taken away after the turn, and given back before the turn back, so
-that no reader ever sees a Hive table without its partitions. Readers of Iceberg tables do not look
-at them, so that takes its time: the lock is given back after each page of partitions, and others
-commit in between.
+They are removed after the conversion, and restored before the conversion back, so that no reader
+ever sees a Hive table without its partitions. Readers of Iceberg tables ignore them, so this need
+not be fast: the lock is released after each page of partitions, and others commit in between.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
 _PAGE: Final = 200
-"""Partitions that are dropped or added before the lock is given back: about a second."""
+"""Partitions that are dropped or added before the lock is released: about a second."""
 _SHOWN: Final = 20
 
 
@@ -47,10 +46,10 @@ class HiveParts:
     """The partitions and partition keys of one table.
 
     Args:
-        place: where.
-        journal: of the migration, which turned the table.
-        threads: how many folders are read at once.
-        wait_s: how long writers that began before the turn are waited for.
+        place: The context of the table.
+        journal: The journal of the migration that converted the table.
+        threads: Number of folders read at once.
+        wait_s: Seconds to wait for writers that began before the conversion.
     """
 
     def __init__(
@@ -69,15 +68,15 @@ class HiveParts:
     def take_away(self) -> None:
         """Drop all partitions, then the keys; safe to repeat at any point. No file is touched.
 
-        Writers that began before the turn are waited for first: of a partition that has no entry
-        Hive replaces the files.
+        It waits for writers that began before the conversion first: Hive replaces the files of a
+        partition without an entry.
 
         Raises:
-            MigrationError: it is being reverted, or writers did not end in time, or Hive replaced
-                files, or dropped or added partitions after the turn, or somebody overwrote the
-                entry with an old copy of it.
-            CommitFailedError: it is another table.
-            CommitStateUnknownError: an answer was lost.
+            MigrationError: If it is being reverted, or writers did not end in time, or Hive
+                replaced files, or dropped or added partitions after the conversion, or the entry
+                was overwritten with an old copy of it.
+            CommitFailedError: If it is another table.
+            CommitStateUnknownError: If an answer was lost.
         """
         old = self._journal.table
         WritersInFlight(
@@ -102,7 +101,7 @@ class HiveParts:
             location = table.metadata_location or ""
             metadata = read_metadata(self._place.io, location)
             self._check_none_dropped(table, metadata)
-            # what Hive's files needed, as their delimiters and buckets, is not the Iceberg table's
+            # Settings of Hive's files, such as delimiters and buckets, are not the Iceberg table's.
             bare = replace(table, storage=StorageDescriptor())
             shown = pointed(bare, metadata, metadata, location, self._place.settings).storage
             self._place.entry.take_keys_away(shown, lock)
@@ -110,15 +109,15 @@ class HiveParts:
         self._journal.record(Step.CLEANED)
 
     def take_in(self) -> bool:
-        """Take files into the table that Hive's writers brought after the turn.
+        """Take files into the table that Hive's writers added after the conversion.
 
         Returns:
-            Whether there were some.
+            Whether there were any.
 
         Raises:
-            MigrationError: Hive replaced or removed files, or added some to partitions of its own;
-                or these cannot be told apart from what somebody else overwrote.
-            ValidationError: The table cannot have one of the files.
+            MigrationError: If Hive replaced or removed files, or added some to partitions of its
+                own; or these cannot be distinguished from overwritten ones.
+            ValidationError: If the table cannot have one of the files.
         """
         with self._turned() as (table, _):
             metadata = read_metadata(self._place.io, table.metadata_location or "")
@@ -128,7 +127,7 @@ class HiveParts:
             raise late.error
         if not late.added:
             return False
-        # Named before: a revert leaves them where Hive wrote them.
+        # Recorded first: a revert leaves them where Hive wrote them.
         self._journal.record(Step.ADDING, files=list(late.added))
         loaded = self._place.catalog.load_table((self._place.database, self._place.name))
         loaded.add_files(
@@ -139,22 +138,22 @@ class HiveParts:
             parallelism=self._threads,
         )
         self._place.progress.say(
-            f"{table.full_name}: {len(late.added)} files that Hive added after the turn were taken "
-            "in"
+            f"{table.full_name}: {len(late.added)} files that Hive added after the conversion were "
+            "taken in"
         )
         return True
 
     def give_back(self, pointer: str) -> None:
-        """Give the keys and the partitions of the journal back; safe to repeat at any point.
+        """Restore the keys and the partitions of the journal; safe to repeat at any point.
 
-        Those that Hive dropped after the turn stay dropped.
+        Partitions that Hive dropped after the conversion stay dropped.
 
         Args:
-            pointer: the metadata file that the entry must point at all along.
+            pointer: The metadata file that the entry must point at throughout.
 
         Raises:
-            CommitFailedError: somebody committed meanwhile.
-            CommitStateUnknownError: an answer was lost.
+            CommitFailedError: If another client committed meanwhile.
+            CommitStateUnknownError: If an answer was lost.
         """
         journal, entry = self._journal, self._place.entry
         old, dropped = journal.table, DroppedPartitions(self._place, journal, entry.load())
@@ -171,13 +170,13 @@ class HiveParts:
                 advance(len(page))
 
     def give_rest_back(self) -> None:
-        """Give a Hive table those partitions that were taken away and are missing.
+        """Restore the removed partitions that a Hive table lacks; the caller holds the lock.
 
-        The table's lock is held. What is there stays as it is: Hive may have changed it. Safe to
-        repeat at any point.
+        Existing partitions are not touched: Hive may have changed them. Safe to repeat at any
+        point.
 
         Raises:
-            CommitStateUnknownError: an answer was lost.
+            CommitStateUnknownError: If an answer was lost.
         """
         journal, there = self._journal, present_values(self._place)
         taken = values_of(journal.taken()) if journal.tells_taken else None
@@ -200,10 +199,10 @@ class HiveParts:
                 advance(len(page))
 
     def check_given_back(self) -> None:
-        """Refuse to go on where somebody dropped partitions since.
+        """Check that no partition was dropped since it was restored.
 
         Raises:
-            CommitFailedError: fewer are there than the journal has.
+            CommitFailedError: If there are fewer than in the journal.
         """
         if not self._journal.table.partition_keys:
             return
@@ -222,7 +221,7 @@ class HiveParts:
         """Hold the lock on the table while it points at a metadata file.
 
         Raises:
-            CommitFailedError: it points at another one.
+            CommitFailedError: If it points at another file.
         """
         with self._place.locked(self._place.entry.load()) as lock:
             self._place.entry.expect(pointer)
@@ -240,12 +239,12 @@ class HiveParts:
 
     @contextmanager
     def _turned(self) -> Iterator[tuple[HiveTable, TableLock | None]]:
-        """Hold the lock on what still is the Iceberg table of the journal.
+        """Hold the lock on the table while it still is the Iceberg table of the journal.
 
         Raises:
-            MigrationError: it is being reverted, or was overwritten with an old copy, or its
+            MigrationError: If it is being reverted, or was overwritten with an old copy, or its
                 metadata is gone.
-            CommitFailedError: it is another table.
+            CommitFailedError: If it is another table.
         """
         with self._place.locked(self._place.entry.load()) as lock:
             table = self._place.entry.load()
@@ -265,10 +264,10 @@ class HiveParts:
                 yield table, lock
 
     def check_not_moved(self) -> None:
-        """Refuse to give partitions their old folders back where Hive gave them others since.
+        """Check that Hive has not moved partitions to other folders since the conversion.
 
         Raises:
-            MigrationError: there is one, and its rows would be in no table.
+            MigrationError: If it has moved one, whose rows would be in no table.
         """
         if self._journal.step(Step.CLEANED) is not None:
             return  # there are none
@@ -284,34 +283,36 @@ class HiveParts:
                 if is_old and not is_same:
                     raise MigrationError(
                         f"{database}.{name} cannot be reverted: Hive gave partition "
-                        f"{'/'.join(one.values)} the folder {one.storage.location} after the turn",
+                        f"{'/'.join(one.values)} the folder {one.storage.location} after the "
+                        "conversion",
                         hint="move its files into its old folder, give the partition that folder "
                         "again, then revert again",
                         table=f"{database}.{name}",
                     )
 
     def _check_none_dropped(self, table: HiveTable, metadata: TableMetadata) -> None:
-        """Refuse to end where Hive dropped partitions after the turn, whose rows are there still.
+        """Check that no partition that Hive dropped after the conversion still has rows.
 
         Raises:
-            MigrationError: there are some.
+            MigrationError: If there are such partitions.
         """
         names = DroppedPartitions(self._place, self._journal, table).with_rows(metadata)
         if names:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             raise MigrationError(
                 f"{table.full_name} is an Iceberg table, but Hive dropped {len(names)} partitions "
-                f"after the turn, whose rows are in it still: {', '.join(names[:_SHOWN])}{more}",
+                "after the conversion, whose rows are still in it: "
+                f"{', '.join(names[:_SHOWN])}{more}",
                 hint="delete these rows with Table.delete, or add the partitions in Hive again, "
                 "then apply again; a revert leaves them dropped",
                 table=table.full_name,
             )
 
     def _check_taken_over(self, strangers: Sequence[HivePartition]) -> None:
-        """Refuse to drop partitions that were added after the turn: their rows would be lost.
+        """Check that partitions added after the conversion can be dropped without losing rows.
 
         Raises:
-            MigrationError: files of theirs are not in the Iceberg table.
+            MigrationError: If files of theirs are not in the Iceberg table.
         """
         loaded = self._place.catalog.load_table((self._place.database, self._place.name))
         snapshot = loaded.current_snapshot()
@@ -328,17 +329,18 @@ class HiveParts:
         if left := [path for path in paths if path not in there]:
             raise MigrationError(
                 f"{'.'.join(loaded.name())} is an Iceberg table, but Hive added "
-                f"{len(left)} files to partitions after the turn, which are not in it: {left[0]}",
+                f"{len(left)} files to partitions after the conversion, which are not in it: "
+                f"{left[0]}",
                 hint="stop Hive's writers, add the files with Table.add_files, then apply again",
                 table=".".join(loaded.name()),
             )
 
 
 def _identity(partition: HivePartition) -> bytes:
-    """What stands for a partition, and for its rows.
+    """Return a digest of a partition and its rows.
 
-    Hive says in its parameters what it wrote, at least when: rows that came into a known folder are
-    noticed, too. A server may name the same parameters in another order.
+    Hive records its writes in the parameters, at least their time, so rows added to a known
+    folder change it, too. A server may send the same parameters in another order.
     """
     said = sorted(partition.parameters.items())
     return digest(repr((partition.values, partition.storage.location, said)))

@@ -1,7 +1,7 @@
 """Hive's type strings, such as ``map<string,array<decimal(10,2)>>``, as Iceberg types.
 
 The grammar is that of Hive's TypeInfoUtils; the mapping is Iceberg Java's (HiveSchemaConverter with
-``autoConvert``). Field ids are placeholders: `assign_fresh_schema_ids` gives the real ones.
+``autoConvert``). Field ids are placeholders: `assign_fresh_schema_ids` assigns the real ones.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _PLAIN: Final[dict[str, IcebergType]] = {
     "timestamplocaltz": TimestamptzType(),
 }
 CHAR_NOTE: Final = "char(n) becomes string: its length is no longer enforced"
-"""What is noted of a column that is, or has in it, a ``char(n)``."""
+"""The note on a column that is or contains a ``char(n)``."""
 _NOTES: Final = {
     "tinyint": "tinyint becomes int: Iceberg has no narrower integer",
     "smallint": "smallint becomes int: Iceberg has no narrower integer",
@@ -58,17 +58,17 @@ _NOTES: Final = {
     "varchar": "varchar(n) becomes string: its length is no longer enforced",
 }
 _DEFAULT_DECIMAL: Final = (10, 0)
-"""What Hive makes of ``decimal`` without arguments."""
+"""Precision and scale of Hive's ``decimal`` without arguments."""
 _TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)*`|[<>(),:]|[^<>(),:`]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """An Iceberg type and what was lost or chosen on the way to it.
+    """An Iceberg type converted from Hive's, and what was lost or chosen.
 
     Attributes:
-        type: the Iceberg type, all nested fields optional.
-        notes: sentences for the reader, each once.
+        type: The Iceberg type, all nested fields optional.
+        notes: Sentences about the conversion, each once.
     """
 
     type: IcebergType
@@ -76,16 +76,16 @@ class Converted:
 
 
 def parse_hive_type(text: str, *, timestamp: str = "timestamptz") -> Converted:
-    """The Iceberg type of a Hive type string.
+    """Return the Iceberg type of a Hive type string.
 
     Args:
-        text: the type as the metastore has it.
-        timestamp: what Hive's ``timestamp`` becomes, "timestamptz" (as Iceberg Java's migrate does)
+        text: The type in the metastore.
+        timestamp: Type for Hive's ``timestamp``: "timestamptz" (as in Iceberg Java's migrate)
             or "timestamp".
 
     Raises:
-        UnsupportedError: a type Iceberg has no equal of (uniontype, intervals, void).
-        ValidationError: not a type string at all.
+        UnsupportedError: If Iceberg has no equivalent of a type (uniontype, intervals, void).
+        ValidationError: If it is not a type string.
     """
     parser = _Parser(text, timestamp)
     result = parser.type()

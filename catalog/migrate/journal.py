@@ -1,21 +1,20 @@
-"""The journal of a migration, kept beside the table: it goes on from there, or back.
+"""The journal of a migration, kept beside the table, to resume or revert it.
 
-It lies in ``<table location>/_icecomb_migration/<id>/``. Hive, Spark and Trino pass over names that
-begin with ``_``, so readers of the Hive table never see it, and removal of orphan files does not
-either.
+It is in ``<table location>/_icecomb_migration/<id>/``. Hive, Spark and Trino skip names that begin
+with ``_``, so readers of the Hive table never see it, and removal of orphan files does not either.
 
     partitions-00000.json ...   the metastore's partition objects, exactly, in pages
     journal.json                the table object, exactly, and the choices; written last
-    step-<name>.json            one a step, written when it is done (an intent: before it)
+    step-<name>.json            one for each step, written when it is done (an intent: before it)
     files-00000.parquet ...     the files as they were planned (`stated_files`)
     taken-00000.json ...        the values of partitions whose entries are about to be dropped
 
-Every file is created once, completely or not at all, and never changed. Beside the journals lie
-footers that were read (`kept_footers`), which belong to none of them.
+Every file is created once, completely or not at all, and never changed. Beside the journals are
+kept footers (`kept_footers`), which belong to none of them.
 
-Spark's overwrites delete a table's folder with all that is hidden in it. So there is a second copy
-of each journal beside the folder, in ``<parent>/_icecomb_journals/<folder>/<id>/``, where that can
-be written; it goes when the migration is reverted or finalized.
+Spark's overwrites delete a table's folder with all hidden files in it. So there is a second copy of
+each journal beside the folder, in ``<parent>/_icecomb_journals/<folder>/<id>/``, if that can be
+written; it is removed when the migration is reverted or finalized.
 """
 
 from __future__ import annotations
@@ -54,14 +53,14 @@ FOLDER: Final = "_icecomb_migration"
 COPIES: Final = "_icecomb_journals"
 _VERSION: Final = 2
 _WITHOUT_TAKEN: Final = 1
-"""The version of journals that do not say which partitions were taken away."""
+"""The version of journals that do not list the removed partitions."""
 _PAGE: Final = 500
 _MARKER: Final = "icecomb-reverted:"
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _METADATA_FILE: Final = (
     r".*/(?:\d+-{0}(?:\.gz)?\.metadata\.json(?:\.gz)?|snap--?\d+-\d+-{0}\.avro|{0}-m\d+\.avro)"
 )
-"""The names of what a migration writes: files of Hive tables may be Avro, too."""
+"""The names of a migration's metadata files: files of Hive tables may be Avro, too."""
 _ANY_METADATA_FILE: Final = (
     r"(?s).*(?:\.(?:json|avro|stats|puffin|text|gz)"
     r"|/(?:icecomb-gc|partition-stats)-[^/]*\.parquet)"
@@ -69,12 +68,12 @@ _ANY_METADATA_FILE: Final = (
 
 
 class Step(Enum):
-    """What a migration goes through, in order; the value is the step's file name.
+    """The steps of a migration, in order; the value is the step's file name.
 
     ``WRITING``, ``PREPARED``, ``SWAPPING``, ``ADDING`` and ``REVERTING`` are intents, written
-    before the change they announce. ``ADDING`` names files that Hive's writers brought after the
-    turn. ``UNANSWERED`` says that a request may arrive late that the metastore would not refuse,
-    ``RETURNED`` that the entry was turned back, with all its partitions.
+    before the change they announce. ``ADDING`` names files that Hive's writers added after the
+    conversion. ``UNANSWERED`` says that a request may arrive late that the metastore would not
+    refuse, ``RETURNED`` that the entry was converted back, with all its partitions.
     """
 
     WRITING = "writing"
@@ -96,15 +95,15 @@ class Journal:
     """One migration of one table.
 
     Attributes:
-        location: the journal's folder.
-        migration_id: the last part of it; ids sort by the time they were made.
-        table: the old Hive table, exactly; see `renamed` for its name.
-        pages: how many files of partitions there are.
-        partition_count: how many partitions are in them.
-        choices: what the user chose.
-        tells_taken: whether `taken` tells which partitions were taken away.
-        copy: the folder of the second copy; empty where there is none.
-        is_copy: whether this is the second copy, and the first one is gone.
+        location: The journal's folder.
+        migration_id: The last part of the folder's name; ids sort by the time of their creation.
+        table: The exact old Hive table; see `renamed` for its name.
+        pages: Number of files of partitions.
+        partition_count: Number of partitions in them.
+        choices: The user's choices.
+        tells_taken: Whether `taken` lists the removed partitions.
+        copy: The folder of the second copy; empty if there is none.
+        is_copy: Whether this is the second copy, and the first one is gone.
     """
 
     io: FileIO
@@ -119,7 +118,7 @@ class Journal:
     is_copy: bool = False
 
     def partitions(self) -> Iterator[HivePartition]:
-        """The old partitions, exactly, but for the table's name."""
+        """Yield the exact old partitions, but for the table's name."""
         database, table = self.table.database, self.table.name
         for number in range(self.pages):
             page = _read(self.io, f"{self.location}/{_page_name(number)}")
@@ -127,14 +126,14 @@ class Journal:
                 yield replace(partition, database=database, table=table)
 
     def renamed(self, database: str, name: str) -> Journal:
-        """This journal for the name that its table has by now: it goes back under that one."""
+        """Return this journal with its table's current name, under which it is reverted."""
         return replace(self, table=replace(self.table, database=database, name=name))
 
     def metadata_files(self, *, later: bool = False) -> list[str]:
-        """The metadata files that are there of those this migration wrote.
+        """Return the existing metadata files that this migration wrote.
 
         Args:
-            later: those of commits since, too, and of other writers.
+            later: Whether to include those of commits since, and of other writers.
         """
         writing = self.step(Step.WRITING)
         if writing is None:
@@ -147,18 +146,18 @@ class Journal:
         return [one for one in listed if one not in existing and name.fullmatch(one)]
 
     def note_taken(self, partitions: Iterable[HivePartition]) -> None:
-        """Say that the entries of some partitions are about to be dropped by this migration."""
+        """Record that this migration is about to drop the entries of some partitions."""
         data = _encoded({"values": [list(one.values) for one in partitions]})
         self._create_first((self._taken_location(number) for number in count()), data)
 
     def added(self) -> list[str]:
-        """The files of Hive's writers that were taken in after the turn, or were about to be."""
+        """Return the files of Hive's writers taken in after the conversion, or about to be."""
         attempts = range(self._attempts(Step.ADDING))
         facts = (self.step(Step.ADDING, one) or {"files": []} for one in attempts)
         return list(dict.fromkeys(name for one in facts for name in one["files"]))
 
     def taken(self) -> Iterator[tuple[str, ...]]:
-        """The values of the partitions whose entries this migration dropped, or was about to."""
+        """Yield the values of partitions whose entries this migration dropped or was about to."""
         for number in count():
             try:
                 page = _read(self.io, self._taken_location(number))
@@ -167,7 +166,7 @@ class Journal:
             yield from map(tuple, page["values"])
 
     def step(self, step: Step, attempt: int | None = None) -> dict[str, Any] | None:
-        """The facts recorded for a step, of its newest attempt; None when it is not done."""
+        """Return the facts recorded for a step's newest attempt; None if it was not recorded."""
         if attempt is None:
             attempt = self._attempts(step) - 1
         if attempt < 0:
@@ -175,12 +174,12 @@ class Journal:
         return _read(self.io, self._step_location(step, attempt))
 
     def steps(self) -> dict[Step, dict[str, Any]]:
-        """All recorded steps with their newest facts."""
+        """Return all recorded steps with their newest facts."""
         found = ((step, self.step(step)) for step in Step)
         return {step: facts for step, facts in found if facts is not None}
 
     def record(self, step: Step, **facts: Any) -> None:
-        """Record that a step is done (or announced)."""
+        """Record that a step is done (or begins, for an intent)."""
         body = _encoded({"step": step.value, "at-ms": _now_ms(), **facts})
         attempts = count(self._attempts(step))
         self._create_first((self._step_location(step, one) for one in attempts), body)
@@ -189,30 +188,30 @@ class Journal:
         """Create a file of the journal, and its copy.
 
         Args:
-            name: Below the journal's folder.
-            data: All of it.
+            name: The file's name in the journal's folder.
+            data: The contents.
         """
         create_own(self.io, f"{self.location}/{name}", data)
         self._create_copy(name, data)
 
     def forget_copy(self) -> None:
-        """Remove the second copy: what the journal is for is done."""
+        """Remove the second copy, which is no longer needed."""
         if self.copy:
             folders = [self.copy]
             while folders[-1].rpartition("/")[2] != COPIES:
                 folders.append(folders[-1].rpartition("/")[0])
-            with suppress(IcecombError):  # in nobody's way
+            with suppress(IcecombError):  # a copy left behind is harmless
                 self.io.delete([status.location for status in self.io.list(self.copy)])
                 for folder in folders:
                     self.io.delete_folder(folder)
 
     def _create_copy(self, name: str, data: bytes) -> None:
         if self.copy:
-            with suppress(IcecombError):  # the first one has it
+            with suppress(IcecombError):  # the first copy has it
                 create_own(self.io, f"{self.copy}/{name}", data)
 
     def _create_first(self, locations: Iterator[str], data: bytes) -> None:
-        """Create a file of the first of some names that is free: others may do so, too."""
+        """Create a file under the first free name: other runs may create some, too."""
         for location in locations:
             with suppress(FileExistsAlreadyError):
                 create_own(self.io, location, data)
@@ -221,17 +220,17 @@ class Journal:
 
     @property
     def marker(self) -> str:
-        """What stands where the pointer was, right after the entry was turned back."""
+        """The value that replaces the pointer right after the entry was converted back."""
         return f"{_MARKER}{self.migration_id}"
 
     @property
     def reverted(self) -> bool:
-        """Whether the old table is back and this migration is history."""
+        """Whether the old table is restored."""
         return self.step(Step.REVERTED) is not None
 
     @property
     def finalized(self) -> bool:
-        """Whether the way back was given up."""
+        """Whether the migration was finalized, which gives up the way back."""
         return self.step(Step.FINALIZED) is not None
 
     def _attempts(self, step: Step) -> int:
@@ -255,10 +254,10 @@ def start_journal(
     partitions: Iterable[HivePartition],
     choices: Choices,
 ) -> Journal:
-    """Write a new journal: the exact old state, before anything is changed.
+    """Write a new journal of the exact old state, before anything is changed.
 
     Raises:
-        FileIOError: the table's folder cannot be written.
+        FileIOError: If the table's folder cannot be written.
     """
     now = dt.datetime.now(dt.timezone.utc)
     migration_id = f"{now:%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}"
@@ -295,16 +294,16 @@ def start_journal(
 
 
 def find_journals(io: FileIO, table_location: str) -> list[Journal]:
-    """All complete journals of a table's folder, oldest first; their copies where they are gone.
+    """Return all complete journals of a table's folder, oldest first, or their copies if gone.
 
     Raises:
-        CorruptFileError: a journal cannot be read.
+        CorruptFileError: If a journal cannot be read.
     """
     found = _listed(io, f"{table_location.rstrip('/')}/{FOLDER}")
     root = _copies(table_location)
     try:
         copies = _listed(io, root) if root else {}
-    except IcecombError:  # what is beside the table's folder may be closed to us
+    except IcecombError:  # the folder beside the table's may not be readable
         copies = {}
     return [
         replace(_open_journal(io, found[one]), copy=copies.get(one, "").rpartition("/")[0])
@@ -315,13 +314,13 @@ def find_journals(io: FileIO, table_location: str) -> list[Journal]:
 
 
 def _listed(io: FileIO, root: str) -> dict[str, str]:
-    """The complete journals below a folder, by their ids."""
+    """Return the complete journals below a folder, by their ids."""
     locations = (status.location for status in io.list(root))
     return {one.split("/")[-2]: one for one in locations if one.endswith("/journal.json")}
 
 
 def _copies(table_location: str) -> str:
-    """The folder of the copies of a table's journals; none where it has no folder around it."""
+    """Return the folder of the copies of a table's journals; empty if it has no parent folder."""
     parent, _, name = table_location.rstrip("/").rpartition("/")
     return f"{parent}/{COPIES}/{name}" if parent.rstrip("/:") == parent != "" else ""
 

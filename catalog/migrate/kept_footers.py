@@ -1,14 +1,14 @@
-"""Footers that were read, kept beside the table until it is migrated: none is read twice.
+"""Footers kept beside the table until it is migrated, so that none is read twice.
 
     <table location>/_icecomb_migration/footers/<identity>/<digest of the content>.parquet
 
-They belong to no attempt: after a crash, after a blocker was mended, after somebody changed the
-table, the next apply reads the tails of what is new. A row counts only for the file it was made of:
-of the same path, length, time of change and inode (files of one size and time may change places,
-and copies are given old times), in a place that is read the same way, for the same schema,
-properties and version of icecomb (the identity). A file that was changed shortly before its tail
-was read is not kept: a writer may change it again within the tick of the storage's clock. Whatever
-is not wholly what was written, by its digest, is passed over.
+They belong to no attempt: after a crash, a removed blocker or a change of the table, the next apply
+reads only the footers of new files. A row counts only for the file it was made from: of the same
+path, length, time of change and inode (files of one size and time may be exchanged, and copies are
+given old times), in a partition that is read the same way, for the same schema, properties and
+version of icecomb (the identity). The footer of a file changed shortly before it was read is not
+kept: a writer may change the file again within the tick of the storage's clock. Files that differ
+from what was written, by their digest, are skipped.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 
 FEWEST: Final = 100
-"""Files whose tails are read sooner than it is worth keeping them."""
+"""The least number of files whose footers are worth keeping."""
 SETTLED_MS: Final = 60_000
-"""How much older than the reading of its tail a file's last change must be."""
+"""Milliseconds that must pass between a file's last change and the reading of its footer."""
 _BYTES: Final = 32 << 20
 _STATED: Final = 5
-"""Columns that say which file a row is of."""
+"""Number of columns that identify a row's file."""
 
 
 class Asked(NamedTuple):
-    """A file whose footer is looked for.
+    """A file whose footer is looked up.
 
     Attributes:
-        status: the file.
-        place: what says of its place how it is read.
+        status: The file.
+        place: The properties of its partition that the footer depends on.
     """
 
     status: FileStatus
@@ -55,13 +55,14 @@ class Asked(NamedTuple):
 
 
 class FooterFolder:
-    """The places of kept footers of a Hive table.
+    """The folders of kept footers of a Hive table.
 
     Args:
-        io: the table's files.
-        locations: the folders beside which some may lie: of the table, and of one made of it.
-        progress: told what cannot be kept.
-        target: the one of them where new ones are kept; None for nowhere.
+        io: File system that holds the table.
+        locations: The folders beside which some may be kept: the table's, and that of one made
+            from it.
+        progress: Reporter of what cannot be kept.
+        target: The one of these folders beside which new ones are kept; None for nowhere.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class FooterFolder:
         self._target = None if target is None else _root(target)
 
     def opened(self, identity: str) -> KeptFooters:
-        """Those that were read in one way."""
+        """Open the kept footers of one identity."""
         folders = [f"{root}/{identity}" for root in self._roots]
         target = None if self._target is None else f"{self._target}/{identity}"
         return KeptFooters(self._io, folders, self._progress, target)
@@ -83,10 +84,10 @@ class KeptFooters:
     """The kept footers of one identity; new ones are written by the ten thousand.
 
     Args:
-        io: the table's files.
-        folders: where some may lie.
-        progress: told what cannot be kept.
-        target: where new ones are kept; None for nowhere.
+        io: File system that holds the table.
+        folders: The folders that may hold some.
+        progress: Reporter of what cannot be kept.
+        target: The folder for new ones; None for nowhere.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class KeptFooters:
         self._starts = np.array(starts)
 
     def find(self, files: Sequence[Asked]) -> list[FooterRow | None]:
-        """What is known of files; None where it is nothing."""
+        """Return the kept footers of files; None for each that is not kept."""
         out: list[FooterRow | None] = [None] * len(files)
         if not len(self._ordered) or not files:
             return out
@@ -132,12 +133,12 @@ class KeptFooters:
         return out
 
     def keep(self, file: Asked, footer: FooterRow, read_ms: int) -> None:
-        """Keep a footer, if it is sure that it is that of the file as it was listed.
+        """Keep a footer, if it certainly is that of the listed file.
 
         Args:
-            file: the file.
-            footer: what its tail says.
-            read_ms: when its reading began at the earliest, milliseconds since the epoch.
+            file: The file.
+            footer: The file's footer.
+            read_ms: Earliest time when its reading began, in milliseconds since the epoch.
         """
         status = file.status
         settled = 0 < status.mtime_ms <= read_ms - SETTLED_MS and status.file_id != 0
@@ -149,7 +150,7 @@ class KeptFooters:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is not written yet."""
+        """Write the footers that are not written yet."""
         if not self._new:
             return
         out = BytesIO()
@@ -178,7 +179,7 @@ class KeptFooters:
                 yield from table.combine_chunks().to_batches()
 
     def _opened(self, location: str) -> pa.Table | None:
-        """What a file of rows has; None where it is not what was written: that is read again."""
+        """Return the rows of a file; None if it is not what was written: footers are read again."""
         with suppress(IcecombError, pa.ArrowException, OSError, ValueError):
             data = self._io.read(location)
             if location.rpartition("/")[2] == _name(data):
@@ -188,7 +189,7 @@ class KeptFooters:
 
 
 def forget_footers(io: FileIO, table_location: str) -> None:
-    """Remove what is kept of a table's footers: it is migrated, or will not be."""
+    """Remove the kept footers of a table that is migrated, or will not be."""
     root = _root(table_location)
     found = _locations(io, root)
     if found:
@@ -200,7 +201,7 @@ def forget_footers(io: FileIO, table_location: str) -> None:
 
 
 def now_ms() -> int:
-    """The time, milliseconds since the epoch."""
+    """Return the current time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 

@@ -1,7 +1,7 @@
-"""What Hive's writers did to a table's files after they were planned: none of it passes unseen.
+"""Changes of a table's files by Hive's writers after they were planned.
 
-A writer that began with the Hive table may end at any moment of a migration, and after it. Its
-files are then in Hive's folders and not in the Iceberg table, or in the place of files that are.
+A writer that began before the conversion may end at any moment of a migration, and after it. Its
+files are then in Hive's folders and not in the Iceberg table, or replace files that are in it.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _OWN_FOLDERS: Final = (DATA_PATH.key, METADATA_PATH.key, "write.folder-storage.p
 
 @dataclass(slots=True)
 class LateWrites:
-    """What was found.
+    """The changes that were found.
 
     Attributes:
-        table: "db.table".
-        replaced: Files of the Iceberg table that are others by now, though they have their names.
-        gone: Files of the Iceberg table that are not there any more, or are empty.
-        added: Files of the partitions that were taken over, which the Iceberg table never had, with
-            the values of their partition columns.
-        elsewhere: Such files of partitions that Hive added or moved, and in folders below.
+        table: The table as "db.table".
+        replaced: Files of the Iceberg table that were replaced by others of the same name.
+        gone: Files of the Iceberg table that do not exist any more, or are empty.
+        added: Files of migrated partitions that the Iceberg table never had, with the values of
+            their partition columns.
+        elsewhere: Such files of partitions that Hive added or moved, and in subfolders.
     """
 
     table: str
@@ -53,11 +53,11 @@ class LateWrites:
     elsewhere: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
-        """How many files."""
+        """Return the number of files."""
         return len(self.replaced) + len(self.gone) + len(self.added) + len(self.elsewhere)
 
     def told(self) -> Iterator[str]:
-        """A sentence for each file."""
+        """Yield a sentence for each file."""
         yield from (f"{one}: replaced since it was planned" for one in self.replaced)
         yield from (f"{one}: in the Iceberg table, not in Hive's folders" for one in self.gone)
         yield from (
@@ -67,19 +67,19 @@ class LateWrites:
 
     @property
     def error(self) -> MigrationError:
-        """Why the migration is not done."""
+        """The error that says why the migration is not finished."""
         if lost := [*self.replaced, *self.gone]:
             return MigrationError(
                 f"{self.table} is an Iceberg table, but Hive replaced or removed {len(lost)} of "
                 f"its files since they were planned: {_some(lost)}",
-                hint=f"stop Hive's writers; icecomb migrate revert {self.table} gives back the "
-                "Hive table with what is in its folders by now, then apply again",
+                hint=f"stop Hive's writers; icecomb migrate revert {self.table} restores the "
+                "Hive table with the current files of its folders, then apply again",
                 table=self.table,
             )
         new = [*self.added, *self.elsewhere]
         return MigrationError(
-            f"{self.table} is an Iceberg table, but Hive added {len(new)} files after the turn, "
-            f"which are not in it: {_some(new)}",
+            f"{self.table} is an Iceberg table, but Hive added {len(new)} files after the "
+            f"conversion, which are not in it: {_some(new)}",
             hint="stop Hive's writers, add the files with Table.add_files, then apply again",
             table=self.table,
         )
@@ -92,23 +92,23 @@ def find_late_writes(
     metadata: TableMetadata,
     threads: int = THREADS,
 ) -> LateWrites:
-    """Look into all folders of the Hive table.
+    """Compare all folders of the Hive table with the Iceberg table.
 
     Args:
-        place: Where.
-        journal: Of the migration.
-        table: The entry as it is now.
-        metadata: The Iceberg table as it is now.
-        threads: How many folders are listed at once.
+        place: The context of the table.
+        journal: The migration's journal.
+        table: The current entry.
+        metadata: The Iceberg table's current metadata.
+        threads: Number of folders listed at once.
 
     Raises:
-        FileIOError: A folder cannot be listed.
+        FileIOError: If a folder cannot be listed.
     """
     return _Search(place, journal, table, metadata, threads).run()
 
 
 class _Search:
-    """One look."""
+    """One comparison."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class _Search:
     def _listed(
         self, dropped: DroppedPartitions
     ) -> Iterator[tuple[PlaceFiles, dict[str, str | None]]]:
-        """What is in the folders of the Hive table, with the values of their partition columns."""
+        """Yield the listed folders of the Hive table, with their partition columns' values."""
         old, io = self._journal.table, self._place.io
         if not old.partition_keys:
             yield list_place(io, table_place(old)), {}
@@ -208,7 +208,7 @@ class _Search:
         yield from self._each(places(), look)
 
     def _of_new_partitions(self) -> Iterator[str]:
-        """The files of partitions that the journal has not, or has elsewhere."""
+        """Yield the files of partitions that the journal lacks, or has in another folder."""
         if not self._table.partition_keys:
             return
         homes = DigestSet(b"".join(map(_home, self._journal.partitions())))
@@ -227,7 +227,7 @@ class _Search:
         yield from each(progress, "listing", "partitions", items, work, self._threads, ahead=AHEAD)
 
     def _own_folders(self) -> tuple[str, ...]:
-        """Folders of the Iceberg table's own files, also of commits that failed."""
+        """Return the folders of the Iceberg table's own files, also of failed commits."""
         location = (self._journal.table.storage.location or "").rstrip("/")
         given = (self._metadata.properties.get(key) for key in _OWN_FOLDERS)
         folders = [f"{location}/data", f"{location}/metadata", *filter(None, given)]
@@ -240,7 +240,7 @@ class _Search:
         return known_paths(self._place.io, self._metadata, snapshot, paths, set())
 
     def _ever_had(self, paths: list[str]) -> set[str]:
-        """Which of these files the table has, or had: what it deleted since was seen."""
+        """Return which of these files the table has or had, including deleted ones."""
         found: set[str] = set()
         read: set[str] = set()
         for snapshot in reversed(self._metadata.snapshots):

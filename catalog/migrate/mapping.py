@@ -1,4 +1,4 @@
-"""The name mapping of a migrated table: every name that its files have, and what it stands for."""
+"""The name mapping of a migrated table, with every spelling of a column in its files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from icecomb.format.spec.types import NestedField
 
 
 def mapping_of(schema: Schema, spellings: Iterable[Mapping[int, str]]) -> NameMapping:
-    """The mapping of a schema's fields; the schema's own spelling is the first name of each.
+    """Return the mapping of a schema's fields; the first name of each is the schema's spelling.
 
     Args:
-        schema: the table's schema.
-        spellings: one mapping of field id to name a file.
+        schema: The table's schema.
+        spellings: For each file, a mapping of field id to name.
     """
     names: dict[int, dict[str, None]] = {}
     for one in spellings:

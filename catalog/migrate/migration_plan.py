@@ -1,4 +1,4 @@
-"""What a plan of a migration is: a value, which nothing has to be asked for any more."""
+"""A migration plan: an immutable, self-contained value."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 
 FAILED: Final = "not-planned"
-"""The code of the blocker of a table that could not be looked at."""
+"""The code of the blocker of a table that could not be examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationPlan(TakeoverPlan):
-    """What would be done to one table.
+    """The plan of one table's migration.
 
     Attributes:
-        partitions: how many partitions are taken over.
-        files: the files to be taken over.
-        seen: what was found in the folders of the table, for a second look; None without folders.
-        form: what the files are encoded by; None where none was looked at.
-        spellings: the spellings of columns that files have, each once.
-        unread: what files have and the table does not, each once.
-        seconds: about how long apply takes, from how long looking took and, where not all footers
-            were read, from those that were; None when none was.
+        partitions: Number of partitions taken over.
+        files: The files to take over.
+        seen: The state of the table's folders, for the second look; None without folders.
+        form: The encoding of the files for manifests; None if none was examined.
+        spellings: The distinct spellings of columns in files.
+        unread: The fields of files that the table lacks, each once.
+        seconds: Estimated duration of apply, from that of planning and, if not all footers were
+            read, from those that were; None if none was.
     """
 
     partitions: int
@@ -45,21 +45,21 @@ class MigrationPlan(TakeoverPlan):
 
     @property
     def verdict(self) -> str:
-        """In a word: ``ready``, ``blocked``, or ``failed`` where it could not be looked at."""
+        """The verdict: ``ready``, ``blocked``, or ``failed`` if it could not be examined."""
         codes = {finding.code for finding in self.blockers}
         return "failed" if FAILED in codes else "blocked" if codes else "ready"
 
     @property
     def rows(self) -> int | None:
-        """How many rows the files hold, None when footers were not read."""
+        """Number of rows in the files; None if footers were not read."""
         return self.files.rows
 
     @property
     def encoded(self) -> EncodedFiles:
-        """The files for manifests.
+        """The files encoded for manifests.
 
         Raises:
-            MigrationError: their footers were not read.
+            MigrationError: If their footers were not read.
         """
         if self.form is None:
             raise MigrationError(f"The files of {self.table} were not read", hint="plan again")
@@ -67,11 +67,11 @@ class MigrationPlan(TakeoverPlan):
 
     @property
     def size(self) -> int:
-        """How many bytes the files have."""
+        """Total size of the files in bytes."""
         return self.files.size
 
     def to_json(self) -> dict[str, Any]:
-        """The plan for programs."""
+        """Return the plan as JSON values."""
         return {
             "table": self.table,
             "location": self.location,
@@ -89,12 +89,12 @@ class MigrationPlan(TakeoverPlan):
 
 
 def failed_plan(table: str, error: Exception) -> MigrationPlan:
-    """The plan of a table that could not be looked at: its one blocker says why."""
+    """Return the plan of a table that could not be examined: its one blocker says why."""
     if isinstance(error, IcecombError):
         message, remedy = error.message, error.hint
     else:
         message, remedy = f"{type(error).__name__}: {error}", None
-    finding = blocker(FAILED, message, remedy or f"icecomb doctor {table} looks at its entry")
+    finding = blocker(FAILED, message, remedy or f"icecomb doctor {table} examines its entry")
     return MigrationPlan(
         table, "", Schema(), UNPARTITIONED_PARTITION_SPEC, (finding,), 0, PlannedFiles()
     )

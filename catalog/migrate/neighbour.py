@@ -1,7 +1,7 @@
-"""Other entries of a database whose tables lie in a table's folder, inside of it, or around it.
+"""Other tables of a database whose folders equal, are inside, or contain a table's folder.
 
-What looks after one table's folder as a whole meets the files of the other there: readers that go
-into sub-folders, DROP TABLE of a managed table, the removal of orphan files.
+Operations on one table's whole folder meet the files of the other there: readers that descend into
+subfolders, DROP TABLE of a managed table, the removal of orphan files.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Neighbours:
     """The folders of all tables of one database.
 
     Args:
-        entries: Its entries; views have no folder.
-        properties: Of the `FileIO`: what HDFS clusters there are.
+        entries: The database's entries; views have no folder.
+        properties: Properties of the `FileIO`, which name HDFS clusters.
     """
 
     def __init__(self, entries: Iterable[HiveTable], properties: Mapping[str, str]) -> None:
@@ -33,7 +33,7 @@ class Neighbours:
             self._by_folder.setdefault(folder, []).append(name)
 
     def findings(self, table: HiveTable) -> Iterator[Finding]:
-        """What is said of a table that has such neighbours."""
+        """Yield the findings about a table with such neighbors."""
         if not table.storage.location:
             return
         own, name = self._plain([table.storage.location])[0], table.full_name
@@ -50,9 +50,9 @@ class Neighbours:
         if inside:
             yield warning(
                 "tables-inside",
-                f"in its folder lie the tables {_listed(inside)}",
-                "move them out (ALTER TABLE ... SET LOCATION): what removes orphan files of this "
-                "table would take theirs for such",
+                f"its folder contains the tables {_listed(inside)}",
+                "move them out (ALTER TABLE ... SET LOCATION): the removal of orphan files of this "
+                "table would take theirs for orphans",
                 tuple(inside),
             )
         around = list(self._around(own))
@@ -60,8 +60,8 @@ class Neighbours:
             yield warning(
                 "inside-table",
                 f"its folder is in that of {_listed(around)}",
-                "give it a folder outside: DROP TABLE of a managed table, and what removes orphan "
-                "files of an Iceberg table, take everything in their folder",
+                "give it a folder outside: DROP TABLE of a managed table, and the removal of "
+                "orphan files of an Iceberg table, delete everything in their folder",
                 tuple(around),
             )
 
@@ -80,7 +80,7 @@ class Neighbours:
             yield from self._by_folder.get(f"{folder}/", ())
 
     def _plain(self, locations: Iterable[str]) -> list[str]:
-        """Each with one slash at its end: what begins with it is inside."""
+        """Normalize locations, each with one trailing slash, so that prefixes are containers."""
         return [f"{one.rstrip('/')}/" for one in plain_folders(self._properties, locations)]
 
 

@@ -1,4 +1,4 @@
-"""What stands in the way of a migration: in the table's entry, in its columns, in its files."""
+"""Obstacles to a migration: in the table's entry, in its columns, in its files."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from icecomb.format.rows.described_file import FileProblem
 
 _FORMATS: Final = ("Parquet", "ORC", "Avro")
 FORMATS: Final = f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
-"""What files may be."""
+"""The supported file formats."""
 NOT_IN_FILES: Final = frozenset({"already-iceberg", "view", "storage-handler", "no-location"})
-"""Findings of tables whose rows are not what is in their folder: there is nothing to look at."""
+"""Findings of tables whose rows are not in their folder: there is nothing to examine."""
 _PROJECTED: Final = "projection.enabled"
 _SPARK_BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
 _FILES: Final = {
@@ -41,7 +41,7 @@ _FILES: Final = {
     ),
     "avro-schema": ("files are read by Hive under another Avro schema", ""),
     "by-position": (
-        "files have other columns at the places where Hive finds them by position",
+        "files have other columns at the positions by which Hive finds them",
         "",
     ),
     "numbered-columns": ("files have columns without names, of Hive before version 2", ""),
@@ -69,7 +69,7 @@ _FILES: Final = {
         "rewrite the file, or change the column's type in Hive",
     ),
     "timestamp-unit": (
-        "files hold timestamps that are no microseconds",
+        "files hold timestamps that are not in microseconds",
         "rewrite the file with microseconds",
     ),
     "foreign-type": (
@@ -77,7 +77,7 @@ _FILES: Final = {
         "rewrite the file with the table's types",
     ),
     "timestamp-zone": (
-        "files and table disagree whether a timestamp has a zone",
+        "files and table disagree on whether a timestamp has a zone",
         "choose the other --timestamp, or rewrite the file",
     ),
     "writer-zone": (
@@ -85,11 +85,11 @@ _FILES: Final = {
         "choose --timestamp timestamptz, for instants, or rewrite the file by a Hive in UTC",
     ),
 }
-"""What files may be that stand in the way, and the remedy; where it is "", the table is copied."""
+"""Obstacles in files, and their remedies; where that is "", the table must be copied."""
 
 
 def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
-    """What the metastore's entry says against a migration."""
+    """Yield the findings in the metastore's entry about a migration."""
     parameters = table.parameters
     if table.is_iceberg:
         yield blocker(
@@ -140,10 +140,10 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
 
 
 def parquet_positions(partitions: Collection[str]) -> Finding:
-    """The finding that Hive finds columns of Parquet files by position.
+    """Return the finding that Hive finds columns of Parquet files by position.
 
     Args:
-        partitions: The names of those whose entries say so; none where it is the table's.
+        partitions: Names of the partitions whose entries say so; none if the table's does.
     """
     whose = f"{len(partitions)} partitions have columns that" if partitions else "its columns"
     return blocker(
@@ -155,7 +155,7 @@ def parquet_positions(partitions: Collection[str]) -> Finding:
 
 
 def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
-    """Columns that cannot be converted, and what conversion chose."""
+    """Yield the columns that cannot be converted, and the choices of the conversion."""
     for column, error in converted.problems:
         remedy = "drop or convert the column in Hive"
         yield blocker("unsupported-column", f"column {column}: {error}", remedy, (column,))
@@ -190,10 +190,10 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
 
 
 def constraint_findings(table: HiveTable, constraints: Constraints) -> Iterable[Finding]:
-    """What constrains a partitioned table, which the turn would move to other columns.
+    """Yield a blocker for a partitioned table with constraints, which would move to other columns.
 
-    The metastore keeps the places of columns, not their names, and those change with the turn:
-    afterwards a key is on no column, or on another one, and a metastore of Hive 2.3 refuses
+    The metastore stores the positions of columns, not their names, and the conversion changes
+    these: afterwards a key is on no column, or on another one, and a metastore of Hive 2.3 refuses
     further changes of the table. An unpartitioned table keeps its constraints.
     """
     if not table.partition_keys:
@@ -205,13 +205,13 @@ def constraint_findings(table: HiveTable, constraints: Constraints) -> Iterable[
             "constraints",
             f"it is partitioned and has {len(found)} constraints, which would end up on other "
             "columns",
-            f"take them off in Hive: {drops}; after a revert put them on again: {adds}",
+            f"drop them in Hive: {drops}; after a revert add them again: {adds}",
             list(map(str, found)),
         )
 
 
 def _transactional(table: HiveTable) -> tuple[str, str]:
-    """What is said of a transactional table, and its remedy."""
+    """Return the message about a transactional table, and its remedy."""
     name = table.full_name
     if table.parameters.get("transactional_properties", "").lower() == "insert_only":
         message = (
@@ -224,7 +224,7 @@ def _transactional(table: HiveTable) -> tuple[str, str]:
 
 
 def avro_findings(converted: SourceSchema, declared: AvroSchema | None) -> Iterable[Finding]:
-    """Whether the columns are those of the schema by which Hive reads Avro files."""
+    """Yield a blocker if the columns are not those of the Avro schema that Hive reads by."""
     if declared is None:
         return
     keys = {field.source_id for field in converted.spec.fields}
@@ -242,13 +242,13 @@ def avro_findings(converted: SourceSchema, declared: AvroSchema | None) -> Itera
 
 
 class FileProblems:
-    """The problems of files, as one finding a kind."""
+    """The problems of files, as one finding for each kind."""
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[Mentions, Mentions]] = {}
 
     def add(self, location: str, problems: Iterable[FileProblem]) -> None:
-        """Take notice of one file's."""
+        """Record the problems of one file."""
         codes = set()
         for problem in problems:
             files, places = self._found.setdefault(problem.code, (Mentions(), Mentions()))
@@ -259,7 +259,7 @@ class FileProblems:
                 files.add(location)
 
     def findings(self, table: HiveTable) -> Iterable[Finding]:
-        """What was noticed."""
+        """Yield the findings."""
         for code, (files, places) in self._found.items():
             what, remedy = _FILES[code]
             yield blocker(code, f"{len(files)} {what}", remedy or copy_remedy(table), places)

@@ -1,8 +1,8 @@
-"""Entries of migrated tables that somebody overwrote with an old copy of the Hive table's.
+"""Entries of migrated tables that were overwritten with an old copy of the Hive table's.
 
-Impala's catalogd, and tasks of Hive, read an entry and send all of it back later, with a change of
-their own, without a lock and whatever it has become meanwhile. The pointer is gone then, and so are
-the partitions that were taken away before.
+Impala's catalogd, and tasks of Hive, read an entry and later send all of it back with a change of
+their own, without a lock and regardless of its current state. Then the pointer is gone, and so are
+the partitions that were removed before.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from icecomb.format.storage.file_io import FileIO
 
 @dataclass(frozen=True, slots=True)
 class OverwrittenEntry:
-    """What is known of such an entry.
+    """An overwritten entry of a migrated table.
 
     Attributes:
-        name: "db.table".
-        pointer: the newest metadata file of the Iceberg table; None if none can be read.
-        finalized: whether the migration's way back was given up.
+        name: The table as "db.table".
+        pointer: The newest metadata file of the Iceberg table; None if none can be read.
+        finalized: Whether the migration was finalized.
     """
 
     name: str
@@ -33,17 +33,17 @@ class OverwrittenEntry:
 
     @property
     def error(self) -> MigrationError:
-        """Why nothing is done that would take it for a table that never was an Iceberg table."""
+        """The error for steps that would take it for a table that was never migrated."""
         where = self.pointer or "a metadata file that cannot be read any more"
         remedy = (
             f"it is external once EXTERNAL=TRUE is set: drop it then, and icecomb register "
             f"{self.name} {where}"
             if self.finalized
-            else f"icecomb migrate revert {self.name} gives back the partitions that were taken "
-            "away, and says what that loses"
+            else f"icecomb migrate revert {self.name} restores the partitions that were removed, "
+            "and says what that loses"
         )
         return MigrationError(
-            f"{self.name} was turned into an Iceberg table, and somebody overwrote its entry with "
+            f"{self.name} was converted to an Iceberg table, and somebody overwrote its entry with "
             f"an old copy of the Hive table's; it pointed at {where}",
             hint=f"find out who writes old copies, as Impala's catalogd does; {remedy}",
             table=self.name,
@@ -51,14 +51,14 @@ class OverwrittenEntry:
 
 
 def find_overwritten(io: FileIO, table: HiveTable, journal: Journal) -> OverwrittenEntry | None:
-    """What was overwritten; None if the entry is as the migration left it, or is another table's.
+    """Return what was overwritten; None if the entry was not, or is another table's.
 
     Args:
-        io: the table's files.
-        table: the entry as it is now.
-        journal: of the table's migration.
+        io: File system that holds the table.
+        table: The current entry.
+        journal: The journal of the table's migration.
     """
-    # No alter changes the time: the entry of a table that was dropped, and made anew, has another.
+    # No alter changes the creation time: only a table that was dropped and re-created has another.
     if table.is_iceberg or table.create_time != journal.table.create_time:
         return None
     if table.metadata_location == journal.marker or journal.step(Step.SWAPPED) is None:

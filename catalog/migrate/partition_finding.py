@@ -1,4 +1,4 @@
-"""What a Hive table's partitions have that differs from the table or among them, or blocks."""
+"""Findings about a Hive table's partitions that differ from the table or each other, or block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from icecomb.format.manifests.manifest import FileFormat
 
 
 class PartitionNotes:
-    """What is noticed of their entries while partitions go by; only what differs is kept.
+    """Findings about partitions' entries, collected while they are read; only differences are kept.
 
     Args:
         table: The Hive table.
@@ -44,7 +44,7 @@ class PartitionNotes:
         self._avro_differs = Mentions()
 
     def look(self, name: str, partition: HivePartition) -> None:
-        """Take notice of one partition."""
+        """Examine one partition's entry."""
         storage = partition.storage
         self._formats[_format(storage.input_format)] += 1
         columns = _plain(storage.columns)
@@ -67,7 +67,7 @@ class PartitionNotes:
             self._avro_differs.add(name)
 
     def findings(self) -> Iterable[Finding]:
-        """What was noticed."""
+        """Yield the findings."""
         if self._homeless:
             yield blocker(
                 "partition-location",
@@ -132,15 +132,15 @@ class PartitionNotes:
 
 
 def outside_findings(names: Collection[str]) -> Iterable[Finding]:
-    """What is said of partitions that are not below the table's folder.
+    """Yield the finding about partitions outside the table's folder.
 
     Args:
-        names: Theirs.
+        names: Names of the partitions.
     """
     if names:
         yield note(
             "outside-folder",
-            f"{len(names)} partitions lie outside of the table's folder",
+            f"{len(names)} partitions are outside the table's folder",
             "their files are taken over where they are; new ones go to the table's folder",
             names,
         )

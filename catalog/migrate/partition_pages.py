@@ -1,6 +1,6 @@
-"""A Hive table's partitions as the metastore has them, read once and kept on the local disk.
+"""A Hive table's partitions in the metastore, read once and kept on the local disk.
 
-A plan looks at them, the journal records them, and the turn asks whether they are the same still:
+A plan examines them, the journal records them, and the conversion checks that they are unchanged:
 all of that is about one state, and needs no more memory with a million of them than with one page.
 """
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class PartitionPages:
-    """The partitions of one table; a context manager, which lets the disk go at its end.
+    """The partitions of one table; a context manager that releases the disk space at its end.
 
     Args:
-        partitions: asks the metastore.
-        table: the table.
+        partitions: The metastore's partitions.
+        table: The table.
     """
 
     def __init__(self, partitions: Partitions, table: HiveTable) -> None:
@@ -40,7 +40,7 @@ class PartitionPages:
         self._file.close()
 
     def read(self) -> Iterator[HivePartition]:
-        """The partitions that the metastore has now, which are kept."""
+        """Yield the metastore's current partitions, and keep them."""
         self._file.seek(0)
         self._file.truncate()
         self._pages = []
@@ -50,12 +50,12 @@ class PartitionPages:
             yield from map(partition_from_wire, page)
 
     def kept(self) -> Iterator[HivePartition]:
-        """The same partitions again."""
+        """Yield the kept partitions again."""
         for page in self._kept():
             yield from map(partition_from_wire, page)
 
     def is_current(self) -> bool:
-        """Whether the metastore has exactly these partitions still."""
+        """Return whether the metastore still has exactly these partitions."""
         return all(
             now is not None
             and then is not None
@@ -76,5 +76,5 @@ class PartitionPages:
 
 
 def _decoded(page: list[bytes]) -> list[HivePartition]:
-    # a server may name the same parameters in another order
+    # A server may send the same parameters in another order.
     return list(map(partition_from_wire, page))

@@ -1,4 +1,4 @@
-"""The strings of metastore partition objects as typed values of Iceberg partitions.
+"""Conversion of metastore partition values, which are texts, to typed Iceberg values.
 
 Hive stores every partition value as text. The text is converted once, here, exactly or not at all:
 a value that is silently rounded or nulled would put rows into another partition.
@@ -35,7 +35,7 @@ from icecomb.format.spec.types import (
 )
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
-"""What Hive stores for null (hive.exec.default.partition.name)."""
+"""The text that Hive stores for null (hive.exec.default.partition.name)."""
 _RANGES: Final = {IntegerType: 31, LongType: 63}
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _SMALL: Final = {"tinyint": 7, "smallint": 15}
@@ -54,18 +54,18 @@ def partition_values(
     null_name: str = DEFAULT_PARTITION,
     time_zone: str = "UTC",
 ) -> tuple[Any, ...]:
-    """The Iceberg partition tuple of a metastore partition's values.
+    """Return the Iceberg partition tuple of a metastore partition's values.
 
     Args:
-        texts: one per partition column, as the metastore has them (never from a path).
-        spec: identity on each partition column, in the same order.
-        schema: the table's schema.
-        hive_types: the types of the columns in Hive, which may have less room than Iceberg's.
-        null_name: the text that stands for null.
-        time_zone: the zone that local timestamps were written in, for timestamptz.
+        texts: One per partition column, from the metastore (never from a path).
+        spec: The partition spec, identity on each partition column, in the same order.
+        schema: The table's schema.
+        hive_types: Hive's types of the columns, which may have a smaller range than Iceberg's.
+        null_name: The text that stands for null.
+        time_zone: Time zone that local timestamps were written in, for timestamptz.
 
     Raises:
-        ValidationError: the count differs or a text is no exact value of its column's type.
+        ValidationError: If the count differs or a text is not an exact value of its column's type.
     """
     if len(texts) != len(spec.fields):
         raise ValidationError(
@@ -93,10 +93,10 @@ def partition_values(
 
 
 def convert(text: str, field_type: IcebergType, *, time_zone: str = "UTC") -> Any:
-    """One text as icecomb's internal value of a type.
+    """Convert a text to icecomb's internal value of a type.
 
     Raises:
-        ValueError: it is not an exact value of the type.
+        ValueError: If it is not an exact value of the type.
     """
     if isinstance(field_type, StringType):
         return text
@@ -119,7 +119,7 @@ def convert(text: str, field_type: IcebergType, *, time_zone: str = "UTC") -> An
 
 
 def _check_room(value: Any, hive_type: str) -> None:
-    """Refuse what the type in Hive has no room for: Hive cuts it off, others read null."""
+    """Check that a value fits the type in Hive: Hive truncates others, and engines read null."""
     kind = hive_type.lower().replace(" ", "")
     bits, sized = _SMALL.get(kind), _SIZED.fullmatch(kind)
     if bits is not None and not -(1 << bits) <= value < 1 << bits:

@@ -1,4 +1,4 @@
-"""The folders of a table's partitions, any number of them, and what was found in each."""
+"""The folders of a table's partitions, any number of them, and the state of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 
 DIGEST: Final = 16
-"""Bytes of a digest: equal ones are of equal texts."""
+"""Size of a digest in bytes: equal digests mean equal texts."""
 _LENGTH: Final = struct.Struct("<i")
 _ROWS: Final = pa.schema(
     [
@@ -34,7 +34,7 @@ _ROWS: Final = pa.schema(
 
 
 class PartitionBytes:
-    """Partition tuples as bytes, and back.
+    """Encoding of partition tuples as bytes.
 
     Args:
         spec: The partition spec, identity on each partition column.
@@ -46,7 +46,7 @@ class PartitionBytes:
         self._types = [kind for kind in kinds if isinstance(kind, PrimitiveType)]
 
     def pack(self, values: tuple[Any, ...]) -> bytes:
-        """A tuple as bytes; one without values, where they are wrong, has none."""
+        """Encode a tuple; one without values, because they are invalid, becomes empty."""
         parts = []
         for kind, value in zip(self._types, values, strict=False):
             data = None if value is None else single_value.to_bytes(kind, value)
@@ -54,7 +54,7 @@ class PartitionBytes:
         return b"".join(parts)
 
     def unpack(self, packed: bytes) -> tuple[Any, ...]:
-        """The tuple that was packed."""
+        """Decode a tuple."""
         values: list[Any] = []
         at = 0
         while at < len(packed):
@@ -71,10 +71,10 @@ class PartitionBytes:
 
 
 class PlaceList(Sequence[Place]):
-    """The places of a table in their order, on the local disk; the last page read is remembered.
+    """The folders of a table in their order, on the local disk, with the last page cached.
 
     Args:
-        packing: How values are kept.
+        packing: The encoding of partition values.
     """
 
     def __init__(self, packing: PartitionBytes) -> None:
@@ -84,7 +84,7 @@ class PlaceList(Sequence[Place]):
         self._page: tuple[int, list[Place]] = (-1, [])
 
     def extend(self, io: FileIO, places: Sequence[Place]) -> list[str]:
-        """Add places, and say which folders they are, spelled the one way."""
+        """Add folders, and return their normalized locations."""
         plain = plain_folders(io.properties, (place.location for place in places))
         for place, folder in zip(places, plain, strict=True):
             packed = self._packing.pack(place.values)
@@ -94,33 +94,33 @@ class PlaceList(Sequence[Place]):
         return plain
 
     def close(self) -> None:
-        """All places are there."""
+        """Finish after all folders were added."""
         self._writer.flush()
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of folders."""
         return len(self._folders) // DIGEST
 
     def __getitem__(self, number: Any) -> Any:
-        """A place, by its number; cheap where numbers ascend."""
+        """Return a folder by its number; cheap if numbers ascend."""
         page = number // ROWS
         if self._page[0] != page:
             self._page = (page, self._read(page))
         return self._page[1][number % ROWS]
 
     def __iter__(self) -> Iterator[Place]:
-        """All places."""
+        """Yield all folders."""
         for number in range(self._writer.spool.batches):
             yield from self._read(number)
 
     def folders(self) -> DigestSet:
-        """The folders of all places."""
+        """Return the set of normalized locations."""
         return DigestSet(bytes(self._folders))
 
     def sharing(self, io: FileIO) -> Iterator[tuple[Place, Place]]:
-        """The pairs of places that are one folder, however it is spelled or linked.
+        """Yield the pairs of partitions that share a folder, however it is spelled or linked.
 
-        Hive shows the rows of such a folder in both partitions; a file of Iceberg's is in one.
+        Hive shows the rows of such a folder in both partitions; an Iceberg file is in only one.
         """
         ordered = np.sort(np.frombuffer(bytes(self._folders), f"S{DIGEST}"))
         twice = {bytes(one) for one in ordered[1:][ordered[1:] == ordered[:-1]]}
@@ -144,21 +144,21 @@ class PlaceList(Sequence[Place]):
 
 
 class DigestSet:
-    """Texts by their digests, of which one asks whether they are among them.
+    """A set of texts, stored as their digests.
 
     Args:
-        digests: Of each, one after the other.
+        digests: The concatenated digests.
     """
 
     def __init__(self, digests: bytes) -> None:
         self._ordered = np.sort(np.frombuffer(digests, f"S{DIGEST}"))
 
     def __contains__(self, text: str) -> bool:
-        """Whether a text is one of them."""
+        """Return whether a text is in the set."""
         return self.among([digest(text)])[0]
 
     def among(self, digests: Sequence[bytes]) -> Sequence[bool]:
-        """Whether each of these digests is that of one of them."""
+        """Return for each digest whether it is in the set."""
         if not len(self._ordered):
             return [False] * len(digests)
         asked = np.array(digests, f"S{DIGEST}")
@@ -170,11 +170,11 @@ class DigestSet:
 
 
 class SeenPlaces:
-    """What was found in each place, so that a second look can tell whether it is the same still.
+    """The state of each folder, so that a second look can tell whether it is unchanged.
 
     Args:
-        places: The places.
-        own: A folder whose files do not count: what the migration itself writes.
+        places: The folders.
+        own: A folder whose files do not count: the migration's own.
     """
 
     def __init__(self, places: Sequence[Place], own: str) -> None:
@@ -183,18 +183,18 @@ class SeenPlaces:
         self._digests = bytearray()
 
     def add(self, found: PlaceFiles) -> None:
-        """Remember the next place."""
+        """Record the state of the next folder."""
         self._digests += self._digest(found)
 
     def skip(self) -> None:
-        """Remember nothing of the next place: nothing is found in it that would be the same."""
+        """Record no state of the next folder, so that no later state equals it."""
         self._digests += bytes(DIGEST)
 
     def are(self, listed: Iterable[PlaceFiles]) -> bool:
-        """Whether the places are as they were.
+        """Return whether all folders are unchanged.
 
         Args:
-            listed: What is found in them now, in the same order.
+            listed: The current listings, in the same order.
         """
         now = 0
         for found in listed:
@@ -210,10 +210,10 @@ class SeenPlaces:
 
 
 def _stated(files: Iterable[FileStatus]) -> list[tuple[object, ...]]:
-    # Files of one size and time may change places, and copies are given old times.
+    # Files of one size and time may be exchanged, and copies are given old times.
     return [(one.location, one.size, one.mtime_ms, one.file_id) for one in files]
 
 
 def digest(text: str) -> bytes:
-    """What stands for a text."""
+    """Return the digest of a text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST).digest()

@@ -1,4 +1,4 @@
-"""The files of a plan, any number of them, with what their tails say."""
+"""The files of a plan, any number of them, with the contents of their footers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from icecomb.format.storage.file_system import FileStatus
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to be taken over.
+    """A file to take over.
 
     Attributes:
-        place: its partition.
-        status: its location and size.
-        rows: how many rows its footer says; None when it was not read, or says none.
+        place: The file's partition.
+        status: The file's location and size.
+        rows: Number of rows in its footer; None if it was not read, or does not say.
     """
 
     place: Place
@@ -30,13 +30,13 @@ class SourceFile:
 
 
 class PlannedFiles(Collection[SourceFile]):
-    """The files to be taken over; they may be gone through as often as one likes.
+    """The files to take over, which can be iterated any number of times.
 
     Args:
-        places: the places of the table.
-        spool: the files, as rows.
-        size: how many bytes they have.
-        rows: how many rows they have; None when that is not known of all.
+        places: The folders of the table.
+        spool: The files, as rows.
+        size: Total size in bytes.
+        rows: Total number of rows; None if it is not known for all files.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class PlannedFiles(Collection[SourceFile]):
         self.rows = rows
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of files."""
         return self._spool.rows
 
     def __iter__(self) -> Iterator[SourceFile]:
-        """The files, in the order of their places."""
+        """Yield the files, in the order of their folders."""
         for batch in self._spool:
             names = ("place", "path", "size", "mtime", "file_id")
             columns = [batch.column(name).to_pylist() for name in names]
@@ -66,31 +66,31 @@ class PlannedFiles(Collection[SourceFile]):
                 yield SourceFile(self._places[place], FileStatus(*stated), rows)
 
     def __contains__(self, file: object) -> bool:
-        """Whether a file is one of them."""
+        """Return whether a file is one of them."""
         return any(one == file for one in self)
 
     def statuses(self) -> Iterator[list[FileStatus]]:
-        """What storage said of the files when they were planned, by the page."""
+        """Yield pages of the files' statuses in storage when they were planned."""
         for batch in self._spool:
             columns = [batch.column(name).to_pylist() for name in batch.schema.names[:4]]
             yield [FileStatus(*stated) for stated in zip(*columns, strict=True)]
 
     def encoded(self, form: DataFileForm) -> EncodedPlannedFiles:
-        """The files for manifests.
+        """Return the files encoded for manifests.
 
         Args:
-            form: What their records were made by.
+            form: The encoding of their records.
         """
         return EncodedPlannedFiles(form, self._places, self._spool)
 
 
 @dataclass(frozen=True)
 class EncodedPlannedFiles:
-    """See `EncodedFiles`.
+    """The files of a plan, encoded for manifests; see `EncodedFiles`.
 
     Attributes:
-        form: What the records were made by.
-        places: The places of the table.
+        form: The encoding of the records.
+        places: The folders of the table.
         spool: The files, as rows.
     """
 
@@ -99,10 +99,10 @@ class EncodedPlannedFiles:
     spool: Spool
 
     def __iter__(self) -> Iterator[EncodedFile]:
-        """The files.
+        """Yield the files.
 
         Raises:
-            MigrationError: The tail of one was not read.
+            MigrationError: If the footer of a file was not read.
         """
         last, values = -1, tuple[Any, ...]()
         for batch in self.spool:

@@ -1,4 +1,4 @@
-"""Plans of tables as they are among the others: one, or very many."""
+"""Planner of migrations of one or many tables, which also examines their surroundings."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
 
 JOBS: Final = 8
-"""Tables that are looked at at a time."""
+"""Number of tables examined at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """How closely a table is looked at.
+    """Options of planning.
 
     Attributes:
-        choices: How to convert, and what to accept.
-        footers: Whether to look into files.
-        sample: Into how many of a table's files; None for all.
-        interop: The engines that are to use the tables; see `engine_properties`.
+        choices: Options of the conversion, and the blockers to accept.
+        footers: Whether to read file footers.
+        sample: Maximum number of files to read of each table; None for all.
+        interop: The engines that will use the tables; see `engine_properties`.
     """
 
     choices: Choices
@@ -53,11 +53,11 @@ class Looks:
 
 
 class Planner:
-    """Makes plans of the tables of one metastore; what is asked of it once serves all of them.
+    """A planner of migrations of one metastore's tables, which shares answers among them.
 
     Args:
-        catalog: The metastore.
-        looks: How closely.
+        catalog: The catalog of the metastore.
+        looks: Options of planning.
     """
 
     def __init__(self, catalog: HiveCatalog, looks: Looks) -> None:
@@ -79,10 +79,10 @@ class Planner:
     def plan(
         self, place: tuple[str, str], progress: Progress, threads: int = THREADS
     ) -> MigrationPlan:
-        """The plan of one table.
+        """Return the plan of one table.
 
         Raises:
-            NoSuchTableError: There is none of this name.
+            NoSuchTableError: If there is none of this name.
         """
         looks = self._looks
         work = Workplace(self._catalog, *place, progress)
@@ -108,7 +108,7 @@ class Planner:
     def plans(
         self, places: Sequence[tuple[str, str]], jobs: int, progress: Progress
     ) -> Iterator[MigrationPlan]:
-        """The plans of many tables, in their order; one that cannot be made says so itself."""
+        """Yield the plans of many tables, in their order; failures are plans, too."""
         threads = threads_each(jobs)
         work = partial(self._attempt, threads)
         yield from each(progress, "planning", "tables", places, work, jobs, ahead=2 * jobs)
@@ -137,7 +137,7 @@ class Planner:
 
     def _neighbours_of(self, database: str) -> Neighbours:
         client = self._catalog.client
-        with self._looking:  # very many entries: fetched once
+        with self._looking:  # fetches very many entries only once
             if database not in self._neighbours:
                 entries = client.tables(database, client.table_names(database))
                 self._neighbours[database] = Neighbours(entries, self._catalog.io.properties)
@@ -149,13 +149,13 @@ class Planner:
                 self._databases[name] = self._catalog.client.database(name)
             except UnreachableError:
                 raise
-            except IcecombError:  # who may not see it cannot be told of it
+            except IcecombError:  # a database that may not be read yields no finding
                 self._databases[name] = None
         return self._databases[name]
 
 
 def _overwritten(work: Workplace, table: HiveTable) -> Iterator[Finding]:
-    """What is in the way where the entry is an old copy of a table that was migrated."""
+    """Yield a blocker if the entry is an old copy of a migrated table."""
     try:
         overwritten = work.overwritten(table)
     except UnreachableError:
@@ -163,7 +163,7 @@ def _overwritten(work: Workplace, table: HiveTable) -> Iterator[Finding]:
     except (CorruptFileError, MetastoreError, MigrationError) as error:
         yield blocker("journal", error.message, error.hint or "")
     except IcecombError:
-        return  # that its folder cannot be read is a finding of its own
+        return  # an unreadable folder is a finding of its own
     else:
         if overwritten is not None:
             told = overwritten.error

@@ -1,4 +1,4 @@
-"""What a migration would do and all that stands in its way; looking changes nothing."""
+"""Planning of a migration and of all its obstacles, which changes nothing."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import is_ambiguous
 
 _PAGE: Final = 1_000
-"""Partitions whose folders are compared at a time."""
+"""Number of partitions whose folders are compared at a time."""
 
 
 def plan_source(
@@ -70,29 +70,28 @@ def plan_source(
     threads: int = THREADS,
     kept: FooterFolder | None = None,
 ) -> MigrationPlan:
-    """Plan the migration of a Hive table; nothing is changed and problems are findings, not errors.
+    """Plan the migration of a Hive table; change nothing, and report problems as findings.
 
     Args:
-        io: reads the files.
-        table: the Hive table.
-        partitions: its partitions, read only when the table itself could be migrated.
-        choices: what the user chose.
-        progress: told of partitions and files looked at.
-        footers: whether to read every file's footer; without, only the metastore and the folders
-            are looked at.
-        sample: read so many footers only, of files all over the table.
-        threads: how many folders or footers are read at once.
-        kept: where footers are kept that were read before, and those that are read now.
+        io: File system that holds the files.
+        table: The Hive table.
+        partitions: The table's partitions, read only if the table itself could be migrated.
+        choices: The user's choices.
+        progress: Reporter of examined partitions and files.
+        footers: Whether to read file footers, not only the metastore and the folders.
+        sample: Maximum number of footers to read, evenly spaced; None for all.
+        threads: Number of folders or footers read at once.
+        kept: The store of footers that were read before, and of those read now.
 
     Raises:
-        FileIOError: the local disk has no room for what is known of the files.
+        FileIOError: If the local disk has no room for the facts about the files.
     """
     most = 0 if not footers else sys.maxsize if sample is None else sample
     return _Survey(io, table, choices, progress, threads, kept).plan(partitions, most)
 
 
 class _Survey:
-    """One look at a table; what any step finds is kept."""
+    """One survey of a table, which collects findings from all steps."""
 
     def __init__(  # noqa: PLR0917 - see `plan_source`
         self,
@@ -114,7 +113,7 @@ class _Survey:
         self._findings = [*table_findings(table, choices), *schema_findings(self._converted)]
 
     def plan(self, partitions: Iterable[HivePartition], footers: int) -> MigrationPlan:
-        """The plan; of the files, so many footers at most are read."""
+        """Return the plan, reading at most ``footers`` footers."""
         table, converted = self._table, self._converted
         location = table.storage.location or ""
         plan = MigrationPlan(
@@ -125,7 +124,7 @@ class _Survey:
             self._findings += entry_findings(table, converted, self._io.properties)
             started = time.monotonic()
             listing = self._listed(self._places(partitions))
-            # The turn asks for partitions and files once more.
+            # The conversion reads partitions and listings once more.
             seconds: float | None = 2 * (time.monotonic() - started)
             form = DataFileForm(converted.spec, converted.schema)
             partitions_found = listing.existing if table.partition_keys else 0
@@ -156,7 +155,7 @@ class _Survey:
             self._block_ambiguous(ambiguous)
             return places
         formats, wrong, outside = Mentions(), Mentions(), Mentions()
-        # Without a type for each key no value can be right, and the column's finding says why.
+        # Without a type for each key no value can be valid, and the column's finding says why.
         typed = len(self._converted.spec.fields) == len(table.partition_keys)
         seen = PartitionNotes(table)
         (own,) = plain_folders(self._io.properties, [table.storage.location or ""])
@@ -167,7 +166,7 @@ class _Survey:
                 name = partition_name(table, partition)
                 seen.look(name, partition)
                 if not partition.storage.location:
-                    continue  # which is a finding
+                    continue  # reported as a finding
                 place = Place(name, partition.storage.location, ())
                 if typed:
                     try:
@@ -199,7 +198,7 @@ class _Survey:
         if wrong:
             self._block(
                 "partition-value",
-                f"{len(wrong)} partition values are no exact values of their column's type",
+                f"{len(wrong)} partition values are not exact values of their column's type",
                 "drop these partitions in Hive, or change the type of the partition column there",
                 wrong,
             )
@@ -216,7 +215,7 @@ class _Survey:
         return places
 
     def _block_ambiguous(self, locations: Mentions) -> None:
-        """Hive reads an object store by Hadoop's paths, Iceberg's engines read it by its keys."""
+        """Add a blocker: Hive reads object stores by Hadoop's paths, Iceberg's engines by keys."""
         if locations:
             self._block(
                 "ambiguous-location",
@@ -244,7 +243,7 @@ class _Survey:
             if not found.exists:
                 missing.add(found.place.name or found.place.location)
             nested: Sequence[FileStatus] = ()
-            # The deltas of a transactional table are sub-folders, which is what that finding says.
+            # The deltas of a transactional table are subfolders, which its own finding reports.
             if found.nested and not transactional:
                 nested = _of_no_other(self._io, found, folders)
                 for status in nested:
@@ -263,8 +262,8 @@ class _Survey:
             self._findings.append(warning("missing-folder", text, "accepted", missing))
         if deep and "subdirectories" not in accept:
             text = (
-                f"{len(deep)} files lie in sub-folders, where Hive readers differ whether they "
-                "count"
+                f"{len(deep)} files are in sub-folders, where Hive readers differ on whether "
+                "they count"
             )
             remedy = "move them up or away, or --accept subdirectories to take them over"
             self._block("subdirectories", text, remedy, deep)
@@ -279,13 +278,13 @@ class _Survey:
             self._block(
                 "shared-folder",
                 f"{len(twice)} files were found twice: their rows would be there twice",
-                "plan again; if it stays, drop the partition that lies inside of another one",
+                "plan again; if it stays, drop the partition that is inside another one",
                 twice,
             )
         return listing
 
     def _looked_into(self, places: PlaceList) -> Iterator[PlaceFiles | IcecombError]:
-        """What is in the folders; those that cannot be listed are a finding."""
+        """Yield the listings of folders, or errors for those that cannot be listed."""
 
         def attempt(place: Place) -> PlaceFiles | IcecombError:
             try:
@@ -324,7 +323,7 @@ class _Survey:
 
 
 def _of_no_other(io: FileIO, found: PlaceFiles, others: DigestSet) -> list[FileStatus]:
-    """The files in sub-folders of a place that are no folders of other places, nor below one."""
+    """Return the files in subfolders of a folder that are not in or below another partition's."""
     folders = list(dict.fromkeys(_folder(status) for status in found.nested))
     (own,) = plain_folders(io.properties, [found.place.location])
     plain = dict(zip(folders, plain_folders(io.properties, folders), strict=True))

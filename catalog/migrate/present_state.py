@@ -1,4 +1,4 @@
-"""What a migrated table is by now, as entry, folders and journal say: one look for all who ask."""
+"""The present state of a migrated table, from its entry, folders and journal."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class PresentState:
-    """What was seen of a migration that is neither reverted nor finalized.
+    """The present state of a migration that is neither reverted nor finalized.
 
     Attributes:
-        table: "db.table".
-        pointer: Where its entry points.
-        finished: Whether apply has come to its end.
-        metadata_gone: Whether the metadata file is not there: somebody emptied its folder.
-        late: What Hive's writers did to its files; None where that cannot be told.
-        unknown: Why not.
+        table: The table as "db.table".
+        pointer: The metadata file that its entry points at.
+        finished: Whether apply has finished.
+        metadata_gone: Whether the metadata file is gone: its folder was emptied.
+        late: Changes of its files by Hive's writers; None if unknown.
+        unknown: Why they are unknown.
     """
 
     table: str
@@ -43,7 +43,7 @@ class PresentState:
 
     @property
     def state(self) -> str | None:
-        """It in a few words, where something is wrong."""
+        """The state in a few words; None if nothing is wrong."""
         if self.metadata_gone:
             return "an Iceberg table whose metadata is gone: run revert"
         if self.late:
@@ -53,7 +53,7 @@ class PresentState:
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """What is wrong, for programs."""
+        """Return the problems as JSON values."""
         facts: dict[str, Any] = {}
         if self.metadata_gone:
             facts["missing-metadata"] = self.pointer
@@ -65,8 +65,8 @@ class PresentState:
         return facts
 
     def findings(self) -> Iterator[Finding]:
-        """The same, each with its remedy."""
-        revert = f"icecomb migrate revert {self.table} says what going back loses"
+        """Yield the problems as findings, each with its remedy."""
+        revert = f"icecomb migrate revert {self.table} tells what reverting loses"
         if self.metadata_gone:
             yield Finding(
                 Severity.PROBLEM,
@@ -95,17 +95,17 @@ class PresentState:
                 Severity.PROBLEM,
                 "migration",
                 "it is not finished",
-                f"icecomb migrate apply {self.table} goes on; {revert}",
+                f"icecomb migrate apply {self.table} resumes; {revert}",
             )
 
 
 def look_at(place: Workplace, table: HiveTable, journal: Journal) -> PresentState:
-    """Look at a migrated table: its metadata file, and all folders of the Hive table.
+    """Examine a migrated table: its metadata file, and all folders of the Hive table.
 
     Args:
-        place: Where.
-        table: Its entry.
-        journal: Of its migration.
+        place: The context of the table.
+        table: The table's entry.
+        journal: The migration's journal.
     """
     pointer = table.metadata_location or ""
     name, finished = table.full_name, journal.step(Step.CLEANED) is not None
@@ -122,7 +122,7 @@ def look_at(place: Workplace, table: HiveTable, journal: Journal) -> PresentStat
 
 
 def examine_migration(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
-    """What is wrong with the migration of a table, each with its remedy."""
+    """Yield the problems of a table's migration, each with its remedy."""
     from icecomb.catalog.migrate.context import Workplace
     from icecomb.catalog.progress import SILENT
 

@@ -1,4 +1,4 @@
-"""Who reads a table by its name once it is an Iceberg table, and what they need for it."""
+"""The finding about readers of a table after its migration, and what they need."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from icecomb.format.spec.table_property import HIVE_ENGINE
 def reader_finding(
     table: HiveTable, settings: Mapping[str, str], interop: tuple[str, ...] | None
 ) -> Finding:
-    """What changes for those who read and write the table by its name.
+    """Return the finding about changes for engines that use the table by its name.
 
     Args:
         table: The Hive table.
         settings: The catalog's properties.
-        interop: The engines that are to use it; see `engine_properties`.
+        interop: The engines that will use it; see `engine_properties`.
 
     Raises:
-        ValidationError: The table's properties exclude one of them.
+        ValidationError: If the table's properties exclude one of the engines.
     """
     name = table.full_name
     needed = engine_properties(interop, table.parameters, settings)
@@ -39,7 +39,7 @@ def reader_finding(
         hive += "; its runtime for Hive 3 (1.4.3) cannot read times in Hive's Avro files, 1.11 can"
     return note(
         "readers",
-        f"who uses the name {name} meets an Iceberg table from then on",
+        f"users of the name {name} get an Iceberg table from then on",
         "`icecomb spark-conf --session-catalog` keeps the name for Spark; docs/migration.md",
         (
             f"Spark with icecomb's or Iceberg's session catalog: {name} as before",

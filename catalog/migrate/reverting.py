@@ -1,7 +1,7 @@
-"""Going back: the exact old metastore entry and partitions, from the journal.
+"""Reversal of a migration: the exact old metastore entry and partitions, from the journal.
 
-No file of the Hive table is touched. Metadata files, and data files that were added since the
-migration where Hive's readers would see them, are set aside in the journal's folder, never deleted.
+No file of the Hive table is touched. Metadata files, and data files added since the migration that
+Hive's readers would see, are moved to the journal's folder, never deleted.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.storage.location import plain_paths, plain_texts
 
 _FOLDERS: Final = 100
-"""Folders whose files are remembered."""
+"""Number of folders whose listings are cached."""
 _OF_ICEBERG: Final = re.compile(r"\d{5}-\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}.*")
-"""The names of data files as Iceberg's writers give them (OutputFileFactory), and ours."""
+"""The names of data files by Iceberg's writers (OutputFileFactory) and icecomb."""
 
 
 @dataclass(frozen=True, slots=True)
 class RevertPlan:
-    """What going back would mean.
+    """The effect of reverting a migration.
 
     Attributes:
-        table: "db.table".
-        partitions: how many partitions would be registered again.
-        lost_snapshots: the snapshots made after the migration, oldest first.
-        rows_then: rows at the migration.
-        rows_now: rows now, None when the table does not say.
-        missing_files: files of the Hive table that are gone.
-        dropped_partitions: those that Hive dropped after the turn: they stay dropped.
-        untold: whether the table's metadata is gone, and nothing tells what was committed since.
-        done: whether it was carried out.
-        already: whether that was so before.
+        table: The table as "db.table".
+        partitions: Number of partitions to restore.
+        lost_snapshots: The snapshots made after the migration, oldest first.
+        rows_then: Number of rows at the migration.
+        rows_now: Current number of rows; None if the table does not say.
+        missing_files: Files of the Hive table that are gone.
+        dropped_partitions: Partitions that Hive dropped after the conversion: they stay dropped.
+        untold: Whether the metadata is gone, so that later commits are unknown.
+        done: Whether the revert was carried out.
+        already: Whether it was carried out before.
     """
 
     table: str
@@ -70,12 +70,12 @@ class RevertPlan:
 
     @property
     def loses_data(self) -> bool:
-        """Whether something would be lost."""
+        """Whether data would be lost."""
         return bool(self.lost_snapshots or self.missing_files or self.untold)
 
     @property
     def summary(self) -> str:
-        """It in a few words."""
+        """The effect in a few words."""
         if self.already:
             return "nothing to do: the Hive table was back before"
         if self.done:
@@ -83,12 +83,12 @@ class RevertPlan:
             without = f", without {dropped:,} that Hive dropped" if dropped else ""
             return f"the Hive table is back, with {self.partitions:,} partitions{without}"
         lost = f"{len(self.lost_snapshots)} snapshots made since, {len(self.missing_files)} files"
-        untold = ", and what was committed since, as its metadata is gone" if self.untold else ""
+        untold = ", and later commits, as its metadata is gone" if self.untold else ""
         loss = f"would lose {lost}{untold}" if self.loses_data else "would lose nothing"
-        return f"{loss}, and give {self.partitions:,} partitions back"
+        return f"{loss}, and restore {self.partitions:,} partitions"
 
     def to_json(self) -> dict[str, Any]:
-        """The plan for programs."""
+        """Return the plan as JSON values."""
         return {
             "table": self.table,
             "reverted": self.done,
@@ -114,7 +114,7 @@ class RevertPlan:
 
 
 class RevertBlockedError(MigrationError):
-    """Going back would lose data, which was not allowed; nothing was changed. See ``plan``."""
+    """Reverting would lose data, which was not allowed; nothing was changed. See ``plan``."""
 
     def __init__(self, plan: RevertPlan) -> None:
         losses = []
@@ -125,7 +125,7 @@ class RevertBlockedError(MigrationError):
                 f"{len(plan.missing_files)} files of the Hive table that are gone already"
             )
         if plan.untold:
-            losses.append("what was committed since, which nothing tells as its metadata is gone")
+            losses.append("later commits, which are unknown as its metadata is gone")
         super().__init__(
             f"reverting {plan.table} would lose {' and '.join(losses)}",
             hint="copy what you need, then add --allow-data-loss (allow_data_loss=True)",
@@ -135,20 +135,20 @@ class RevertBlockedError(MigrationError):
 
 
 class Reversal:
-    """Makes a migrated table the old Hive table again."""
+    """The conversion of a migrated table back to the old Hive table."""
 
     def __init__(self, place: Workplace) -> None:
         self._place = place
 
     def run(self, *, dry_run: bool, allow_data_loss: bool) -> RevertPlan:
-        """Do it, or go on with what a crash left.
+        """Revert the migration, or resume after a crash.
 
         Raises:
-            RevertBlockedError: data would be lost and that is not allowed.
-            MigrationError: there is nothing to go back to, the way back was given up, nothing
-                tells which files are the Hive table's, or Hive moved a partition after the turn.
-            CommitFailedError: somebody committed meanwhile; the Iceberg table stays.
-            CommitStateUnknownError: an answer was lost; nothing was set aside.
+            RevertBlockedError: If data would be lost and that is not allowed.
+            MigrationError: If there is nothing to revert to, the migration was finalized, it is
+                unknown which files are the Hive table's, or Hive moved a partition since.
+            CommitFailedError: If another client committed meanwhile; the Iceberg table stays.
+            CommitStateUnknownError: If an answer was lost; no file was moved.
         """
         table = self._place.entry.load()
         if before := self._done_before(table):
@@ -163,15 +163,15 @@ class Reversal:
         if plan.loses_data and not allow_data_loss:
             raise RevertBlockedError(plan)
         if journal.step(Step.CLEANED) is None or journal.step(Step.REVERTING) is not None:
-            # What the run before asked for, and was not answered, could undo what is done now.
-            if self._place.has_metadata(table):  # without it nothing is committed any more
+            # An unanswered request of the previous run could undo what is done now.
+            if self._place.has_metadata(table):  # without it no commit is possible
                 self._place.fence(journal, table)
             table = self._place.entry.load()
             plan, added = self._looked_at(table, journal, table.metadata_location)
             if plan.loses_data and not allow_data_loss:
                 raise RevertBlockedError(plan)
         old, pointer = journal.table, table.metadata_location or ""
-        # Of a finalize at the same time one comes first: it looks under the lock, too.
+        # A concurrent finalize checks under the lock, too, so one of both comes first.
         self._check_within_reach(table, journal, added)
         parts = HiveParts(self._place, journal)
         with self._place.locked(table):
@@ -192,7 +192,7 @@ class Reversal:
     def _looked_at(
         self, table: HiveTable, journal: Journal, pointer: str | None
     ) -> tuple[RevertPlan, list[str]]:
-        """What going back would mean, and the files that would be set aside."""
+        """Return the effect of reverting, and the files to move aside."""
         other = table.is_iceberg and table.parameters.get("uuid") != _fact(journal, "uuid")
         if pointer is None or other:
             raise MigrationError(
@@ -217,7 +217,7 @@ class Reversal:
         return plan, history.since(folders, deep=not old.partition_keys)
 
     def _of_journal(self, table: HiveTable, journal: Journal) -> tuple[RevertPlan, list[str]]:
-        """The same where the table's metadata is gone: what the journal and the folders tell."""
+        """Return the same for a table whose metadata is gone, from the journal and the folders."""
         dropped = DroppedPartitions(self._place, journal, table)
         old, io = journal.table, self._place.io
         folders = [old.storage.location or ""]
@@ -229,7 +229,7 @@ class Reversal:
         planned = {one.location for page in kept_files(journal) for one in page}
         planned |= set(journal.added())
         missing = sorted(one for one in planned - present if not dropped.had(one))
-        # What an engine of Iceberg's wrote, by its place or its name; what Hive wrote is Hive's.
+        # Files of Iceberg's engines, by folder or name; files that Hive wrote stay.
         own = f"{(old.storage.location or '').rstrip('/')}/data/"
         added = sorted(
             one
@@ -252,7 +252,7 @@ class Reversal:
         )
 
     def _done_before(self, table: HiveTable) -> RevertPlan | None:
-        """That the old table is back already; None if there is something to do, or never was."""
+        """Return the plan if the old table is restored already; None if not, or never migrated."""
         if table.is_iceberg:
             return None
         journals = self._place.journals(table)
@@ -262,13 +262,13 @@ class Reversal:
         return RevertPlan(table.full_name, count, done=True, already=True)
 
     def _check_within_reach(self, table: HiveTable, journal: Journal, added: list[str]) -> None:
-        """Refuse where files could not be set aside after the turn: Hive would read them, too."""
+        """Check that new files can be moved aside after the conversion: Hive would read them."""
         storage, *storages = self._storages([journal.location, *added])
         pairs = zip(added, storages, strict=True)
         far = [name for name, one in pairs if one != storage and self._place.io.exists(name)]
         if far:
             raise MigrationError(
-                f"{table.full_name} cannot be reverted: {len(far)} files that were added since lie "
+                f"{table.full_name} cannot be reverted: {len(far)} files that were added since are "
                 f"where Hive reads them, on other storage than the journal: {far[0]}",
                 hint="move them away, then revert again",
                 table=table.full_name,
@@ -280,7 +280,7 @@ class Reversal:
         return [text.removesuffix(path) for text, path in pairs]
 
     def _check_unanswered(self, table: HiveTable, journal: Journal) -> None:
-        """What a metastore does not refuse when it arrives late must be too late."""
+        """Check that no request is under way that the metastore would not refuse."""
         asked = journal.step(Step.UNANSWERED)
         if asked is not None and not is_old(asked["at-ms"]):
             raise MigrationError(
@@ -295,15 +295,15 @@ class Reversal:
         if journal is None:
             raise MigrationError(
                 f"{table.full_name} has no migration to revert",
-                hint=f"no journal lies in {table.storage.location}/_icecomb_migration",
+                hint=f"there is no journal in {table.storage.location}/_icecomb_migration",
                 table=table.full_name,
             )
         self._check_way_back(table, journal)
         return journal
 
     def _check_way_back(self, table: HiveTable, journal: Journal) -> None:
-        # A revert that began goes on, as every other step says: without locks it and a finalize
-        # may both have been recorded.
+        # A revert that began resumes, as every other step demands: without locks, it and a
+        # finalize may both have been recorded.
         if journal.finalized and journal.step(Step.REVERTING) is None:
             raise MigrationError(
                 f"The migration of {table.full_name} was finalized: there is no way back",
@@ -350,7 +350,7 @@ class Reversal:
     def _finish(
         self, table: HiveTable, journal: Journal, *, dry_run: bool, allow_data_loss: bool
     ) -> RevertPlan:
-        """Go on where the entry is a Hive table's: turned back, never turned, or overwritten."""
+        """Finish where the entry is a Hive table: converted back, not converted, or overwritten."""
         plan, added = RevertPlan(table.full_name, journal.partition_count), list[str]()
         overwritten = find_overwritten(self._place.io, table, journal)
         begun = journal.step(Step.REVERTING) is not None
@@ -367,7 +367,7 @@ class Reversal:
             raise RevertBlockedError(plan)
         self._check_within_reach(table, journal, added)
         old = journal.table
-        # Under the lock: whoever is about to turn the entry looks for the files that are set aside.
+        # Under the lock: a run about to convert the entry checks for the files that are moved.
         with self._place.locked(table) as lock:
             now = self._place.entry.load()
             if now.is_iceberg or journal.reverted:
@@ -380,7 +380,7 @@ class Reversal:
                 journal.record(Step.RETURNED)
             elif begun:
                 if now.metadata_location == journal.marker:
-                    journal.record(Step.RETURNED)  # before that is not to be seen any more
+                    journal.record(Step.RETURNED)  # before the marker is gone
                 with self._place.noting_unanswered(journal, table):
                     self._place.entry.tidy(old, journal.marker, lock)
             elif not self._place.rule_out_turn(journal, now, lock):
@@ -391,7 +391,7 @@ class Reversal:
     def _set_aside(self, journal: Journal, old: HiveTable) -> None:
         location = (old.storage.location or "").rstrip("/")
         added = (journal.step(Step.REVERTING) or {"added": []})["added"]
-        # Not the locations: HDFS has no names with a colon.
+        # Not the locations: HDFS allows no colon in names.
         home, *paths = plain_paths([location, *added], self._place.io.properties)
         for name, path in zip(added, paths, strict=True):
             if self._place.io.exists(name):
@@ -401,7 +401,7 @@ class Reversal:
             self._remove_emptied(name, location)
         if (writing := journal.step(Step.WRITING)) is not None:
             folder = writing["folder"]
-            # Before a turn was asked for, what others wrote is no commit of its.
+            # Without a requested conversion, files of other writers are not commits to this table.
             turned = journal.step(Step.SWAPPED) or journal.step(Step.REVERTING)
             for location in journal.metadata_files(later=turned is not None):
                 name = location[len(folder) + 1 :]
@@ -416,7 +416,7 @@ class Reversal:
         try:
             io.rename(source, target)
         except FileExistsAlreadyError:
-            # An object store copies, then deletes: who was killed in between left both.
+            # An object store copies, then deletes: a process killed in between left both.
             if io.size(source) != io.size(target):
                 raise
             io.delete(source)

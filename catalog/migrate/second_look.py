@@ -1,7 +1,7 @@
-"""Whether a Hive table still is as it was planned: asked just before what was planned is done.
+"""The check that a Hive table is unchanged since it was planned, just before the plan is applied.
 
-A plan takes its time, and Hive's and Spark's writers go on meanwhile: a table of the files of two
-moments would have rows that were never together, and files that are gone.
+Planning takes time, and Hive's and Spark's writers continue meanwhile: a table of files of two
+moments would have rows that never existed together, and files that are gone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from icecomb.catalog.progress import workers
 from icecomb.format.errors import MigrationError
 
 ROUNDS: Final = 3
-"""How often a table is planned whose writers do not stop."""
+"""How often a table is planned while writers keep changing it."""
 
 
 def is_unchanged(
@@ -27,22 +27,22 @@ def is_unchanged(
     partitions: PartitionPages,
     threads: int,
 ) -> bool:
-    """Look again whether table, partitions and files are as they were.
+    """Return whether table, partitions and files are unchanged.
 
     Args:
-        place: Where.
-        table: The Hive table as it was.
-        plan: What was seen in its folders.
-        partitions: What the metastore said of them.
-        threads: How many folders are read at once.
+        place: The context of the table.
+        table: The Hive table when it was planned.
+        plan: The plan, with the state of the folders.
+        partitions: The partitions when it was planned.
+        threads: Number of folders read at once.
     """
     if place.entry.load() != table:
         return False
     seen = plan.seen
     if seen is None:
         return partitions.is_current()
-    # Others wait for the lock: storage is asked while the metastore answers. The metastore's calls
-    # stay in this thread, which holds to the server that has the lock.
+    # Others wait for the lock, so storage is listed while the metastore answers. The metastore's
+    # calls stay in this thread, which is pinned to the server that granted the lock.
     listed = look_into(place.io, seen.places, place.progress, threads)
     with workers(1) as other:
         same = other.submit(seen.are, listed)
@@ -50,7 +50,7 @@ def is_unchanged(
 
 
 def keeps_changing(place: Workplace) -> MigrationError:
-    """The error after the last round."""
+    """Return the error after the last round."""
     name = f"{place.database}.{place.name}"
     return MigrationError(
         f"{name} changed during each of {ROUNDS} attempts",

@@ -1,4 +1,4 @@
-"""Which tables a user means: by name, by pattern, by database, or all."""
+"""Selection of tables by name, by pattern, by database, or all."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
 
 ALL: Final = "*"
-"""The name that means every table of every database."""
+"""The name that selects every table of every database."""
 _PAGE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The tables that are meant.
+    """The selected tables.
 
     Attributes:
-        places: Database and name of each, once.
-        left_out: What patterns match and is not meant, as "db.name": views, for one.
-        many: Whether it is asked for more than one table by its name.
+        places: Database and name of each table, once.
+        left_out: Entries that match patterns but are not selected, as "db.name", such as views.
+        many: Whether the names may select more than one table.
     """
 
     places: tuple[tuple[str, str], ...]
@@ -41,18 +41,18 @@ def select(
     names: Iterable[str | tuple[str, ...]],
     meant: Callable[[HiveTable], bool],
 ) -> Selection:
-    """The tables of names and patterns.
+    """Select tables by names and patterns.
 
     Args:
         client: The metastore.
-        names: Each ``db.table``; ``db.pattern``, in which ``*`` stands for any letters; ``db``, for
-            all of a database; or ``*`` for all of the metastore.
-        meant: Which of the entries that a pattern matches are meant; a table that is named is in
-            any case.
+        names: Each ``db.table``; ``db.pattern``, in which ``*`` stands for any characters; ``db``
+            for all tables of a database; or ``*`` for all of the metastore.
+        meant: Returns whether to select an entry that a pattern matches; tables given by name are
+            always selected.
 
     Raises:
-        NoSuchNamespaceError: There is no such database.
-        NoSuchTableError: A pattern matches nothing that is meant.
+        NoSuchNamespaceError: If there is no such database.
+        NoSuchTableError: If a pattern selects nothing.
     """
     given = list(names)
     places: dict[tuple[str, str], None] = {}
@@ -81,24 +81,24 @@ def select(
 
 
 def is_hive_table(entry: HiveTable) -> bool:
-    """Whether a migration could begin with it: it is neither a view nor an Iceberg table."""
+    """Return whether an entry could be migrated: it is neither a view nor an Iceberg table."""
     return not entry.is_view and not entry.is_iceberg
 
 
 def was_migrated(entry: HiveTable) -> bool:
-    """Whether it is an Iceberg table that a migration made, as far as its entry says."""
+    """Return whether an entry says that it is an Iceberg table made by a migration."""
     return entry.is_iceberg and entry.parameters.get("migrated") == "true"
 
 
 def has_way_back(catalog: HiveCatalog, entry: HiveTable) -> bool:
-    """Whether a revert has something to do: also where a crash interrupted an apply or a revert."""
+    """Return whether there is something to revert, including an interrupted apply or revert."""
     if entry.is_view or entry.is_iceberg:
         return was_migrated(entry)
     return bool(entry.storage.location) and FolderJournals(catalog, entry).live is not None
 
 
 def _pattern(name: str | tuple[str, ...]) -> tuple[str, str] | None:
-    """Database and table, either of which may have a ``*``; None for the name of one table."""
+    """Return database and table patterns, either with a ``*``; None for the name of a table."""
     parts = parts_of(name)
     if len(parts) == 1 and parts[0]:
         return parts[0].lower(), "*"
@@ -123,7 +123,7 @@ def _nothing(
     client: HiveClient, pattern: str, database: str, others: list[str]
 ) -> NoSuchTableError:
     if "*" not in database:
-        client.database(database)  # says so where there is none
+        client.database(database)  # raises if there is none
         if not client.table_names(database):
             return NoSuchTableError(
                 f"No table matches {pattern}: namespace {database} is empty",
@@ -131,9 +131,9 @@ def _nothing(
             )
     if others:
         return NoSuchTableError(
-            f"No table that is meant matches {pattern}: {len(others)} others do, as {others[0]}",
-            hint="name one to hear why it is not",
+            f"No suitable table matches {pattern}: {len(others)} others do, such as {others[0]}",
+            hint="name one to see why it is not suitable",
         )
     return NoSuchTableError(
-        f"No table matches {pattern}", hint="a * stands for any letters: DB.*, DB.sales_*"
+        f"No table matches {pattern}", hint="a * stands for any characters: DB.*, DB.sales_*"
     )

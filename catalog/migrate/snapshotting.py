@@ -1,4 +1,4 @@
-"""A second table over the files of a Hive table, which stays as it is."""
+"""A second table over the files of a Hive table, which is unchanged."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Snapshotted:
     """The new table.
 
     Attributes:
-        table: "db.new".
-        metadata_location: its metadata file.
-        files: how many data files of the Hive table it has.
-        rows: how many rows.
-        findings: what its owner has to know.
+        table: The table as "db.new".
+        metadata_location: The table's metadata file.
+        files: Number of data files shared with the Hive table.
+        rows: Number of rows.
+        findings: Findings for the table's owner.
     """
 
     table: str
@@ -49,7 +49,7 @@ class Snapshotted:
     findings: tuple[Finding, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The result for programs."""
+        """Return the result as JSON values."""
         return {
             "table": self.table,
             "metadata-location": self.metadata_location,
@@ -68,7 +68,7 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
     threads: int,
     interop: str | Iterable[str] | None = None,
 ) -> Snapshotted:
-    """See `icecomb.catalog.migrate.snapshot`."""
+    """Implement `icecomb.catalog.migrate.snapshot`."""
     given, engines = given_properties(properties), engine_names(interop)
     home = _home(place, target, location)
     for _ in range(ROUNDS):
@@ -120,7 +120,7 @@ def _begun(
     wanted: Mapping[str, str],
     location: str | None,
 ) -> CreateTableTransaction:
-    """The new table with its files, which nobody sees yet."""
+    """Return the uncommitted new table with its files."""
     mapping, last_column_id = file_mapping(plan)
     definition = replace(
         plan.definition({**wanted, "snapshot": "true"}, mapping, last_column_id),
@@ -133,10 +133,10 @@ def _begun(
 
 
 def _home(place: Workplace, target: str | tuple[str, ...], location: str | None) -> str:
-    """The new table's folder.
+    """Return the new table's folder.
 
     Raises:
-        TableAlreadyExistsError: The name is taken.
+        TableAlreadyExistsError: If the name is taken.
     """
     entries, name = place.catalog.entries, database_and_table(target)
     entries.check_free(name)
@@ -144,7 +144,7 @@ def _home(place: Workplace, target: str | tuple[str, ...], location: str | None)
 
 
 def _owner_findings(table: HiveTable) -> Iterable[Finding]:
-    """Whether the Hive table takes its files along when it is dropped: both have them now."""
+    """Yield a warning if dropping the Hive table deletes its files, which both tables share."""
     parameters = {key.lower(): value.lower() for key, value in table.parameters.items()}
     if parameters.get("external") == "true" and parameters.get(_PURGE) != "true":
         return
@@ -158,7 +158,7 @@ def _owner_findings(table: HiveTable) -> Iterable[Finding]:
 
 
 def _check_apart(place: Workplace, source: str, target: str) -> None:
-    """Refuse a folder in which Hive would read the new table's files as rows, or the other way."""
+    """Check that the two folders are apart: Hive would read the new files as rows."""
     folders = plain_folders(place.io.properties, (source, target))
     one, other = (f"{folder}/" for folder in folders)
     if one.startswith(other) or other.startswith(one):

@@ -1,4 +1,4 @@
-"""The Hive table that is to become an Iceberg table, as migration sees it."""
+"""Properties of a Hive table that a migration depends on."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ _FORMATS: Final = {
     "OrcInputFormat": FileFormat.ORC,
     "AvroContainerInputFormat": FileFormat.AVRO,
 }
-"""Classes that read every file of a folder: others, as Hudi's for Parquet, know which count."""
+"""Classes that read every file of a folder; others, such as Hudi's for Parquet, select files."""
 _SERDES: Final = {
     "ParquetHiveSerDe": FileFormat.PARQUET,
     "OrcSerde": FileFormat.ORC,
     "AvroSerDe": FileFormat.AVRO,
 }
-"""Classes that show rows as they are in the files."""
+"""Classes that show rows unchanged from the files."""
 _NULL_NAME: Final = "hive.exec.default.partition.name"
 
 
 def table_place(table: HiveTable) -> Place:
-    """The folder of a table without partitions."""
+    """Return the folder of a table without partitions."""
     return Place("", table.storage.location or "", ())
 
 
 def partition_place(
     table: HiveTable, partition: HivePartition, converted: SourceSchema, time_zone: str
 ) -> Place:
-    """The folder of a partition, and its values in Iceberg.
+    """Return the folder of a partition, with its values in Iceberg.
 
     Args:
-        table: the table.
-        partition: the partition.
-        converted: the table's schema and spec.
-        time_zone: the zone of local timestamps in partition values.
+        table: The table.
+        partition: The partition.
+        converted: The table's schema and spec.
+        time_zone: Time zone of local timestamps in partition values.
 
     Raises:
-        ValidationError: a value is no exact value of its column's type.
+        ValidationError: If a value is not an exact value of its column's type.
     """
     values = partition_values(
         partition.values,
@@ -59,30 +59,30 @@ def partition_place(
 
 
 def null_name(table: HiveTable) -> str:
-    """The text that stands for null in partition values."""
+    """Return the text that stands for null in partition values."""
     return table.parameters.get(_NULL_NAME) or DEFAULT_PARTITION
 
 
 def partition_name(table: HiveTable, partition: HivePartition) -> str:
-    """How people call a partition: ``dt=2024-01-01/k=1``, not escaped."""
+    """Return the name of a partition for messages: ``dt=2024-01-01/k=1``, not escaped."""
     pairs = zip(table.partition_keys, partition.values, strict=False)
     return "/".join(f"{key.name}={value}" for key, value in pairs)
 
 
 def orc_by_position(entry: HiveTable | HivePartition) -> bool:
-    """Whether Hive finds the columns of an entry's ORC files by position."""
+    """Return whether Hive finds the columns of an entry's ORC files by position."""
     return _says(entry, "orc.force.positional.evolution")
 
 
 def parquet_by_position(entry: HiveTable | HivePartition) -> bool:
-    """The same of its Parquet files."""
+    """Return whether Hive finds the columns of an entry's Parquet files by position."""
     return _says(entry, "parquet.column.index.access")
 
 
 def format_of(storage: StorageDescriptor) -> FileFormat | None:
-    """What Hive takes an entry's files for, read as they are.
+    """Return the format of an entry's files, if Hive reads them unchanged.
 
-    None for what Iceberg does not have, and where a class of others has a say: only that knows
+    None for formats that Iceberg lacks, and where a third-party class takes part: only that knows
     which files count, or what their rows are.
     """
     kind = _FORMATS.get(_class(storage.input_format))
@@ -91,25 +91,25 @@ def format_of(storage: StorageDescriptor) -> FileFormat | None:
 
 
 def classes_of(storage: StorageDescriptor) -> str:
-    """By which classes Hive reads an entry's files, for messages."""
+    """Return the classes by which Hive reads an entry's files, for messages."""
     given = [one for one in (storage.input_format, storage.serde) if one]
     plain = format_of(replace(storage, serde=None)) is not None
     return ", ".join(given if plain else given[:1]) or "none"
 
 
 def said_of(entry: HiveTable | HivePartition) -> dict[str, str]:
-    """The parameters of an entry, with those of its SerDe below them."""
+    """Return the parameters of an entry, with those of its SerDe as defaults."""
     return {**entry.storage.serde_parameters, **entry.parameters}
 
 
 def is_transactional(table: HiveTable) -> bool:
-    """Whether Hive's transactions tell which of its files count; Hive takes the key in any case."""
+    """Return whether Hive's transactions select its files; Hive ignores the key's case."""
     pairs = ((key.lower(), value.lower()) for key, value in table.parameters.items())
     return ("transactional", "true") in pairs
 
 
 def provider_of(table: HiveTable) -> str:
-    """By which source Spark reads a table: ``hive`` for Hive's own."""
+    """Return the source by which Spark reads a table: ``hive`` for Hive's own."""
     return table.parameters.get("spark.sql.sources.provider", "hive").lower()
 
 
@@ -118,5 +118,5 @@ def _class(name: str | None) -> str:
 
 
 def _says(entry: HiveTable | HivePartition, key: str) -> bool:
-    """Whether a parameter, or else one of the SerDe's, is true."""
+    """Return whether a parameter of an entry, or else of its SerDe, is true."""
     return said_of(entry).get(key, "").lower() == "true"

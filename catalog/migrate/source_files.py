@@ -1,7 +1,7 @@
-"""The files a Hive table consists of: what readers see in the folders of its partitions.
+"""The files of a Hive table: those that readers see in the folders of its partitions.
 
-Hive and Spark pass over names that begin with ``_`` or ``.``; files of folders that are not
-registered as partitions belong to nobody. Empty files hold no rows and no footer.
+Hive and Spark skip names that begin with ``_`` or ``.``; files of folders that are not registered
+as partitions do not belong to the table. Empty files hold no rows and no footer.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import plain_texts
 
 AHEAD: Final = 256
-"""Answers of storage that may wait."""
+"""Maximum number of listings fetched ahead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder that holds rows of one partition (or of the whole table when it has none).
+    """A folder that holds rows of one partition (or of the whole table if it has none).
 
     Attributes:
-        name: how Hive names the partition, for messages; "" for an unpartitioned table.
-        location: the folder, as the metastore has it.
-        values: the partition tuple in Iceberg's internal values.
-        readable: whether its files are of a format that is taken over.
-        positional: whether its entry says that Hive finds columns of ORC files by position.
+        name: Hive's name of the partition, for messages; "" for an unpartitioned table.
+        location: The folder's location in the metastore.
+        values: The partition tuple in Iceberg's internal values.
+        readable: Whether its files are of a supported format.
+        positional: Whether its entry says that Hive finds columns of ORC files by position.
     """
 
     name: str
@@ -42,14 +42,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PlaceFiles:
-    """What was found in a place.
+    """The listing of a folder.
 
     Attributes:
-        place: the place.
-        exists: whether its folder exists.
-        files: the visible files with rows directly in the folder, in order of their names.
-        nested: visible files in sub-folders.
-        empty: how many files have no bytes.
+        place: The folder.
+        exists: Whether the folder exists.
+        files: The visible files with rows directly in the folder, in order of their names.
+        nested: Visible files in subfolders.
+        empty: Number of empty files.
     """
 
     place: Place
@@ -62,10 +62,10 @@ class PlaceFiles:
 def list_places(
     io: FileIO, places: Iterable[Place], progress: Progress, threads: int = THREADS
 ) -> list[PlaceFiles]:
-    """The files of all places, listed in parallel, in the order of the places.
+    """Return the listings of all folders, made in parallel, in the order of the folders.
 
     Raises:
-        FileIOError: a folder cannot be listed.
+        FileIOError: If a folder cannot be listed.
     """
     return list(look_into(io, list(places), progress, threads))
 
@@ -73,19 +73,19 @@ def list_places(
 def look_into(
     io: FileIO, places: Sequence[Place], progress: Progress, threads: int = THREADS
 ) -> Iterator[PlaceFiles]:
-    """The same, of any number of places: not many answers wait for whoever takes them.
+    """Yield the listings of any number of folders; only some are fetched ahead.
 
     Raises:
-        FileIOError: a folder cannot be listed.
+        FileIOError: If a folder cannot be listed.
     """
     work = partial(list_place, io)
     return each(progress, "listing", "partitions", places, work, threads, ahead=AHEAD)
 
 
 def shared_folders(io: FileIO, folders: Sequence[str]) -> list[tuple[int, int]]:
-    """The pairs of places in a list that are one folder, however it is spelled or linked.
+    """Return the pairs of positions in a list that are one folder, however spelled or linked.
 
-    Hive shows the rows of such a folder in both partitions; a file of Iceberg's is in one.
+    Hive shows the rows of such a folder in both partitions; an Iceberg file is in only one.
     """
     first: dict[str, int] = {}
     plain = enumerate(plain_folders(io.properties, folders))
@@ -94,27 +94,27 @@ def shared_folders(io: FileIO, folders: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def plain_folders(properties: Mapping[str, str], folders: Iterable[str]) -> list[str]:
-    """Folders as texts that are equal where the folders are; links between local ones count.
+    """Normalize locations, so that texts are equal if the folders are; local links are resolved.
 
     Args:
-        properties: of the `FileIO`: what HDFS clusters there are.
-        folders: their locations.
+        properties: Properties of the `FileIO`, which name HDFS clusters.
+        folders: The locations.
     """
     texts = plain_texts((folder.rstrip("/") or "/" for folder in folders), properties)
     return [os.path.realpath(text) if text.startswith("/") else text for text in texts]
 
 
 def list_place(io: FileIO, place: Place, *, by_folders: bool = False) -> PlaceFiles:
-    """What is in one place.
+    """List one folder.
 
     Args:
-        io: lists it.
-        place: the place.
-        by_folders: whether folders below say values, in which case ``_year=2024`` is none that is
+        io: File system that holds the folder.
+        place: The folder.
+        by_folders: Whether the names of subfolders tell values, in which case ``_year=2024`` is not
             hidden (Spark, HadoopFSUtils.shouldFilterOutPathName).
 
     Raises:
-        FileIOError: its folder cannot be listed.
+        FileIOError: If the folder cannot be listed.
     """
     prefix = place.location.rstrip("/") + "/"
     files: list[FileStatus] = []

@@ -1,4 +1,4 @@
-"""The rows of a Hive table's files as libraries read them that know nothing of Iceberg."""
+"""Readers of rows of a Hive table's files by libraries that are independent of icecomb."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from icecomb.format.spec.schema import Schema
 
 Rows: TypeAlias = "Callable[[pa.NativeFile, str, Schema], Iterator[pa.RecordBatch]]"
-"""Reads an open file of some name; its columns have their own names, for columns of a schema."""
+"""A reader of an open file of some name for a schema; columns keep the file's names."""
 _BATCH_ROWS: Final = 65_536
 _OBJECTS: Final = 1 << 14
-"""Rows of Python objects at a time."""
+"""Number of rows of Python objects at a time."""
 
 
 def _parquet(stream: pa.NativeFile, _: str, __: Schema) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
-    # INT96 counts nanoseconds, which overflow before 1677 and after 2262
+    # INT96 counts nanoseconds, which overflow before 1677 and after 2262.
     with pq.ParquetFile(stream, coerce_int96_timestamp_unit="us") as file:
         yield from file.iter_batches(_BATCH_ROWS)
 
@@ -43,7 +43,7 @@ def _orc(stream: pa.NativeFile, location: str, _: Schema) -> Iterator[pa.RecordB
     for number in range(file.nstripes):
         try:
             stripe = file.read_stripe(number)
-        except pa.ArrowInvalid:  # times out of reach of nanoseconds
+        except pa.ArrowInvalid:  # times out of the range of nanoseconds
             every = range(len(file.schema))
             arrays = read_columns(stream, location, file.schema, number, every)
             stripe = pa.RecordBatch.from_arrays(arrays, file.schema.names)
@@ -70,7 +70,7 @@ def _avro(stream: pa.NativeFile, _: str, schema: Schema) -> Iterator[pa.RecordBa
             )
             for name in names
         ]
-        # A column of its own keeps the rows of a file that has none of the table's.
+        # An extra column keeps the rows of a file that has none of the table's columns.
         yield pa.RecordBatch.from_arrays([*arrays, pa.nulls(len(some))], [*names, ""])
 
 
@@ -82,7 +82,7 @@ READERS: Final[Mapping[FileFormat, Rows]] = {
 
 
 def _value(value: Any, kind: IcebergType) -> Any:
-    """A value of fastavro's as Arrow takes it for a type; names of fields ignore case."""
+    """Convert a fastavro value for Arrow by a type; names of fields ignore case."""
     if value is None:
         return None
     if isinstance(kind, StructType):

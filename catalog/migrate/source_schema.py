@@ -26,10 +26,10 @@ class SourceSchema:
     """The Iceberg view of a Hive table's columns.
 
     Attributes:
-        schema: with fresh field ids, without the columns that have problems.
-        spec: identity on each partition column, unpartitioned when there is none.
-        notes: column name to what was converted or chosen.
-        problems: the columns that cannot be converted, and why.
+        schema: The schema, with fresh field ids, without the columns that have problems.
+        spec: Identity on each partition column; unpartitioned if there is none.
+        notes: Column name to notes on its conversion.
+        problems: The columns that cannot be converted, and why.
     """
 
     schema: Schema
@@ -39,11 +39,11 @@ class SourceSchema:
 
 
 def source_schema(table: HiveTable, timestamp: str) -> SourceSchema:
-    """The Iceberg schema and spec of a Hive table; problems are collected, never raised.
+    """Return the Iceberg schema and spec of a Hive table; problems are collected, never raised.
 
     Args:
-        table: its columns, and its parameters, where Spark keeps spelling and exact types.
-        timestamp: see `Choices`.
+        table: The table, in whose parameters Spark keeps spelling and exact types.
+        timestamp: See `Choices`.
     """
     columns = (*table.storage.columns, *table.partition_keys)
     recorded = _spark_fields(table.parameters, columns)
@@ -98,7 +98,7 @@ def _spark_fields(
     if raw is None:
         return {}
     fields = {str(field["name"]).lower(): field for field in raw["fields"]}
-    # Somebody altered the table in Hive since Spark recorded it: Spark, too, then falls back.
+    # Hive altered the table since Spark recorded the schema: Spark falls back then, too.
     return fields if list(fields) == [column.name.lower() for column in columns] else {}
 
 

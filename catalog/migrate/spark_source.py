@@ -1,9 +1,9 @@
-"""Which files a table of Spark's own sources has in Spark, where the metastore says something else.
+"""Findings about tables of Spark's own sources whose files differ in Spark and the metastore.
 
-Spark keeps such a table in parameters of its own (HiveExternalCatalog.restoreDataSourceTable), and
-Hive does not look at them: its folder is the SerDe's parameter ``path``; its partitions are those
-of the metastore only where ``spark.sql.partitionProvider`` says so, and else the folders below; and
-options may choose among its files, or say how they are read (FileSourceOptions, AvroOptions).
+Spark keeps such a table in parameters of its own (HiveExternalCatalog.restoreDataSourceTable),
+which Hive ignores: its folder is the SerDe's parameter ``path``; its partitions are those of the
+metastore only if ``spark.sql.partitionProvider`` says so, otherwise its subfolders; and options may
+select among its files, or say how they are read (FileSourceOptions, AvroOptions).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _CHOOSING: Final = frozenset(
         "positionalFieldMatching",
     )
 )
-"""Options by which Spark reads some of the files only, or columns by other rules than names."""
+"""Options by which Spark reads only some of the files, or columns by other rules than names."""
 
 
 def spark_findings(table: HiveTable, settings: Mapping[str, str]) -> Iterator[Finding]:
-    """What Spark and the metastore do not agree on; all of it is in the way.
+    """Yield blockers for contradictions between Spark and the metastore.
 
     Args:
         table: The Hive table.
-        settings: Of the `FileIO`: what HDFS clusters there are.
+        settings: Properties of the `FileIO`, which name HDFS clusters.
     """
     if provider_of(table) == "hive":
         return
@@ -52,7 +52,7 @@ def spark_findings(table: HiveTable, settings: Mapping[str, str]) -> Iterator[Fi
         )
     options = {key.lower(): value for key, value in table.storage.serde_parameters.items()}
     path, location = options.get(_PATH, ""), table.storage.location or ""
-    # Partitions that the metastore has are found by their own folders.
+    # Partitions in the metastore are found by their own folders.
     if path and not table.partition_keys:
         one, other = plain_texts((path.rstrip("/"), location.rstrip("/")), settings)
         if one != other:

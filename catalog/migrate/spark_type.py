@@ -1,4 +1,4 @@
-"""Spark's JSON form of a schema, as Spark leaves it in the metastore, as Iceberg types.
+"""Conversion of Spark's JSON schemas in the metastore to Iceberg types.
 
 Hive lowercases column names; Spark keeps the true spelling in the table parameters
 ``spark.sql.sources.schema`` or ``spark.sql.sources.schema.numParts`` with ``...part.N``
@@ -30,10 +30,10 @@ _DECIMAL: Final = re.compile(r"decimal\(\d+,\s*-?\d+\)")
 
 
 def spark_schema(parameters: Mapping[str, str]) -> dict[str, Any] | None:
-    """Spark's schema of a table, decoded from its parameters; None when Spark left none.
+    """Return Spark's schema of a table, decoded from its parameters; None if there is none.
 
     Raises:
-        ValidationError: parts are missing or it is not JSON.
+        ValidationError: If parts are missing or it is not JSON.
     """
     text = parameters.get(_KEY)
     if text is None and (count := parameters.get(f"{_KEY}.numParts")):
@@ -57,7 +57,7 @@ def spark_schema(parameters: Mapping[str, str]) -> dict[str, Any] | None:
 def parse_spark_field(
     raw: Mapping[str, Any], *, timestamp: str
 ) -> tuple[NestedField, tuple[str, ...]]:
-    """One field of Spark's schema as an optional Iceberg field, and notes of the conversion."""
+    """Return the optional Iceberg field of a Spark field, and notes on the conversion."""
     metadata = raw.get("metadata") or {}
     declared = metadata.get(_CHAR_VARCHAR)
     converted = (
@@ -70,10 +70,10 @@ def parse_spark_field(
 
 
 def parse_spark_type(raw: Any, *, timestamp: str) -> Converted:
-    """The Iceberg type of a Spark type in JSON form; ``timestamp`` as in `parse_hive_type`.
+    """Return the Iceberg type of a Spark type in JSON form; ``timestamp`` as in `parse_hive_type`.
 
     Raises:
-        UnsupportedError: a type Iceberg has no equal of.
+        UnsupportedError: If Iceberg has no equivalent of a type.
     """
     if isinstance(raw, str):
         if raw == "timestamp_ntz":

@@ -1,4 +1,4 @@
-"""Rows of Arrow on the local disk: what is known of more files than memory has room for."""
+"""Rows of Arrow on the local disk, for facts about more files than fit into memory."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import pyarrow as pa
 from icecomb.format.errors import FileIOError
 
 ROWS: Final = 10_000
-"""Rows of a batch, unless they are long."""
+"""Number of rows of a batch, unless they are long."""
 _BYTES: Final = 32 << 20
 _IN_MEMORY: Final = 4 << 20
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class Spool:
-    """Batches of rows that are appended, and read as often as one likes, from any thread.
+    """Batches of rows that are appended, and read any number of times, from any thread.
 
-    A few megabytes stay in memory, so that tables of the usual size need no file. The file has no
-    name: the disk has its room again when nobody refers to the spool any more, or the process dies.
+    A few megabytes stay in memory, so that tables of usual size need no file. The file has no name:
+    its disk space is freed when the spool is garbage-collected, or the process dies.
 
     Args:
-        schema: Of the rows.
+        schema: The schema of the rows.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -40,14 +40,14 @@ class Spool:
 
     @property
     def batches(self) -> int:
-        """How many batches there are."""
+        """Number of batches."""
         return len(self._places)
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Add a batch at the end.
 
         Raises:
-            FileIOError: The local disk has no room for it.
+            FileIOError: If the local disk has no room for it.
         """
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self._schema, options=_OPTIONS) as writer:
@@ -63,14 +63,14 @@ class Spool:
                 self._write(data)
             except OSError as error:
                 raise FileIOError(
-                    f"Cannot keep what is known of the files in {tempfile.gettempdir()}: "
+                    f"Cannot keep facts about the files in {tempfile.gettempdir()}: "
                     f"{error.strerror}",
                     hint="make room there, or set TMPDIR to a folder that has room",
                 ) from error
         self.rows += batch.num_rows
 
     def batch(self, number: int) -> pa.RecordBatch:
-        """A batch, by its number."""
+        """Return a batch by its number."""
         at, size = self._places[number]
         if self._descriptor is None:
             data = self._memory[number]
@@ -79,7 +79,7 @@ class Spool:
         return pa.ipc.open_stream(data).read_next_batch()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """All batches."""
+        """Yield all batches."""
         return map(self.batch, range(len(self._places)))
 
     def _spill(self) -> None:
@@ -102,11 +102,11 @@ class Spool:
 
 
 class RowWriter:
-    """Puts rows into a spool, a batch at a time; `close` writes the last ones.
+    """A writer of rows to a spool, a batch at a time; `flush` writes the last ones.
 
     Args:
-        schema: Of the rows.
-        weight: The column that may be long: its bytes end a batch, too.
+        schema: The schema of the rows.
+        weight: The column that may be long, whose size ends a batch, too.
     """
 
     def __init__(self, schema: pa.Schema, weight: str | None = None) -> None:
@@ -117,7 +117,7 @@ class RowWriter:
         self._bytes = 0
 
     def add(self, row: tuple[object, ...]) -> None:
-        """Add a row: a value for each column."""
+        """Add a row with a value for each column."""
         self._rows.append(row)
         if self._weight is not None:
             long = row[self._weight]
@@ -126,7 +126,7 @@ class RowWriter:
             self.flush()
 
     def flush(self) -> pa.RecordBatch | None:
-        """Append what is not appended yet; None if that is nothing."""
+        """Append the remaining rows and return their batch; None if there are none."""
         if not self._rows:
             return None
         batch = batch_of(self._schema, self._rows)
@@ -136,7 +136,7 @@ class RowWriter:
 
 
 def batch_of(schema: pa.Schema, rows: list[tuple[object, ...]]) -> pa.RecordBatch:
-    """Rows as a batch."""
+    """Return rows as a batch."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,4 +1,4 @@
-"""What storage said of the files of a plan, kept in the journal: a later look compares with it.
+"""The statuses of a plan's files in storage, kept in the journal for later comparisons.
 
 <journal>/files-00000.parquet ...
 """
@@ -23,11 +23,11 @@ _FILES: Final = pa.schema(
 
 
 def keep_files(journal: Journal, pages: Iterable[list[FileStatus]]) -> None:
-    """Keep what storage says of the files that are taken over.
+    """Keep the statuses in storage of the files that are taken over.
 
     Args:
-        journal: Where.
-        pages: The files, some at a time.
+        journal: The migration's journal.
+        pages: Pages of files.
     """
     for number, page in enumerate(pages):
         rows = [(one.location, one.size, one.mtime_ms, lasting_id(one)) for one in page]
@@ -39,10 +39,10 @@ def keep_files(journal: Journal, pages: Iterable[list[FileStatus]]) -> None:
 
 
 def kept_files(journal: Journal) -> Iterator[list[FileStatus]]:
-    """The files as they were planned, some at a time; none in journals of older versions.
+    """Yield pages of the files as they were planned; none for journals of older versions.
 
     Raises:
-        CorruptFileError: What was kept cannot be read.
+        CorruptFileError: If a page cannot be read.
     """
     for number in count():
         location = f"{journal.location}/{_name(number)}"
@@ -61,9 +61,9 @@ def kept_files(journal: Journal) -> Iterator[list[FileStatus]]:
 
 
 def lasting_id(status: FileStatus) -> int:
-    """What tells a file from others of its name; 0 where another host would say otherwise."""
-    # Of local files it is made of the device, which every host numbers as it likes, and of the time
-    # of a change of their rights.
+    """Return the id of a file that is the same on every host, or 0."""
+    # A local file's id depends on the number of its device, which differs between hosts, and on
+    # the time when its permissions changed.
     return 0 if status.location.startswith(("/", "file:")) else status.file_id
 
 

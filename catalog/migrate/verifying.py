@@ -1,4 +1,4 @@
-"""Comparing a migrated table with the Hive table of its journal."""
+"""Verification of a migrated table against the Hive table of its journal."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 def verify(place: Workplace) -> Comparison:
     """Compare the migration's snapshot with what Hive would read: files, partitions, every value.
 
-    What was written to the Iceberg table since does not count; what Hive's writers did to the files
-    does.
+    Later writes to the Iceberg table are ignored; changes of the files by Hive's writers are not.
 
     Raises:
-        MigrationError: no migration of icecomb made this table.
-        NoSuchSnapshotError: the migration's snapshot was expired.
+        MigrationError: If the table was not migrated by icecomb.
+        NoSuchSnapshotError: If the migration's snapshot was expired.
     """
     table = place.entry.load()
     found = place.migrated(table)
@@ -48,7 +47,9 @@ def verify(place: Workplace) -> Comparison:
         tasks |= {path: task for path, task in now.items() if path in added}
     dropped = DroppedPartitions(place, journal, table)
     for name in dropped.with_rows(metadata):
-        comparison.differ(f"{name}: Hive dropped it after the turn, its rows are in Iceberg's")
+        comparison.differ(
+            f"{name}: Hive dropped it after the conversion, its rows are in Iceberg's"
+        )
     late = find_late_writes(place, journal, table, metadata)
     for told in late.told():
         comparison.differ(told)
@@ -86,7 +87,7 @@ def _tasks(
     return {task.file.file_path: task for task in scan.plan_files()}
 
 
-def _pairs(  # noqa: PLR0917 - what is compared, and what of it was told before
+def _pairs(  # noqa: PLR0917 - what is compared, and what is reported already
     place: Workplace,
     journal: Journal,
     tasks: Mapping[str, FileScanTask],
@@ -124,6 +125,6 @@ def _pairs(  # noqa: PLR0917 - what is compared, and what of it was told before
 def _visible(found: PlaceFiles, journal: Journal, tasks: Mapping[str, FileScanTask]) -> list[str]:
     locations = [status.location for status in found.files]
     if "subdirectories" in journal.choices.accept:
-        # Sub-folders now hold Iceberg's own files, too: only what was taken over counts.
+        # Subfolders now hold Iceberg's own files, too: only those taken over count.
         locations += [s.location for s in found.nested if s.location in tasks]
     return locations

@@ -1,8 +1,8 @@
-"""Which views of a metastore name a table: Hive's, Spark's, Trino's and Iceberg's.
+"""The views of a metastore that name a table: Hive's, Spark's, Trino's and Iceberg's.
 
 A view's text is not parsed by each engine's grammar: names are found among its words, outside of
-literals and comments. So a view may be told that only calls a column so, and none is missed that
-spells the name out.
+literals and comments. So a view may be reported that only names a column so, and none is missed
+that spells the name out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ViewReferences:
     """The views of one metastore, by the tables that they name.
 
     Args:
-        client: The metastore, asked at once.
+        client: The metastore, which is read immediately.
     """
 
     def __init__(self, client: HiveClient) -> None:
@@ -60,7 +60,7 @@ class ViewReferences:
                     self._readers[place].append(reader)
 
     def findings(self, table: HiveTable) -> Iterator[Finding]:
-        """What is said of the views that name a table."""
+        """Yield the finding about the views that name a table."""
         found = self._readers.get((table.database.lower(), table.name.lower()), [])
         if not found:
             return
@@ -84,7 +84,7 @@ class ViewReferences:
 
 
 def named_tables(view: HiveTable) -> set[tuple[str, str]]:
-    """The (database, table) pairs that a view's text may mean, in lower case."""
+    """Return the (database, table) pairs that a view's text may mean, in lower case."""
     text = view.view_expanded_text or view.view_original_text or ""
     default = view.parameters.get(_SPARK_NAMESPACE, view.database)
     trino = _TRINO.fullmatch(view.view_original_text or "")
@@ -108,7 +108,7 @@ def _of_trino(encoded: str, default: str) -> tuple[str, str]:
 
 
 def _names(text: str) -> Iterator[tuple[list[str], bool]]:
-    """Names with dots, and whether one stands where a table does."""
+    """Yield the dotted names in a text, each with whether it is at the position of a table."""
     parts: list[str] = []
     dotted = inside = expected = False
     for token in _TOKENS.finditer(text):

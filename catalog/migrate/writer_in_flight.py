@@ -1,9 +1,9 @@
-"""Writers of Hive and Spark that began before a table was turned, and have not ended.
+"""Active writers of Hive and Spark that began before a table was converted.
 
-What began with the Hive table ends with it, whatever the entry says by then: Hive moves its files
-where it planned to, under names that are free as long as a partition has its entry, and over the
-files that are there when it has none (Hive.loadPartition, replaceFiles). Such writers show
-themselves by a folder that they work in, or by a lock.
+A writer that began with the Hive table ends with it, whatever the entry says by then: Hive moves
+its files where it planned to, under free names as long as a partition has its entry, and over
+existing files if it has none (Hive.loadPartition, replaceFiles). Such writers are recognized by a
+working folder, or by a lock.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from icecomb.catalog.migrate.context import Workplace
 
 WAIT_S: Final = 600.0
-"""How long writers in flight are waited for."""
+"""Seconds to wait for active writers."""
 _OF_IMPALA: Final = "_impala_insert_staging"
-"""It stays in the table's folder, and is empty while nobody works."""
+"""A folder that stays in the table's folder, and is empty while no writer is active."""
 _WORKED_IN: Final = re.compile(
     rf"\.hive-staging.*|\.spark-staging-.*|_temporary|{_OF_IMPALA}"
     r"|.*_hive_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_.*"
 )
-"""Folders of writers; the last are Hive's in a folder of another name (hive.exec.stagingdir)."""
+"""Working folders of writers; the last are Hive's under another hive.exec.stagingdir."""
 _STARTED: Final = re.compile(r"_hive_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)_")
 _LEFT_S: Final = 86_400.0
-"""Where nothing changed for so long, nobody works."""
+"""Seconds without change after which a working folder counts as abandoned."""
 _POLL_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _SHOWN: Final = 3
 
 
 class WritersInFlight:
-    """Those of one table.
+    """The active writers of one table.
 
     Args:
-        place: Where.
-        table: The Hive table as it was planned.
-        partitions: Gives its partitions, as often as it is asked.
-        wait_s: How long to wait for them.
-        threads: How many folders are looked into at once.
+        place: The context of the table.
+        table: The Hive table when it was planned.
+        partitions: Returns the table's partitions; called repeatedly.
+        wait_s: Seconds to wait for the writers.
+        threads: Number of folders listed at once.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class WritersInFlight:
         self._threads = threads
 
     def wait(self, otherwise: str, *, locks: bool) -> None:
-        """Wait until all have ended.
+        """Wait until all writers have ended.
 
         Args:
-            otherwise: What is so where they do not end in time, for people.
-            locks: Whether holders of locks are waited for, those that are there now.
+            otherwise: The state of the table for the error if they do not end in time.
+            locks: Whether to wait for current holders of locks, too.
 
         Raises:
-            MigrationError: Some have not ended in time.
+            MigrationError: If some have not ended in time.
         """
         said, until = False, time.monotonic() + self._wait_s
         rows = self._lock_rows() if locks else {}
@@ -97,18 +97,18 @@ class WritersInFlight:
             pause(min(_POLL_S[min(turn, len(_POLL_S) - 1)], max(0.0, until - time.monotonic())))
             turn += 1
             rows = {one: row for one, row in self._lock_rows().items() if one in rows}
-            # Others may have begun elsewhere: all folders are looked into before it goes on.
+            # Others may have begun elsewhere: all folders are listed before the wait ends.
             folders = [one for one in folders if self._is_at_work(one, passed)] or list(
                 self._all(passed)
             )
         if passed:
             self._place.progress.say(
                 f"{len(passed)} folders of writers have not changed for a day, and are taken for "
-                f"left ones: {min(passed)}"
+                f"abandoned ones: {min(passed)}"
             )
 
     def in_table_folder(self) -> str | None:
-        """The folder of a writer in the table's own folder, which is looked into at once."""
+        """Return the working folder of a writer in the table's own folder, without waiting."""
         return next(iter(self._in_folder(self._table.storage.location or "", set())), None)
 
     def _lock_rows(self) -> dict[int, str]:
@@ -116,12 +116,12 @@ class WritersInFlight:
         try:
             rows = client.locks(self._place.database, self._place.name)
             dead = abandoned_locks(client, rows)
-        except MetastoreError:  # it keeps none
+        except MetastoreError:  # it has no locks
             return {}
         return {row.lock_id: describe_holder(row) for row in rows if row not in dead}
 
     def _all(self, passed: set[str]) -> Iterator[str]:
-        """The folders of writers in all folders in which there may be some."""
+        """Yield the working folders of writers in all folders that may have some."""
         found = each(
             SILENT,
             "",
@@ -135,7 +135,7 @@ class WritersInFlight:
             yield from some
 
     def _looked_into(self) -> Iterator[str]:
-        """The table's folder and those of its partitions, also of such as it has not yet."""
+        """Yield the folders of the table and its partitions, even of unregistered ones."""
         root, settings = (self._table.storage.location or "").rstrip("/"), self._place.io.properties
         yield root
         seen: set[str] = set()
@@ -171,7 +171,7 @@ class WritersInFlight:
         if not changes and folder.endswith(f"/{_OF_IMPALA}"):
             return False
         if begun := _STARTED.search(folder):
-            # of the clock of a server in any zone
+            # By the clock of a server in any time zone.
             changes.append(_seconds(begun[1]))
         newest = max(changes, default=time.time())
         if newest and newest < time.time() - _LEFT_S:

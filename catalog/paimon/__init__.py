@@ -1,4 +1,4 @@
-"""Apache Paimon's tables: schema files, their evolution, snapshots, and bringing one over.
+"""Apache Paimon's tables: schema files, their evolution, snapshots, and import into Iceberg.
 
 files = SchemaFiles(io, "hdfs://nn/warehouse/sales.db/orders")
 files.latest()                          # a TableSchema

@@ -1,7 +1,7 @@
-"""Rows in Paimon's binary form, in which manifests hold partitions (Paimon: BinaryRow).
+"""Rows in Paimon's binary form, in which manifests store partitions (Paimon: BinaryRow).
 
-Four bytes, big-endian, count the fields. Then little-endian: one byte of the row's kind, a bit for
-each field that is null, in whole words of eight bytes; a word for each field; what does not fit.
+Four bytes, big-endian, count the fields. Then, little-endian: one byte of the row's kind and a bit
+for each field that is null, in whole words of eight bytes; a word for each field; longer values.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _FORMATS: Final = {
 
 
 def read_row(data: bytes, fields: Sequence[DataField]) -> tuple[Any, ...]:
-    """The values of a row as Iceberg has them: dates as days, times and timestamps in microseconds.
+    """Return the values of a row for Iceberg: dates in days, times and timestamps in microseconds.
 
     Args:
         data: The row.
-        fields: Its fields, of atomic types.
+        fields: The row's fields, of atomic types.
 
     Raises:
-        CorruptFileError: The row has another number of fields, or is cut short.
-        UnsupportedError: A type cannot be read.
+        CorruptFileError: If the row has another number of fields, or is truncated.
+        UnsupportedError: If a type cannot be read.
     """
     try:
         (count,) = struct.unpack_from(">i", data)

@@ -1,9 +1,8 @@
-"""Which type a column may change to.
+"""Paimon's rules for changes of a column's type.
 
-Paimon asks two questions, and both must be answered with yes: whether the cast is allowed
-(DataTypeCasts: implicit casts always, explicit ones unless an option forbids them), and whether it
-can carry it out (CastExecutors). A change that passed only the first would leave a table whose
-older files Paimon cannot read.
+Paimon checks two things, and both must hold: the cast is allowed (DataTypeCasts: implicit casts
+always, explicit ones unless an option forbids them), and Paimon can carry it out (CastExecutors). A
+change that passed only the first would leave a table whose older files Paimon cannot read.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _BYTES: Final = frozenset(("BINARY", "VARBINARY"))
 _INTEGERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _NUMBERS: Final = frozenset((*_INTEGERS, "FLOAT", "DOUBLE", "DECIMAL"))
 _SECONDS: Final = frozenset(("INT", "BIGINT"))
-"""The numbers that stand for seconds since the epoch."""
+"""The types that may stand for seconds since the epoch."""
 _TIMESTAMPS: Final = frozenset(("TIMESTAMP", LOCAL_ZONED))
 _DATETIMES: Final = _TIMESTAMPS | {"DATE", "TIME"}
 _TO_NUMBER: Final = _NUMBERS | _CHARACTERS | {"BOOLEAN"}
@@ -63,11 +62,11 @@ _EXPLICIT: Final[dict[str, frozenset[str]]] = {
 
 
 def can_cast(old: DataType, new: DataType, *, explicit: bool) -> bool:
-    """Whether a column of one type may become one of another.
+    """Return whether a column may change from one type to another.
 
     Args:
         old: The type of the rows written so far.
-        new: The type wanted.
+        new: The new type.
         explicit: Whether casts that may lose information are allowed
             (`disable-explicit-type-casting` is not set).
     """
@@ -88,5 +87,5 @@ def can_cast(old: DataType, new: DataType, *, explicit: bool) -> bool:
 
 
 def _is_nullable_string(kind: AtomicType) -> bool:
-    """Whether a type is the only one that Paimon writes dates and times as."""
+    """Return whether a type is nullable STRING, the only text type for dates and times."""
     return kind.nullable and kind.root == "VARCHAR" and kind.parameters == (MAX_LENGTH,)

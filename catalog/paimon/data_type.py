@@ -1,4 +1,4 @@
-"""Paimon's data types, and how they are written (Paimon docs: Data Types; Spec: Schema)."""
+"""Paimon's data types and their text and JSON forms (Paimon docs: Data Types; Spec: Schema)."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ PLAIN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """The common base of all types.
+    """The base of all types.
 
     Attributes:
-        nullable: Whether null is a value.
+        nullable: Whether values may be null.
     """
 
     nullable: bool
 
     def to_json(self) -> Any:
-        """What stands in schema files: text for an atomic type, else an object."""
+        """Return the type as in schema files: text for an atomic type, else an object."""
         raise NotImplementedError
 
     def with_nullable(self, nullable: bool) -> DataType:  # noqa: FBT001 - the one thing it sets
-        """The same type with or without NOT NULL."""
+        """Return the same type with or without NOT NULL."""
         extra = getattr(self, "extra", {})
-        if "nullable" in extra:  # PyPaimon says it twice
+        if "nullable" in extra:  # PyPaimon writes it twice
             return replace(self, nullable=nullable, extra={**extra, "nullable": nullable})  # type: ignore[call-arg]
         return replace(self, nullable=nullable)
 
@@ -59,7 +59,7 @@ class AtomicType(DataType):
         parameters: Length, or precision, or precision and scale.
 
     Raises:
-        SchemaError: A parameter is out of range.
+        SchemaError: If a parameter is out of range.
     """
 
     root: str
@@ -96,7 +96,7 @@ class AtomicType(DataType):
         return f"{self.root}({', '.join(map(str, self.parameters))})"
 
     def to_json(self) -> Any:
-        """The type's text."""
+        """Return the type's text."""
         return str(self)
 
 
@@ -111,13 +111,13 @@ class ArrayType(DataType):
         return self._marked(f"ARRAY<{self.element}>")
 
     def to_json(self) -> Any:
-        """The type as in schema files."""
+        """Return the type as in schema files."""
         return {"type": self._marked("ARRAY"), "element": self.element.to_json(), **self.extra}
 
 
 @dataclass(frozen=True, slots=True)
 class MultisetType(DataType):
-    """A bag: elements and how often they occur."""
+    """A bag of elements, each with its number of occurrences."""
 
     element: DataType
     extra: Mapping[str, Any] = extra_field()
@@ -126,7 +126,7 @@ class MultisetType(DataType):
         return self._marked(f"MULTISET<{self.element}>")
 
     def to_json(self) -> Any:
-        """The type as in schema files."""
+        """Return the type as in schema files."""
         return {"type": self._marked("MULTISET"), "element": self.element.to_json(), **self.extra}
 
 
@@ -142,7 +142,7 @@ class VectorType(DataType):
         return self._marked(f"VECTOR<{self.element}, {self.length}>")
 
     def to_json(self) -> Any:
-        """The type as in schema files."""
+        """Return the type as in schema files."""
         element = self.element.to_json()
         return {
             "type": self._marked("VECTOR"),
@@ -164,7 +164,7 @@ class MapType(DataType):
         return self._marked(f"MAP<{self.key}, {self.value}>")
 
     def to_json(self) -> Any:
-        """The type as in schema files."""
+        """Return the type as in schema files."""
         key, value = self.key.to_json(), self.value.to_json()
         return {"type": self._marked("MAP"), "key": key, "value": value, **self.extra}
 
@@ -174,12 +174,12 @@ class DataField:
     """A column, or a field of a ROW.
 
     Attributes:
-        field_id: Finds the field in files of older schemas, whatever its name is.
-        name: Its name among its siblings.
-        field_type: Its type.
-        description: A comment.
-        default_value: The text of the value that writers put where none is given.
-        extra: Members that icecomb does not know; they are written back.
+        field_id: The id, which finds the field in files of older schemas whatever its name.
+        name: The name, unique among siblings.
+        field_type: The type.
+        description: The comment.
+        default_value: The text of the value that writers use where none is given.
+        extra: Members unknown to icecomb, which are written back.
     """
 
     field_id: int
@@ -194,7 +194,7 @@ class DataField:
         return f"{self.name} {self.field_type}{doc}"
 
     def to_json(self) -> dict[str, Any]:
-        """The field as in schema files."""
+        """Return the field as in schema files."""
         out = {"id": self.field_id, "name": self.name, "type": self.field_type.to_json()}
         if self.description is not None:
             out["description"] = self.description
@@ -214,20 +214,20 @@ class RowType(DataType):
         return self._marked(f"ROW<{', '.join(map(str, self.fields))}>")
 
     def to_json(self) -> Any:
-        """The type as in schema files."""
+        """Return the type as in schema files."""
         fields = [f.to_json() for f in self.fields]
         return {"type": self._marked("ROW"), "fields": fields, **self.extra}
 
 
 def children(kind: DataType) -> tuple[DataType, ...]:
-    """The types directly inside a type, but for the fields of a ROW."""
+    """Return the types directly inside a type, but for the fields of a ROW."""
     if isinstance(kind, ArrayType | MultisetType | VectorType):
         return (kind.element,)
     return (kind.key, kind.value) if isinstance(kind, MapType) else ()
 
 
 def nested_fields(kind: DataType) -> Iterator[DataField]:
-    """All fields of ROWs inside a type, at all depths; an outer field before its inner ones."""
+    """Yield all fields of ROWs inside a type, at all depths, outer fields before inner ones."""
     if isinstance(kind, RowType):
         for field in kind.fields:
             yield field

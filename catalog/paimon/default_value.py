@@ -1,4 +1,4 @@
-"""Default values of columns, which Paimon keeps as text and casts when rows are written."""
+"""Default values of columns, which Paimon stores as text and casts when rows are written."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _FREE: Final = frozenset(("CHAR", "VARCHAR", "BINARY", "VARBINARY"))
 
 
 def check_default(name: str, kind: DataType, text: str | None) -> None:
-    """Refuse a default value that is no value of the column's type.
+    """Check that a default value is a value of the column's type.
 
     Args:
         name: The column, for errors.
-        kind: Its type.
-        text: The default, in quotes or without; None for none.
+        kind: The column's type.
+        text: The default, with or without quotes; None for none.
 
     Raises:
-        SchemaError: Paimon could not cast it, or icecomb cannot tell.
+        SchemaError: If Paimon cannot cast it, or that is unknown.
     """
     if text is None:
         return
@@ -34,7 +34,7 @@ def check_default(name: str, kind: DataType, text: str | None) -> None:
         fits = False
     if not fits:
         raise SchemaError(
-            f"{plain!r} is no default value for {name}, which is {kind}",
+            f"{plain!r} is not a default value for {name}, which is {kind}",
             hint="Give a value that Paimon can cast to the type of the column.",
         )
 

@@ -1,4 +1,4 @@
-"""What differs between two schemas of a table, fields found by id at all depths."""
+"""Differences between two schemas of a table, with fields matched by id at all depths."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from icecomb.catalog.paimon.table_schema import TableSchema
 
 
 def differences(old: TableSchema, new: TableSchema) -> list[Difference]:
-    """What leads from one schema to another: fields, then the table's keys, options, comment.
+    """Return the differences from one schema to another: fields, then keys, options, comment.
 
-    The kinds beside those of fields that come, go or move are `type`, `nullability`,
-    `description`, `default`, `option`, `comment` and `keys`.
+    Besides those of fields that are added, dropped or moved, the kinds are `type`,
+    `nullability`, `description`, `default`, `option`, `comment` and `keys`.
     """
     before, after = _places(old.fields, "", ROOT), _places(new.fields, "", ROOT)
     return [*field_differences(before, after), *_table_differences(old, new)]
 
 
 def _table_differences(old: TableSchema, new: TableSchema) -> Iterator[Difference]:
-    # renamed columns of the primary key are no other key
+    # A primary key with renamed columns is the same key.
     names = ({f.name: f.field_id for f in schema.fields} for schema in (old, new))
     was, is_ = names
     for key in ("partition_keys", "primary_keys"):
@@ -61,7 +61,7 @@ def _null(kind: DataType) -> str:
 
 
 def _own_text(kind: DataType) -> str:
-    """The type without its own nullability and without the fields of ROWs, which have ids."""
+    """Return a type's text without its nullability and the fields of ROWs, which have ids."""
     text = str(kind.with_nullable(True))
     return _without_fields(kind) if children(kind) else "ROW" if isinstance(kind, RowType) else text
 

@@ -1,7 +1,7 @@
-"""Where the metastore's columns of a Paimon table are not those of its latest schema.
+"""Differences between the metastore's columns of a Paimon table and its latest schema.
 
-Whoever evolves the schema files without the metastore leaves its columns as they were, and Hive
-plans with those.
+Evolving the schema files without the metastore leaves its columns unchanged, and Hive plans with
+those.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _ZONED: Final = "timestamp with local time zone"
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One column that the two sides see differently.
+    """One column that differs between the two sides.
 
     Attributes:
-        column: Its name.
+        column: The column's name.
         kind: `missing` in the metastore, `extra` there, `type`, `comment` or `order`.
-        schema: What the schema file says, None if nothing.
-        metastore: What the metastore says, None if nothing.
+        schema: The value in the schema file; None if there is none.
+        metastore: The value in the metastore; None if there is none.
     """
 
     column: str
@@ -49,7 +49,7 @@ class Drift:
 
 
 def drifts(schema: TableSchema, table: HiveTable) -> list[Drift]:
-    """All differences, in the order of the schema's columns; names are compared as Hive does."""
+    """Return all differences, in the order of the schema's columns; names ignore case."""
     there = {c.name.lower(): c for c in (*table.storage.columns, *table.partition_keys)}
     wanted = {f.name.lower(): f for f in schema.fields}
     found: list[Drift] = []
@@ -79,7 +79,7 @@ def drifts(schema: TableSchema, table: HiveTable) -> list[Drift]:
 
 
 def hive_type(kind: DataType) -> str:
-    """The Hive type that Paimon gives a column in the metastore (Paimon: HiveTypeUtils)."""
+    """Return the Hive type that Paimon gives a column in the metastore (Paimon: HiveTypeUtils)."""
     if isinstance(kind, ArrayType | VectorType):
         return f"array<{hive_type(kind.element)}>"
     if isinstance(kind, MultisetType):

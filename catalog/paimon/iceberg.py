@@ -1,7 +1,7 @@
-"""Paimon schemas as Iceberg's, with the same field ids.
+"""Conversion of Paimon schemas to Iceberg's, with the same field ids.
 
-What has no id in Paimon, elements of arrays, keys and values of maps, gets the id that Paimon's own
-Parquet files give it (Paimon: SpecialFields).
+Elements of arrays, and keys and values of maps, which have no ids in Paimon, get the ids that
+Paimon's Parquet files give them (Paimon: SpecialFields).
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ _CODECS: Final = {"zstd", "snappy", "gzip", "lz4", "none"}
 
 
 def iceberg_schema(schema: TableSchema) -> Schema:
-    """The same columns in Iceberg; columns of the primary key identify rows.
+    """Return the Iceberg schema; columns of the primary key become identifier fields.
 
     Raises:
-        UnsupportedError: A type has no counterpart in format version 2: nanoseconds, VARIANT, BLOB,
-            VECTOR; the message names the column.
+        UnsupportedError: If a type has no counterpart in format version 2: nanoseconds, VARIANT,
+            BLOB, VECTOR; the message names the column.
     """
     fields = tuple(_field(f, f.name) for f in schema.fields)
     by_name = {f.name: f for f in fields}
@@ -84,19 +84,19 @@ def iceberg_schema(schema: TableSchema) -> Schema:
 
 
 def iceberg_type(kind: AtomicType) -> IcebergType:
-    """The type of the values of a column without children.
+    """Return the type of the values of a column without children.
 
     Raises:
-        UnsupportedError: It has no counterpart in format version 2.
+        UnsupportedError: If it has no counterpart in format version 2.
     """
     return _primitive(kind, "")
 
 
 def iceberg_partition_spec(schema: TableSchema) -> PartitionSpec:
-    """The partition keys as identity partitions.
+    """Return the partition keys as identity partitions.
 
     Raises:
-        UnsupportedError: A partition key is no primitive value.
+        UnsupportedError: If a partition key is not of a primitive type.
     """
     ids = {f.name: f for f in schema.fields}
     keys = [ids[name] for name in schema.partition_keys]
@@ -110,7 +110,7 @@ def iceberg_partition_spec(schema: TableSchema) -> PartitionSpec:
 
 
 def iceberg_properties(schema: TableSchema) -> dict[str, str]:
-    """The table properties that say what options and comment of the Paimon table said."""
+    """Return the table properties that correspond to a Paimon table's options and comment."""
     properties: dict[str, str] = {}
     if schema.comment:
         properties["comment"] = schema.comment
@@ -124,11 +124,11 @@ def iceberg_properties(schema: TableSchema) -> dict[str, str]:
 
 
 def iceberg_name_mapping(current: TableSchema, older: Iterable[TableSchema] = ()) -> NameMapping:
-    """The ids of names in files without ids: those of the current schema, and of older ones.
+    """Return the name mapping for files without ids, from the current schema and older ones.
 
     Raises:
-        SchemaError: A name means one field in one schema and another in another; the message names
-            the schema.
+        SchemaError: If a name means one field in one schema and another in another; the message
+            names the schema.
     """
     mapping, number = create_name_mapping(iceberg_schema(current)), current.schema_id
     try:
@@ -148,13 +148,13 @@ def _field(field: DataField, path: str) -> NestedField:
 
 
 def _type(kind: DataType, owner: int, depth: int, path: str) -> IcebergType:
-    """The type of a field, or of what lies `depth` arrays and maps inside it.
+    """Return the type of a field, or of the part `depth` arrays and maps inside it.
 
     Args:
         kind: Paimon's type.
         owner: The id of the field.
-        depth: How many arrays and maps are around.
-        path: The field's name with those around it, for errors.
+        depth: Number of enclosing arrays and maps.
+        path: The field's full name, for errors.
     """
     if isinstance(kind, AtomicType):
         return _primitive(kind, path)
@@ -190,14 +190,14 @@ def _no_counterpart(kind: DataType, path: str) -> UnsupportedError:
     column = f"column {path}: " if path else ""
     return UnsupportedError(
         f"{column}{kind} has no counterpart in Iceberg's format version 2",
-        hint="Drop the column, or write it anew with another type, before bringing the table over.",
+        hint="Drop the column, or rewrite it with another type, before importing the table.",
     )
 
 
 def unreadable(old: Schema, new: Schema) -> str | None:
-    """Why rows of an older schema cannot be read under a newer one by field id; None if they can.
+    """Return why rows of an older schema are unreadable by field id under a newer one, or None.
 
-    Iceberg promotes types as its specification says (Schema Evolution) and has no other casts.
+    Iceberg promotes types by its specification (Schema Evolution) and has no other casts.
     """
     known = {field_id: old.find_field(field_id) for field_id in old.field_ids}
     for field_id in sorted(new.field_ids):
@@ -208,7 +208,7 @@ def unreadable(old: Schema, new: Schema) -> str | None:
                 return f"it has no {path}, which is NOT NULL"
             continue
         if field.required and not before.required and "." in (path or ""):
-            return f"{path} may be null in it, and is NOT NULL by now"
+            return f"{path} may be null in it, and is NOT NULL now"
         was, is_ = before.field_type, field.field_type
         plain = isinstance(was, PrimitiveType) and isinstance(is_, PrimitiveType)
         if (plain and was != is_ and not can_promote(was, is_)) or (

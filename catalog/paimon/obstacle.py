@@ -1,4 +1,4 @@
-"""Why data files of a Paimon table, read as they are, would not give the rows that Paimon gives."""
+"""Obstacles to reading a Paimon table's data files directly with the same rows as in Paimon."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ZONED_AS_WRITTEN: Final = "orc.timestamp-ltz.legacy.type"
 
 
 def table_obstacles(schema: TableSchema) -> Iterator[Finding]:
-    """What the latest schema says against reading the files as they are."""
+    """Yield the obstacles in the latest schema to reading the files directly."""
     options = schema.options
     if not schema.is_append_table:
         yield blocker(
@@ -72,10 +72,10 @@ def _unusual(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def file_obstacle(written: TableSchema, name: str) -> str | None:
-    """What is wrong with a data file for the schema it was written with, None if nothing is.
+    """Return the obstacle to reading a data file by the schema it was written with, or None.
 
     Args:
-        written: That schema.
+        written: The schema it was written with.
         name: The file's name.
     """
     if name.endswith(".orc") and switched_on(written.options, _ZONED_AS_WRITTEN, default=True):
@@ -89,10 +89,10 @@ def file_obstacle(written: TableSchema, name: str) -> str | None:
 
 
 def value_change(old: TableSchema, new: TableSchema) -> str | None:
-    """Which column has values in older files that Paimon reads as others; None if none has.
+    """Return a column with values in older files that Paimon changes when reading, or None.
 
-    Iceberg knows no lengths, nor times of less than microseconds, nor numbers under 32 bits: it
-    reads such values as they stand in the file, where Paimon cuts, pads or wraps them.
+    Iceberg has neither lengths, nor times coarser than microseconds, nor numbers under 32 bits: it
+    reads such values unchanged, where Paimon truncates, pads or wraps them.
     """
     before = {field.field_id: field for field in old.all_fields()}
     for field in new.all_fields():
@@ -105,7 +105,7 @@ def value_change(old: TableSchema, new: TableSchema) -> str | None:
 
 def _kept(old: DataType, new: DataType) -> bool:
     if not isinstance(old, AtomicType) or not isinstance(new, AtomicType):
-        # Other shapes are compared as types of Iceberg, fields of ROWs by themselves.
+        # Other shapes are compared as Iceberg types, fields of ROWs separately.
         inner = zip(children(old), children(new), strict=False)
         same = type(old) is type(new)
         return not same or all(_kept(was, is_) for was, is_ in inner)

@@ -24,7 +24,7 @@ from icecomb.catalog.paimon.table_schema import TableSchema
 from icecomb.format.errors import SchemaError
 
 Path = tuple[str, ...]
-"""Names from a column inwards; through an array `element`, through a map `value`."""
+"""Names from a column inward; `element` leads into an array, `value` into a map."""
 
 FIRST: Final = "FIRST"
 LAST: Final = "LAST"
@@ -34,21 +34,21 @@ BEFORE: Final = "BEFORE"
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place among siblings: `FIRST`, `LAST`, or `AFTER` or `BEFORE` another field."""
+    """A position among siblings: `FIRST`, `LAST`, or `AFTER` or `BEFORE` another field."""
 
     kind: str
     reference: str | None = None
 
 
 class SchemaChange:
-    """The common base of all changes."""
+    """The base of all changes."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AddColumn(SchemaChange):
-    """A new nullable column, or a field of a ROW; ids are given anew inside it, too."""
+    """Add a nullable column, or a field of a ROW; fields inside it get new ids, too."""
 
     path: Path
     field_type: DataType
@@ -58,14 +58,14 @@ class AddColumn(SchemaChange):
 
 @dataclass(frozen=True, slots=True)
 class DropColumn(SchemaChange):
-    """A column or field goes; its id is never given again."""
+    """Drop a column or field; its id is never reused."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn(SchemaChange):
-    """A column or field gets another name; options that speak of a column follow."""
+    """Rename a column or field; options that name a column follow."""
 
     path: Path
     name: str
@@ -73,7 +73,7 @@ class RenameColumn(SchemaChange):
 
 @dataclass(frozen=True, slots=True)
 class MoveColumn(SchemaChange):
-    """A column or field gets another place among its siblings."""
+    """Move a column or field to another position among its siblings."""
 
     path: Path
     position: Position
@@ -81,7 +81,7 @@ class MoveColumn(SchemaChange):
 
 @dataclass(frozen=True, slots=True)
 class UpdateType(SchemaChange):
-    """A column, field, array element or map value gets another type; its nullability stays."""
+    """Change the type of a column, field, array element or map value; its nullability stays."""
 
     path: Path
     field_type: DataType
@@ -89,7 +89,7 @@ class UpdateType(SchemaChange):
 
 @dataclass(frozen=True, slots=True)
 class UpdateNullability(SchemaChange):
-    """A column, field, array element or map value may be null, or no more."""
+    """Make a column, field, array element or map value nullable or NOT NULL."""
 
     path: Path
     nullable: bool
@@ -97,7 +97,7 @@ class UpdateNullability(SchemaChange):
 
 @dataclass(frozen=True, slots=True)
 class UpdateDescription(SchemaChange):
-    """A column or field gets another comment, or None."""
+    """Replace or, with None, remove the comment of a column or field."""
 
     path: Path
     description: str | None
@@ -105,7 +105,7 @@ class UpdateDescription(SchemaChange):
 
 @dataclass(frozen=True, slots=True)
 class UpdateDefault(SchemaChange):
-    """A column or field gets another default value, which only new rows get, or None."""
+    """Replace or, with None, remove the default value of a column or field, for new rows only."""
 
     path: Path
     default_value: str | None
@@ -113,7 +113,7 @@ class UpdateDefault(SchemaChange):
 
 @dataclass(frozen=True, slots=True)
 class SetOption(SchemaChange):
-    """An option gets a value."""
+    """Set an option."""
 
     key: str
     value: str
@@ -121,14 +121,14 @@ class SetOption(SchemaChange):
 
 @dataclass(frozen=True, slots=True)
 class RemoveOption(SchemaChange):
-    """An option gets its default."""
+    """Reset an option to its default."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateComment(SchemaChange):
-    """The table gets another comment, or None."""
+    """Replace or, with None, remove the table's comment."""
 
     comment: str | None
 
@@ -136,15 +136,15 @@ class UpdateComment(SchemaChange):
 def changed(
     base: TableSchema, changes: Sequence[SchemaChange], *, has_snapshots: bool
 ) -> TableSchema:
-    """What changes make of a schema, with the same id and time.
+    """Return a changed schema, with the same id and time.
 
     Args:
         base: The latest schema.
-        changes: Applied one after the other.
-        has_snapshots: Whether there are data: some options are fixed from then on.
+        changes: The changes, applied one after the other.
+        has_snapshots: Whether the table has data, which makes some options fixed.
 
     Raises:
-        SchemaError: A change is not allowed, or names what is not there.
+        SchemaError: If a change is not allowed, or names something that does not exist.
     """
     schema = base
     for change in changes:
@@ -171,7 +171,7 @@ def changed(
             schema = _with_type(schema, change)
         else:
             raise SchemaError(
-                f"This is no change of a schema: {change!r}",
+                f"This is not a change of a schema: {change!r}",
                 hint="Use one of the classes of this module, such as AddColumn.",
             )
     check_rules(base, schema)
@@ -327,7 +327,7 @@ def _refuse_keys(
         if refused and path[0] in keys:
             raise SchemaError(
                 f"Cannot {verb} {path[0]}: it is {what}, which never changes",
-                hint="Make a new table and copy the rows.",
+                hint="Create a new table and copy the rows.",
             )
 
 
@@ -339,7 +339,7 @@ def _edited(schema: TableSchema, path: Path, edit: Edit) -> TableSchema:
 
 
 def _edited_fields(fields: Sequence[DataField], path: Path, edit: Edit) -> list[DataField]:
-    """The fields after an edit of the siblings of the last name of a path."""
+    """Return the fields after an edit of the siblings of the last name of a path."""
     if len(path) == 1:
         return edit(list(fields), path[0])
     at = _index(fields, path[0], path)
@@ -363,7 +363,7 @@ def _edited_type(kind: DataType, path: Path, edit: Edit) -> DataType:
 def _retyped(
     schema: TableSchema, path: Path, update: Callable[[DataType], DataType]
 ) -> TableSchema:
-    """The schema after an update of the type at a path, which may end in `element` or `value`."""
+    """Return the schema with the type at a path updated, which may be an element or value."""
     fields = list(schema.fields)
     at = _index(fields, path[0], path)
     kind = _type_at(fields[at].field_type, path[1:], update)
@@ -412,7 +412,7 @@ def _default(change: UpdateDefault) -> Edit:
 
 
 def _defaults_fit(fields: list[DataField], name: str) -> list[DataField]:
-    """The same fields, when the defaults of one and of those inside it are of their types."""
+    """Return the fields after checking the default values of one and of those inside it."""
     field = fields[_index(fields, name, (name,))]
     for one in (field, *nested_fields(field.field_type)):
         check_default(one.name, one.field_type, one.default_value)
@@ -420,7 +420,7 @@ def _defaults_fit(fields: list[DataField], name: str) -> list[DataField]:
 
 
 def _refuse_directive(path: Path, description: str | None) -> None:
-    """Paimon takes such comments for commands to make the column a BLOB or a VECTOR."""
+    """Refuse comments that Paimon takes for commands to make the column a BLOB or a VECTOR."""
     if description is not None and description.strip().startswith(("__BLOB", "__VECTOR")):
         raise SchemaError(
             f"The comment of {_shown(path)} begins with {description.strip().split(';')[0]}, which "
@@ -464,7 +464,7 @@ def _shown(path: Path) -> str:
 
 
 class _Ids:
-    """Gives out field ids above all that were ever given."""
+    """A source of field ids above all that were ever assigned."""
 
     def __init__(self, highest: int) -> None:
         self.highest = highest
@@ -474,7 +474,7 @@ class _Ids:
         return self.highest
 
     def given(self, kind: DataType) -> DataType:
-        """A type whose fields have new ids, inner fields before the one they are in."""
+        """Return a type with new ids for its fields, inner fields first."""
         if isinstance(kind, RowType):
             fields = tuple(self._field(f) for f in kind.fields)
             return replace(kind, fields=fields)

@@ -31,7 +31,7 @@ class SchemaFiles:
     """The schemas of one table.
 
     Args:
-        io: Where the files lie.
+        io: File system that holds the files.
         location: The table's folder.
     """
 
@@ -40,15 +40,15 @@ class SchemaFiles:
         self.location = location.rstrip("/")
 
     def path(self, schema_id: int) -> str:
-        """The location of a schema file."""
+        """Return the location of a schema file."""
         return f"{self.location}/schema/schema-{schema_id}"
 
     def ids(self) -> Sequence[int]:
-        """The numbers of all schemas, ascending.
+        """Return the numbers of all schemas, ascending.
 
         Raises:
-            NoSuchTableError: There is no schema file at all.
-            CorruptFileError: schema-0 or one between others is missing.
+            NoSuchTableError: If there is no schema file at all.
+            CorruptFileError: If schema-0 or one between others is missing.
         """
         folder = f"{self.location}/schema"
         names = (status.location.rpartition("/") for status in self._io.list(folder))
@@ -75,10 +75,10 @@ class SchemaFiles:
         return found
 
     def read(self, schema_id: int) -> TableSchema:
-        """One schema.
+        """Read a schema.
 
         Raises:
-            FileMissingError: There is none of this number.
+            FileMissingError: If there is none of this number.
             CorruptFileError, UnsupportedError: See `read_table_schema`.
         """
         path = self.path(schema_id)
@@ -92,18 +92,18 @@ class SchemaFiles:
         return read_table_schema(data, path, schema_id)
 
     def latest(self) -> TableSchema:
-        """The schema of the highest number; errors as in `ids` and `read`."""
+        """Return the schema of the highest number; raises like `ids` and `read`."""
         return self.read(self.ids()[-1])
 
     def history(self) -> Sequence[TableSchema]:
-        """All schemas, oldest first; errors as in `ids` and `read`."""
+        """Return all schemas, oldest first; raises like `ids` and `read`."""
         return [self.read(schema_id) for schema_id in self.ids()]
 
     def evolved(self, changes: Sequence[SchemaChange]) -> tuple[TableSchema, TableSchema]:
-        """The latest schema, and what changes make of it; nothing is written.
+        """Return the latest schema and the changed schema, without writing anything.
 
         Raises:
-            SchemaError: A change is not allowed, or there is nothing to change.
+            SchemaError: If a change is not allowed, or there is nothing to change.
         """
         base = self.latest()
         new = changed(base, changes, has_snapshots=self._has_snapshots())
@@ -120,17 +120,17 @@ class SchemaFiles:
         return base, stamped
 
     def evolve(self, changes: Sequence[SchemaChange]) -> TableSchema:
-        """Create the next schema file. When others were first, the changes go onto theirs.
+        """Create the next schema file, on top of other writers' schemas if they were first.
 
         Raises:
-            SchemaError: A change is not allowed on the latest schema; nothing was written.
-            CommitFailedError: Others were first too often; nothing was written.
-            UnsupportedError: The store would replace the schema of another.
+            SchemaError: If a change is not allowed on the latest schema; nothing was written.
+            CommitFailedError: If other writers were first too often; nothing was written.
+            UnsupportedError: If the store would replace another writer's schema.
         """
         if not self._io.replaces_nothing(self.location):
             raise UnsupportedError(
-                f"{self.location}: its store replaces objects although it is told not to "
-                "(If-None-Match: *): of two schemas made at once one would be lost",
+                f"{self.location}: its store replaces objects although it is asked not to "
+                "(If-None-Match: *): of two schemas created at once one would be lost",
                 hint="update the store's software, or change the schema by Paimon with a lock",
                 path=self.location,
             )
@@ -142,7 +142,7 @@ class SchemaFiles:
                 continue
             return new
         raise CommitFailedError(
-            f"{self.location}: others made a new schema {_ATTEMPTS} times while this one was made",
+            f"{self.location}: other writers created a new schema first, {_ATTEMPTS} times",
             hint="Run it again.",
             path=self.location,
         )

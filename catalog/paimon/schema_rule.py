@@ -1,4 +1,4 @@
-"""What Paimon wants of a schema as a whole before it writes it (Paimon: SchemaValidation)."""
+"""Paimon's rules for a whole schema, checked before it is written (Paimon: SchemaValidation)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _NAMING: Final = frozenset(
         *("pk-bitmap.index.columns", "pk-multivalue.index.columns", "pk-full-text.index.columns"),
     )
 )
-"""Options whose value is names of columns."""
+"""Options whose values are names of columns."""
 _DYNAMIC, _POSTPONED = "-1", "-2"
 
 
 def check_rules(base: TableSchema, new: TableSchema) -> None:
-    """Refuse a new schema that Paimon would refuse for what the changes made of it.
+    """Check that changes break no rule of Paimon.
 
-    What is wrong with the old one already, as tables of older Paimons have it, is left alone.
+    Violations that the old schema has already, as in tables of older Paimon versions, are ignored.
 
     Raises:
-        SchemaError: The new schema breaks a rule.
+        SchemaError: If the new schema breaks a rule.
     """
     known = set(_broken(base))
     for problem in _broken(new):
@@ -41,7 +41,7 @@ def check_rules(base: TableSchema, new: TableSchema) -> None:
 
 
 def named_by_options(schema: TableSchema) -> dict[str, str]:
-    """The columns that options have in their values or names, and the option that does."""
+    """Return the columns named by options' values or names, with one such option each."""
     found: dict[str, str] = {}
     for key, value in schema.options.items():
         names = value.split(",") if key in _NAMING else []
@@ -61,7 +61,7 @@ def _broken(schema: TableSchema) -> Iterator[str]:
             yield f"the name {name} is one of Paimon's own columns"
     for name, option in named_by_options(schema).items():
         if name not in columns:
-            yield f"option {option} names the column {name}, which is not there"
+            yield f"option {option} names the column {name}, which does not exist"
     yield from _broken_buckets(schema)
     if schema.is_append_table and schema.options.get("changelog-producer", "none") != "none":
         yield "option changelog-producer needs a primary key"
@@ -75,7 +75,7 @@ def _broken_buckets(schema: TableSchema) -> Iterator[str]:
     elif bucket == _POSTPONED and not schema.is_append_table:
         return
     elif not (bucket.isascii() and bucket.isdigit() and int(bucket) > 0):
-        yield f"option bucket is {bucket!r}: no number of buckets"
+        yield f"option bucket is {bucket!r}, not a number of buckets"
     elif key is None and schema.is_append_table:
         yield "option bucket of an append table needs the option bucket-key"
     elif key is not None and not schema.is_append_table:

@@ -1,4 +1,4 @@
-"""Which schema files something still refers to."""
+"""References to the schema files of a table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from icecomb.catalog.paimon.snapshot import Snapshots
 
 @dataclass(frozen=True, slots=True)
 class SchemaUse:
-    """What refers to a schema.
+    """The references to a schema.
 
     Attributes:
-        schema_id: Its number.
-        users: What does, such as `snapshot 3`; empty if nothing does.
+        schema_id: The schema's number.
+        users: What refers to it, such as `snapshot 3`; empty if nothing does.
     """
 
     schema_id: int
@@ -23,11 +23,11 @@ class SchemaUse:
 
 
 def schema_use(files: SchemaFiles, snapshots: Snapshots) -> list[SchemaUse]:
-    """Who refers to each schema: being the latest, snapshots, tags, manifests, data files.
+    """Return the references to each schema: as latest, by snapshots, tags, manifests, data files.
 
     Raises:
-        CorruptFileError: A schema, snapshot or manifest cannot be read: then nothing is known.
-        FileMissingError: A manifest is missing, as when a snapshot expired just now.
+        CorruptFileError: If a schema, snapshot or manifest cannot be read.
+        FileMissingError: If a manifest is missing, as when a snapshot has just expired.
     """
     users: dict[int, dict[str, None]] = defaultdict(dict)
     numbers = files.ids()

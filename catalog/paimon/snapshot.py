@@ -22,18 +22,18 @@ _FORMATS: Final = {b"PAR1": "Parquet", b"ORC": "ORC"}
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One state of a table.
+    """One snapshot of a table.
 
     Attributes:
         location: The file it was read from.
-        snapshot_id: Its number.
+        snapshot_id: The snapshot's number.
         schema_id: The latest schema when it was made.
-        base_manifest_list: Names the manifests of what was there before.
-        delta_manifest_list: Names the manifests of what it changed.
-        changelog_manifest_list: Names the manifests of its changelog files, None without.
-        index_manifest: Names index files, such as deletion vectors; None without.
-        total_record_count: The rows of all its data files.
-        time_millis: When it was made, milliseconds since the epoch.
+        base_manifest_list: The list of the manifests of its predecessor.
+        delta_manifest_list: The list of the manifests of its changes.
+        changelog_manifest_list: The list of the manifests of changelog files, or None.
+        index_manifest: The manifest of index files, such as deletion vectors, or None.
+        total_record_count: Number of rows in all of its data files.
+        time_millis: Time of its creation, in milliseconds since the epoch.
     """
 
     location: str
@@ -54,14 +54,14 @@ class DataFileEntry:
     Attributes:
         partition: The partition's row, in Paimon's binary form; see `binary_row`.
         bucket: The bucket's number.
-        level: Of the LSM tree; 0 in append tables.
-        name: Without folders.
-        size: Bytes.
-        row_count: How many rows the file has.
-        deleted_rows: How many of them are retractions.
+        level: The level of the LSM tree; 0 in append tables.
+        name: The file's name, without folders.
+        size: Size in bytes.
+        row_count: Number of rows in the file.
+        deleted_rows: Number of them that are retractions.
         schema_id: The schema it was written with.
-        external_path: Its location, when it is not in the table's folder.
-        write_columns: The columns it has, when it has not all.
+        external_path: The file's location, if it is not in the table's folder.
+        write_columns: The file's columns, if it does not have all.
     """
 
     partition: bytes
@@ -77,7 +77,7 @@ class DataFileEntry:
 
     @property
     def identity(self) -> tuple[bytes, int, int, str]:
-        """What an addition and the deletion of the same file have in common."""
+        """The key that the addition and the deletion of the same file share."""
         return self.partition, self.bucket, self.level, self.name
 
 
@@ -85,7 +85,7 @@ class Snapshots:
     """The snapshots of one table.
 
     Args:
-        io: Where the files lie.
+        io: File system that holds the files.
         location: The table's folder.
     """
 
@@ -94,19 +94,19 @@ class Snapshots:
         self.location = location.rstrip("/")
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot, None for a table without data.
+        """Return the newest snapshot, or None for a table without data.
 
         Raises:
-            CorruptFileError: Its file cannot be read.
+            CorruptFileError: If the snapshot file cannot be read.
         """
         found = self._numbered()
         return read_snapshot(self._io, found[max(found)]) if found else None
 
     def retained(self) -> Sequence[Snapshot]:
-        """All states that can be read: snapshots, tags, and decoupled changelogs.
+        """Return all readable states: snapshots, tags, and decoupled changelogs.
 
         Raises:
-            CorruptFileError: One of their files cannot be read.
+            CorruptFileError: If one of their files cannot be read.
         """
         locations = [*self._numbered().values()]
         for folder, prefix in (("tag", "tag-"), ("changelog", "changelog-")):
@@ -115,11 +115,11 @@ class Snapshots:
         return [read_snapshot(self._io, location) for location in locations]
 
     def manifests(self, snapshot: Snapshot) -> Iterator[tuple[str, int]]:
-        """The manifests of a snapshot in order, and the schema each names.
+        """Yield the manifests of a snapshot in order, each with its schema's number.
 
         Raises:
-            CorruptFileError: A manifest list cannot be read.
-            FileMissingError: There is none.
+            CorruptFileError: If a manifest list cannot be read.
+            FileMissingError: If a manifest list is missing.
         """
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         for name in (*lists, snapshot.changelog_manifest_list):
@@ -132,12 +132,12 @@ class Snapshots:
                 )
 
     def files(self, snapshot: Snapshot) -> list[DataFileEntry]:
-        """The data files a snapshot has.
+        """Return the data files of a snapshot.
 
         Raises:
-            CorruptFileError: A manifest list or manifest cannot be read, or deletes a file that was
-                not added, or the rows are not as many as the snapshot says.
-            FileMissingError: There is none of its name.
+            CorruptFileError: If a manifest list or manifest cannot be read, or deletes a file that
+                was not added, or the number of rows differs from the snapshot's.
+            FileMissingError: If a manifest list or manifest is missing.
         """
         added: dict[tuple[bytes, int, int, str], DataFileEntry] = {}
         deleted: dict[tuple[bytes, int, int, str], str] = {}
@@ -166,11 +166,11 @@ class Snapshots:
         return list(added.values())
 
     def entries(self, manifest: str) -> Iterator[tuple[int, DataFileEntry]]:
-        """The entries of a manifest: 0 for an addition or 1 for a deletion, and the file.
+        """Yield the entries of a manifest: 0 for an addition or 1 for a deletion, and the file.
 
         Raises:
-            CorruptFileError: It cannot be read.
-            FileMissingError: There is none.
+            CorruptFileError: If it cannot be read.
+            FileMissingError: If there is none.
         """
         for record in self._records(manifest):
             self._check_version(record, manifest)
@@ -196,11 +196,11 @@ class Snapshots:
             )
 
     def index_kinds(self, snapshot: Snapshot) -> set[str]:
-        """The kinds of index files a snapshot has, such as `DELETION_VECTORS`.
+        """Return the kinds of index files of a snapshot, such as `DELETION_VECTORS`.
 
         Raises:
-            CorruptFileError: The index manifest cannot be read.
-            FileMissingError: There is none.
+            CorruptFileError: If the index manifest cannot be read.
+            FileMissingError: If there is none.
         """
         name = snapshot.index_manifest
         if name is None:
@@ -220,7 +220,7 @@ class Snapshots:
         for magic, kind in _FORMATS.items():
             if data.startswith(magic):
                 raise UnsupportedError(
-                    f"{location} is {kind}: icecomb reads Avro manifests only",
+                    f"{location} is {kind}: icecomb reads only Avro manifests",
                     hint="Set the option manifest.format=avro and let Paimon compact the manifests "
                     "(CALL sys.compact_manifest).",
                     path=location,
@@ -229,7 +229,7 @@ class Snapshots:
         return read_records(container, container.schema)
 
     def _manifest(self, record: dict[str, Any], name: str) -> str:
-        """The manifest that a record of a manifest list names."""
+        """Return the manifest that a record of a manifest list names."""
         self._check_version(record, name)
         found: str = self._value(record, "_FILE_NAME", str, name)
         return found
@@ -241,7 +241,7 @@ class Snapshots:
             raise UnsupportedError(
                 f"{location}: version {version!r} of manifests is unknown; known is "
                 f"{_MANIFEST_VERSION}",
-                hint="Another Paimon wrote this table: use another icecomb.",
+                hint="Another version of Paimon wrote this table: use another version of icecomb.",
                 path=location,
             )
 
@@ -264,9 +264,9 @@ def read_snapshot(io: FileIO, location: str) -> Snapshot:
     """Read a snapshot file, or a tag.
 
     Raises:
-        CorruptFileError: It is no JSON, cut short, or lacks a member.
-        FileMissingError: There is none; it may have expired just now.
-        UnsupportedError: Its version is unknown.
+        CorruptFileError: If it is not JSON, truncated, or lacks a member.
+        FileMissingError: If it is missing; it may have just expired.
+        UnsupportedError: If its version is unknown.
     """
     try:
         raw = json.loads(io.read(location))
@@ -293,7 +293,7 @@ def read_snapshot(io: FileIO, location: str) -> Snapshot:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(
-            f"{location} is cut short or no snapshot file "
+            f"{location} is truncated or not a snapshot file "
             f"({type(error).__name__}: {reason_of(error)})",
             hint="Restore the snapshot file from a backup.",
             path=location,

@@ -1,4 +1,4 @@
-"""Paimon tables by their folder or, with a Hive metastore, by their name."""
+"""Lookup of Paimon tables by folder or, in a Hive metastore, by name."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class PaimonSource:
     """A Paimon table.
 
     Attributes:
-        name: What messages call it.
-        io: Its files.
-        location: Its folder.
-        entry: What the metastore knows of it; None for a table named by its folder.
+        name: The table's name in messages.
+        io: File system that holds the table.
+        location: The table's folder.
+        entry: The metastore's entry; None for a table named by its folder.
     """
 
     name: str
@@ -37,17 +37,17 @@ class PaimonSource:
 
     @property
     def schemas(self) -> SchemaFiles:
-        """Its schema files."""
+        """The table's schema files."""
         return SchemaFiles(self.io, self.location)
 
     @property
     def snapshots(self) -> Snapshots:
-        """Its snapshots."""
+        """The table's snapshots."""
         return Snapshots(self.io, self.location)
 
 
 def is_paimon(table: HiveTable) -> bool:
-    """Whether the metastore's parameters say so (Paimon: HiveCatalog)."""
+    """Return whether an entry says that it is a Paimon table (Paimon: HiveCatalog)."""
     return not table.is_view and (
         table.parameters.get("table_type", "").lower() == "paimon"
         or table.parameters.get("storage_handler") == _HANDLER
@@ -56,10 +56,10 @@ def is_paimon(table: HiveTable) -> bool:
 
 
 def find_table(catalog: HiveCatalog, identifier: str) -> PaimonSource:
-    """The Paimon table of a name.
+    """Return a Paimon table by its name.
 
     Raises:
-        NoSuchTableError: There is none of this name, or it is not Paimon's.
+        NoSuchTableError: If there is none of this name, or it is not Paimon's.
     """
     table = catalog.client.table(*database_and_table(identifier))
     if not is_paimon(table) or not table.storage.location:
@@ -72,10 +72,10 @@ def find_table(catalog: HiveCatalog, identifier: str) -> PaimonSource:
 
 
 def list_tables(catalog: HiveCatalog, database: str) -> list[HiveTable]:
-    """The Paimon tables of a database, by name.
+    """Return the Paimon tables of a database, by name.
 
     Raises:
-        NoSuchNamespaceError: there is no such database.
+        NoSuchNamespaceError: If there is no such database.
     """
     names = catalog.client.table_names(database)
     if not names:

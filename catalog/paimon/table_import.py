@@ -1,4 +1,4 @@
-"""Bringing a Paimon append table over: an Iceberg table of the same data files, where they are."""
+"""Import of a Paimon append table: an Iceberg table of the same data files, in place."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ _AS_TEXT: Final = (DateType, TimeType, TimestampType, TimestamptzType)
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan(TakeoverPlan):
-    """What bringing a table over would do.
+    """The plan of importing a table.
 
     Attributes:
         source: The Paimon table.
-        latest: Its latest schema.
-        snapshot: Its latest snapshot; None if it has no data.
-        files: The data files as Iceberg describes them; none if there are blockers.
-        mapping: What names mean in files without field ids.
-        last_column_id: The highest id that a field of the files has, dropped ones included.
+        latest: The table's latest schema.
+        snapshot: The table's latest snapshot; None if it has no data.
+        files: The data files as Iceberg's; empty if there are blockers.
+        mapping: The name mapping for files without field ids.
+        last_column_id: The highest id of a field in the files, including dropped ones.
     """
 
     source: PaimonSource
@@ -75,11 +75,11 @@ class ImportPlan(TakeoverPlan):
 
     @property
     def rows(self) -> int:
-        """The rows of all files."""
+        """Number of rows in all files."""
         return sum(file.record_count for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """The plan for programs and people."""
+        """Return the plan as JSON values."""
         return {
             "source": self.table,
             "location": self.location,
@@ -95,27 +95,27 @@ class ImportPlan(TakeoverPlan):
 
 
 class ImportBlockedError(BlockedError, ValidationError):
-    """A Paimon table cannot be brought over; `context["blockers"]` has all reasons."""
+    """A Paimon table cannot be imported; `context["blockers"]` has all reasons."""
 
-    _REFUSED, _LISTED = "brought over", "`icecomb paimon import` without --yes"
+    _REFUSED, _LISTED = "imported", "`icecomb paimon import` without --yes"
 
 
 def plan_import(source: PaimonSource, progress: Progress = SILENT) -> ImportPlan:
-    """Look at everything that bringing a table over depends on; nothing is changed.
+    """Plan the import of a table; change nothing.
 
-    Of each data file the footer is read, of ORC files all rows.
+    The footer of each data file is read, and all rows of ORC files.
 
     Args:
         source: The Paimon table.
-        progress: Told of the files looked at.
+        progress: Reporter of examined files.
 
     Raises:
-        NoSuchTableError: There is no Paimon table.
-        CorruptFileError: A schema, snapshot, manifest or data file cannot be read.
-        UnsupportedError: A snapshot or manifest is of an unknown version or form.
-        CommitFailedError: The table changed meanwhile, and files that were looked for are gone.
+        NoSuchTableError: If there is no Paimon table.
+        CorruptFileError: If a schema, snapshot, manifest or data file cannot be read.
+        UnsupportedError: If a snapshot or manifest is of an unknown version or form.
+        CommitFailedError: If the table changed meanwhile, and files are gone.
     """
-    # A schema is there before the first snapshot that has files of it.
+    # A schema exists before the first snapshot with files of it, so it is read second.
     snapshot = source.snapshots.latest()
     latest = source.schemas.latest()
     try:
@@ -126,11 +126,11 @@ def plan_import(source: PaimonSource, progress: Progress = SILENT) -> ImportPlan
 
 
 def draft_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Draft:
-    """The table that an import without blockers begins with; nothing is written.
+    """Return the draft of the table for an import without blockers; nothing is written.
 
     Raises:
-        TableAlreadyExistsError: The name is taken.
-        NoSuchNamespaceError: There is no such namespace.
+        TableAlreadyExistsError: If the name is taken.
+        NoSuchNamespaceError: If there is no such namespace.
     """
     properties = iceberg_properties(plan.latest)
     made = plan.definition(properties, plan.mapping, plan.last_column_id)
@@ -138,16 +138,16 @@ def draft_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Draft:
 
 
 def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
-    """Make the Iceberg table; it appears with all rows or not at all.
+    """Create the Iceberg table, with all rows or not at all.
 
-    It is one step, which needs no journal: what breaks off has made no table, and the Paimon table
-    is only read. The snapshot's summary names Paimon's snapshot.
+    This is one step, which needs no journal: an interrupted import creates no table, and the
+    Paimon table is only read. The snapshot's summary names Paimon's snapshot.
 
     Raises:
-        ImportBlockedError: The plan has blockers; nothing was changed.
-        CommitFailedError: The Paimon table is not any more what was planned; nothing was changed.
-        TableAlreadyExistsError: The name is taken.
-        CommitStateUnknownError: It cannot be told whether the table was made.
+        ImportBlockedError: If the plan has blockers; nothing was changed.
+        CommitFailedError: If the Paimon table changed since it was planned; nothing was changed.
+        TableAlreadyExistsError: If the name is taken.
+        CommitStateUnknownError: If it is unknown whether the table was created.
     """
     if plan.blockers:
         raise ImportBlockedError(plan)
@@ -174,12 +174,12 @@ def _check_unchanged(source: PaimonSource, snapshot: Snapshot | None, latest: Ta
         raise CommitFailedError(
             f"{source.name} changed while it was read: snapshot {planned} with "
             f"schema-{latest.schema_id} became snapshot {newest} with schema-{schema}",
-            hint="Nothing was made. Stop what writes or compacts the table, and run it again.",
+            hint="Nothing was created. Stop what writes or compacts the table, and run it again.",
         )
 
 
 class _Survey:
-    """One look at a table; what any step finds is kept."""
+    """One survey of a table, which collects findings from all steps."""
 
     def __init__(
         self, source: PaimonSource, snapshot: Snapshot | None, latest: TableSchema
@@ -251,7 +251,7 @@ class _Survey:
             self._findings.append(blocker(code, text, ANEW, tuple(names)))
 
     def _described(self, entries: Sequence[DataFileEntry], progress: Progress) -> list[DataFile]:
-        """The files as Iceberg's, in the order of their schemas and partitions."""
+        """Return the files as Iceberg's, in the order of their schemas and partitions."""
         locations = _locations(self._source, entries)
         groups: dict[tuple[int, bytes], list[DataFileEntry]] = defaultdict(list)
         for entry in entries:
@@ -269,7 +269,7 @@ class _Survey:
                 names = tuple(entry.name for entry in group)
                 self._findings.append(blocker("changed-type", text, ANEW, names))
                 continue
-            # Paimon may have dropped columns that files still have: none may get their ids.
+            # Paimon may have dropped columns that files still have: their ids must not be reused.
             self._last_column_id = max(self._last_column_id, schema.highest_field_id)
             describer = self._describer(schema, packed)
             places = (locations[entry.name, entry.bucket] for entry in group)
@@ -279,7 +279,7 @@ class _Survey:
         looked = each(progress, "reading footers", "files", found, lambda one: self._look(*one))
         for (_, location, _), file in zip(found, looked, strict=True):
             if isinstance(file, ValidationError):
-                # One finding for all files of which the same is said.
+                # One finding for all files with the same message.
                 wrong.setdefault(file.message.replace(location, ""), (file, []))[1].append(location)
             else:
                 files.append(file)
@@ -295,7 +295,7 @@ class _Survey:
             kind = self._schema.find_type(name)
             textual = value is not None and isinstance(kind, _AS_TEXT)
             partition[name] = to_json(kind, value) if textual else value
-        # What is NOT NULL by now must not be null in older files.
+        # Columns that are NOT NULL now must not be null in older files.
         required = {f.field_id for f in self._schema.fields if f.required}
         fields = (replace(f, required=f.required or f.field_id in required) for f in schema.fields)
         strict = Schema(tuple(fields), schema.schema_id)
@@ -333,7 +333,7 @@ class _Survey:
 def _locations(
     source: PaimonSource, entries: Sequence[DataFileEntry]
 ) -> dict[tuple[str, int], str]:
-    """Where the data files are: how partitions are spelled in folders depends on options."""
+    """Return the locations of data files, whose partition folders depend on options."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for status in source.io.list(source.location.rstrip("/")):
         folder, _, name = status.location.rpartition("/")

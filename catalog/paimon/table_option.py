@@ -1,4 +1,4 @@
-"""Options of a Paimon table: which are fixed, and which speak of columns (Paimon: CoreOptions)."""
+"""Options of a Paimon table that are fixed or name columns (Paimon: CoreOptions)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IMMUTABLE: Final = frozenset(
         *("blob-external-storage-field", "blob-external-storage-path"),
     )
 )
-"""What a table with snapshots keeps for ever; `partition` and `primary-key` are never options."""
+"""Options fixed once a table has snapshots; `partition` and `primary-key` never are options."""
 
 _KEYS: Final = frozenset(("partition", "primary-key", "type", "path"))
 _COLUMNS: Final = ("bucket-key", "sequence.field")
@@ -32,31 +32,31 @@ _OF_COLUMNS: Final = ("sequence-group", "nested-key")
 
 
 def switched_on(options: Mapping[str, str], key: str, *, default: bool = False) -> bool:
-    """Whether an option is true."""
+    """Return whether an option is true."""
     return options.get(key, str(default)).strip().lower() == "true"
 
 
 def check_option(
     options: Mapping[str, str], key: str, value: str | None, *, has_snapshots: bool
 ) -> None:
-    """Refuse a change that Paimon refuses.
+    """Check that Paimon allows a change of an option.
 
     Args:
-        options: Before the change.
+        options: The options before the change.
         key: The option.
-        value: What it becomes; None for its default.
+        value: The new value; None for the default.
         has_snapshots: Whether the table has data.
 
     Raises:
-        SchemaError: The option cannot change, or not so.
+        SchemaError: If the option cannot change, or not to this value.
     """
     old = options.get(key)
     if value == old or (key == "type" and (value or "table").lower() == (old or "table").lower()):
         return
     if key in _KEYS or (has_snapshots and key in IMMUTABLE):
         raise SchemaError(
-            f"Option {key} cannot change: it is fixed when the table is made",
-            hint="Make a new table and copy the rows.",
+            f"Option {key} cannot change: it is fixed when the table is created",
+            hint="Create a new table and copy the rows.",
         )
     if not has_snapshots:
         return
@@ -64,33 +64,35 @@ def check_option(
         if value is None or "-1" in {old or "-1", value}:
             raise SchemaError(
                 f"Option bucket cannot change from {old or -1} to {value or -1}",
-                hint="Make a new table with the other kind of buckets and copy the rows.",
+                hint="Create a new table with the other kind of buckets and copy the rows.",
             )
         if not value.lstrip("-").isdigit():
-            raise SchemaError(f"Option bucket: {value!r} is no number", hint="Give a whole number.")
+            raise SchemaError(
+                f"Option bucket: {value!r} is not a number", hint="Give a whole number."
+            )
     if (
         key == "deletion-vectors.enabled"
         and not switched_on(options, "deletion-vectors.modifiable")
         and (value or "false").lower() != (old or "false").lower()
     ):
         raise SchemaError(
-            f"Option {key} cannot change: rows would come twice",
-            hint="Make a new table and copy the rows, or set deletion-vectors.modifiable first.",
+            f"Option {key} cannot change: rows would appear twice",
+            hint="Create a new table and copy the rows, or set deletion-vectors.modifiable first.",
         )
     if key == "clustering.columns" and "pk-clustering-override" in options:
         raise SchemaError(
             f"Option {key} cannot change: pk-clustering-override is set",
-            hint="Make a new table and copy the rows.",
+            hint="Create a new table and copy the rows.",
         )
     if key in {"ignore-delete", "ignore-update-before"} and switched_on(options, key):
         raise SchemaError(
             f"Option {key} cannot change from true to false",
-            hint="Make a new table and copy the rows.",
+            hint="Create a new table and copy the rows.",
         )
 
 
 def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
-    """The options after a column got another name."""
+    """Return the options after a column was renamed."""
 
     def names(text: str) -> str:
         return ",".join(new if name.strip() == old else name for name in text.split(","))

@@ -26,7 +26,7 @@ _MEMBERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """The content of a schema file.
+    """The contents of a schema file.
 
     Attributes:
         schema_id: The number in the file's name.
@@ -34,15 +34,15 @@ class TableSchema:
         highest_field_id: No field has or had a higher id, nested ones included.
         partition_keys: The columns that partition the table; they never change.
         primary_keys: The columns of the primary key; none for an append table.
-        options: The table's options, with what older versions leave out: `bucket` is 1 in version
-            1, `file.format` is orc in versions 1 and 2.
+        options: The table's options, with defaults of older versions: `bucket` is 1 in version 1,
+            `file.format` is orc in versions 1 and 2.
         comment: The table's comment.
-        time_millis: When it was made, milliseconds since the epoch.
-        version: Of the file's form.
-        extra: Members that icecomb does not know; they are written back.
+        time_millis: Time of its creation, in milliseconds since the epoch.
+        version: Version of the file's format.
+        extra: Members unknown to icecomb, which are written back.
 
     Raises:
-        SchemaError: The parts contradict each other; the message names the field.
+        SchemaError: If the parts contradict each other; the message names the field.
     """
 
     schema_id: int
@@ -80,7 +80,7 @@ class TableSchema:
 
     @property
     def is_append_table(self) -> bool:
-        """Whether there is no primary key."""
+        """Whether the table has no primary key."""
         return not self.primary_keys
 
     @property
@@ -89,11 +89,11 @@ class TableSchema:
         return RowType(False, self.fields)
 
     def all_fields(self) -> Iterable[DataField]:
-        """All fields at all depths."""
+        """Return all fields at all depths."""
         return nested_fields(self.row_type)
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the file, in Paimon's order."""
+        """Return the members of the file, in Paimon's order."""
         out: dict[str, Any] = {
             "version": self.version,
             "id": self.schema_id,
@@ -108,7 +108,7 @@ class TableSchema:
         return {**out, "timeMillis": self.time_millis, **self.extra}
 
     def to_text(self) -> str:
-        """The file as Paimon lays it out."""
+        """Return the file's text, laid out like Paimon's."""
         return _laid_out(self.to_json(), 0)
 
 
@@ -118,20 +118,20 @@ def read_table_schema(
     """Read a schema file.
 
     Args:
-        data: Its content.
-        location: Where it was read, for errors.
-        schema_id: The number in its name; the content must have the same.
+        data: The file's contents.
+        location: The file's location, for errors.
+        schema_id: The number in the file's name, which must equal the one in the contents.
 
     Raises:
-        CorruptFileError: It is no JSON, cut short, or not a valid schema; the message names the
-            file and the field.
-        UnsupportedError: The version is unknown.
+        CorruptFileError: If it is not JSON, truncated, or not a valid schema; the message names
+            the file and the field.
+        UnsupportedError: If the version is unknown.
     """
     try:
         raw = json.loads(data)
     except ValueError as error:
         raise CorruptFileError(
-            f"{location} is cut short or no JSON: {error}",
+            f"{location} is truncated or not JSON: {error}",
             hint="Restore this schema file from a backup; files written with it need it.",
             path=location,
         ) from error
@@ -140,7 +140,7 @@ def read_table_schema(
     except SchemaError as error:
         raise CorruptFileError(
             f"{location}: {error.message}",
-            hint="Nothing was changed. Compare the file with its neighbours or a backup.",
+            hint="Nothing was changed. Compare the file with its neighbors or a backup.",
             path=location,
         ) from error
 
@@ -187,7 +187,7 @@ def _from_json(raw: Any, location: str, named: int | None) -> TableSchema:
 def _member(raw: Mapping[str, Any], key: str, kind: type) -> Any:
     value = raw.get(key)
     if type(value) is not kind:
-        found = "it is missing" if key not in raw else f"{value!r:.80} is none"
+        found = "it is missing" if key not in raw else f"found {value!r:.80}"
         raise SchemaError(f"{key}: expected {kind.__name__}, {found}")
     return value
 
@@ -216,7 +216,7 @@ def _check_inside(kind: DataType, place: str) -> None:
 
 
 def _laid_out(value: Any, depth: int) -> str:
-    """JSON as Jackson's default pretty printer writes it: that is what Paimon's files look like."""
+    """Format JSON as Jackson's default pretty printer does, like Paimon's files."""
     if isinstance(value, Mapping):
         if not value:
             return "{ }"

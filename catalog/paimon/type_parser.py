@@ -1,6 +1,6 @@
-"""Reading Paimon types: SQL such as `DECIMAL(10, 2) NOT NULL` or `ROW<a INT>`, and JSON.
+"""Parser of Paimon types: SQL such as `DECIMAL(10, 2) NOT NULL` or `ROW<a INT>`, and JSON.
 
-Schema files hold atomic types as SQL and the others as JSON; people write all of them as SQL.
+Schema files hold atomic types as SQL and the others as JSON; users write all of them as SQL.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from icecomb.format.errors import SchemaError
 from icecomb.format.spec.json_object import unknown_members
 
 NO_ID: Final = -1
-"""The id of fields in a parsed ROW: ids are given when the type enters a schema."""
+"""The id of fields in a parsed ROW: ids are assigned when the type is added to a schema."""
 
 _TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)+`|'(?:[^']|'')*'|\d+|\w+|[<>(),:])")
 _FIELD: Final = frozenset(("id", "name", "type", "description", "defaultValue"))
@@ -45,7 +45,7 @@ def parse_type(text: str) -> DataType:
     """Read a type.
 
     Raises:
-        SchemaError: It is none; the message quotes the text.
+        SchemaError: If it is not a type; the message quotes the text.
     """
     parser = _Parser(text)
     found = parser.kind()
@@ -55,14 +55,14 @@ def parse_type(text: str) -> DataType:
 
 
 def field_from_json(raw: Any, place: str = "fields") -> DataField:
-    """Read a field.
+    """Parse a field.
 
     Args:
         raw: The parsed JSON.
-        place: Where it stands, for errors.
+        place: The path to the field, for errors.
 
     Raises:
-        SchemaError: A member is missing or has the wrong shape; the message names the field.
+        SchemaError: If a member is missing or has the wrong shape; the message names the field.
     """
     if not isinstance(raw, dict):
         raise SchemaError(f"{place}: not an object: {raw!r}")
@@ -81,10 +81,10 @@ def field_from_json(raw: Any, place: str = "fields") -> DataField:
 
 
 def type_from_json(raw: Any, place: str) -> DataType:
-    """Read a type from its JSON form.
+    """Parse a type from its JSON form.
 
     Raises:
-        SchemaError: This is no type; the message begins with `place`.
+        SchemaError: If it is not a type; the message begins with `place`.
     """
     if isinstance(raw, str):
         try:
@@ -92,7 +92,7 @@ def type_from_json(raw: Any, place: str) -> DataType:
         except SchemaError as error:
             raise SchemaError(f"{place}: {error.message}", hint=error.hint) from error
     if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
-        raise SchemaError(f"{place}: type is missing or no type: {raw!r}")
+        raise SchemaError(f"{place}: type is missing or invalid: {raw!r}")
     words = raw["type"].split()
     kind, nullable = words[0] if words else "", words[1:] != ["NOT", "NULL"]
     extra = unknown_members(raw, _NESTED)
@@ -137,7 +137,7 @@ class _Parser:
     def error(self, reason: str) -> SchemaError:
         return SchemaError(
             f"unknown type {self._text!r}: {reason}",
-            hint="Write a type as in Paimon's SQL, as DECIMAL(10, 2) or ARRAY<INT NOT NULL>.",
+            hint="Write a type as in Paimon's SQL, such as DECIMAL(10, 2) or ARRAY<INT NOT NULL>.",
         )
 
     def peek(self) -> str:
@@ -150,7 +150,7 @@ class _Parser:
         return self._tokens[self._at - 1]
 
     def kind(self) -> DataType:
-        """A type with what is said of its nullability."""
+        """Parse a type with its nullability."""
         found = self._without_nullability()
         if self._taken("NOT"):
             self._expect("NULL")

@@ -1,1 +1,1 @@
-"""Arrow arrays taken apart and put together, whatever they mean."""
+"""Building blocks for Arrow arrays, whatever they mean."""

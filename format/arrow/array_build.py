@@ -1,8 +1,8 @@
-"""Arrow values made from bytes.
+"""Arrow values built from bytes.
 
-`pyarrow.array` and `pyarrow.scalar` import pandas, where it is installed, to find out that they
-were not given anything of it. For a process that plans one scan that is half of the time, so
-planning makes its few constants here.
+`pyarrow.array` and `pyarrow.scalar` import pandas, if it is installed, only to find that their
+arguments are not of it. For a process that plans one scan that is half of the time, so planning
+builds its few constants here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORMATS: Final = (
 
 
 def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
-    """One value of an Arrow type; None is null."""
+    """Return a scalar of an Arrow type; None is null."""
     if value is None:
         return null(kind)
     if pa.types.is_boolean(kind):
@@ -42,24 +42,24 @@ def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
 
 @cache
 def null(kind: pa.DataType) -> pa.Scalar:
-    """The null of an Arrow type."""
+    """Return the null of an Arrow type."""
     return pa.nulls(1, kind)[0]
 
 
 def mask(length: int, *, value: bool) -> pa.BooleanArray:
-    """The same truth value so many times."""
+    """Return an array that repeats one bool ``length`` times."""
     bits = (b"\xff" if value else b"\x00") * ((length + 7) // 8)
     return pa.Array.from_buffers(pa.bool_(), length, [None, pa.py_buffer(bits)])
 
 
 def integers(values: Sequence[int | None]) -> pa.Int64Array:
-    """A column of 64-bit integers; None is null."""
+    """Return an array of 64-bit integers; None is null."""
     data = pa.py_buffer(array("q", [value or 0 for value in values]))
     return pa.Array.from_buffers(pa.int64(), len(values), [_validity(values), data])
 
 
 def binaries(values: Sequence[bytes | None]) -> pa.LargeBinaryArray:
-    """A column of bytes; None is null."""
+    """Return an array of bytes; None is null."""
     filled = [value or b"" for value in values]
     offsets = pa.py_buffer(array("q", accumulate(map(len, filled), initial=0)))
     buffers = [_validity(values), offsets, pa.py_buffer(b"".join(filled))]
@@ -80,4 +80,4 @@ def _validity(values: Iterable[object]) -> pa.Buffer | None:
 TRUE: Final = scalar(value=True, kind=pa.bool_())
 FALSE: Final = scalar(value=False, kind=pa.bool_())
 ZERO: Final = scalar(0, pa.int64())
-"""Scalars that kernels take as they are."""
+"""Scalars that kernels accept without conversion."""

@@ -1,4 +1,4 @@
-"""Several producers of batches at work, one consumer, bounded memory."""
+"""Streams of batches from several producers to one consumer, in bounded memory."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ _POLL_SECONDS = 0.1
 def stream(
     producers: Iterable[Producer[T]], workers: int, *, ordered: bool = True, depth: int = _DEPTH
 ) -> Iterator[T]:
-    """What the producers yield, made ahead by threads.
+    """Yield the items of producers, which threads produce ahead.
 
     At most `workers` producers are open at a time, each at most `depth` items ahead of the
-    consumer, so memory does not grow with their number. The producers themselves are taken lazily.
-    Closing the iterator stops the threads, which have the context variables of the consumer; what
-    producers are at is cancelled then.
+    consumer, so memory does not grow with their number. The producers are iterated lazily. Closing
+    the iterator stops the threads, which have the context variables of the consumer, and cancels
+    the work of the producers.
 
     Args:
-        producers: Each makes its items when called.
-        workers: How many run at the same time; with one, all happens in the calling thread.
-        ordered: Whether items come in the order of the producers.
-        depth: How many items a producer may be ahead, 0 for any number.
+        producers: Functions that return their items when called.
+        workers: The number of producers that run at the same time; with one, they run in the
+            calling thread.
+        ordered: Whether items are in the order of the producers.
+        depth: The number of items that a producer may be ahead; 0 for any number.
 
     Raises:
-        Exception: What a producer raised.
+        Exception: If a producer raised it.
     """
     if workers <= 1:
         for produce in producers:
@@ -50,20 +51,20 @@ def stream(
 
 
 def in_order(work: Callable[[S], T], items: Iterable[S], workers: int) -> Iterator[T]:
-    """What `work` makes of each item, in their order, made ahead by threads.
+    """Yield the results of a function for items in order, which threads compute ahead.
 
-    At most one result more than there are workers is held, so memory does not grow with their
-    number. The threads have the context variables of the consumer. Closing the iterator begins
-    nothing more, and waits for nothing.
+    At most one more result than there are workers is held, so memory does not grow with the number
+    of items. The threads have the context variables of the consumer. Closing the iterator begins
+    no more work, and waits for none.
 
     Args:
-        work: Makes one.
-        items: Taken as they are worked on.
-        workers: How many are worked on at the same time; with one, all happens in the calling
-            thread, as results are taken.
+        work: Function that computes one result.
+        items: Items, iterated as needed.
+        workers: The number of items worked on at the same time; with one, the calling thread
+            computes the results as they are consumed.
 
     Raises:
-        Exception: What `work` raised.
+        Exception: If `work` raised it.
     """
     if workers <= 1:
         yield from map(work, items)
@@ -89,7 +90,7 @@ class _Lane(Generic[T]):
         self._queue: Queue[tuple[T] | BaseException | None] = Queue(depth)
 
     def fill(self, items: Iterable[T], wanted: Cancellation) -> None:
-        """Put items until they end, fail or nobody wants them any more."""
+        """Put items until they end, fail or are no longer wanted."""
         try:
             with cancellable(wanted):
                 for item in items:
@@ -101,7 +102,7 @@ class _Lane(Generic[T]):
             self._put(None)
 
     def next(self) -> tuple[T] | None:
-        """The next item in a tuple, or None at the end."""
+        """Return the next item in a tuple, or None at the end."""
         while True:
             try:
                 item = self._queue.get(timeout=_POLL_SECONDS)

@@ -1,7 +1,7 @@
-"""Nulls inside of what is null itself, where a column is required: no nulls to Iceberg.
+"""Nulls of required fields inside null structs, which are not nulls to Iceberg.
 
-Arrow's makers of null structs leave such nulls in required fields, and its Parquet writer refuses
-them. What is there cannot be seen, so the nulls are just forgotten, without copying values.
+Arrow puts such nulls into required fields when it creates null structs, and its Parquet writer
+rejects them. They are invisible, so they are just dropped, without copying values.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import pyarrow as pa
 
 
 def without_hidden_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with no null in a required field inside a struct.
+    """Return the batch without nulls in required fields inside structs.
 
     Args:
-        batch: Rows of which it is known that no required value is missing.
+        batch: Rows that are known to lack no required value.
     """
     if not any(_has_required(f.type) for f in batch.schema):
         return batch
@@ -30,7 +30,7 @@ def _has_required(kind: pa.DataType) -> bool:
 
 
 def _shown(array: pa.Array, *, required: bool = False) -> pa.Array:
-    """The array, without nulls at all if it is required."""
+    """Return the array, without any nulls if it is required."""
     kind = array.type
     if not (_has_required(kind) or (required and array.null_count)):
         return array

@@ -1,9 +1,9 @@
-"""Arrow values in plain layouts: no views, no dictionaries, no run ends, lists by their offsets.
+"""Conversion of Arrow values to plain layouts: no views, dictionaries or run ends; lists by offset.
 
-Arrow has several layouts for one and the same values, and pyarrow cannot convert them all: its cast
-of a list view reads views that are out of order or overlap as if they were a list, which loses
-values or ends the process; of run ends it can neither take nor filter rows. So everything but text
-is put together here, by offsets made anew and `take`.
+Arrow has several layouts for the same values, and pyarrow cannot convert them all: its cast of a
+list view reads views that are out of order or overlap as if they were a list, which loses values or
+crashes the process; it can neither take nor filter rows of run ends. So everything but text is
+converted here, by new offsets and `take`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NESTED: Final = frozenset({lib.Type_STRUCT, lib.Type_LIST, lib.Type_LARGE_LIST}
 
 
 def is_plain(kind: pa.DataType) -> bool:
-    """Whether values of a type have a plain layout, at every depth."""
+    """Return whether values of a type have a plain layout, at every depth."""
     if kind.id in _OTHER_LAYOUTS:
         return False
     if pa.types.is_map(kind):
@@ -44,10 +44,10 @@ def is_plain(kind: pa.DataType) -> bool:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type of the same values in a plain layout.
+    """Return the type of the same values in a plain layout.
 
-    Views, lists of fixed size and encoded texts become the large form, of 64-bit offsets: they may
-    say one value several times, and be more than they take.
+    Views, lists of fixed size and encoded texts get the large form, with 64-bit offsets: they may
+    repeat values, and so be larger than the memory they take.
     """
     types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
@@ -73,12 +73,12 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of the same columns in plain layouts."""
+    """Return the schema of the same columns in plain layouts."""
     return pa.schema([_plain_field(f) for f in schema], schema.metadata)
 
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows in plain layouts; the batch itself, where it has no others."""
+    """Return the same rows in plain layouts; the batch itself if it has only these."""
     if all(is_plain(f.type) for f in batch.schema):
         return batch
     arrays = [plain_array(column) for column in batch.columns]
@@ -86,11 +86,11 @@ def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def plain_array(array: pa.Array) -> pa.Array:
-    """The same values in a plain layout; the array itself, where it has one.
+    """Return the same values in a plain layout; the array itself if it has one.
 
     Raises:
-        ValidationError: A list view points outside of its values, or there are too many values for
-            one array.
+        ValidationError: If a list view points outside of its values, or there are too many values
+            for one array.
     """
     types, kind = pa.types, array.type
     if is_plain(kind):
@@ -117,16 +117,16 @@ def plain_array(array: pa.Array) -> pa.Array:
 
 
 def of_short_offsets(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Text or lists of 64-bit offsets as those of 32 bits.
+    """Convert text or lists with 64-bit offsets to 32-bit offsets.
 
     Raises:
-        pyarrow.ArrowInvalid: They are too long, or no such values.
+        pyarrow.ArrowInvalid: If they are too long, or not of that kind.
     """
     if len(array):
         start = array.offset * np.dtype(np.int64).itemsize
         offsets = np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, start)
         if offsets[-1] > MAX_INT >= offsets[-1] - offsets[0]:
-            # offsets of a slice count from the start of the whole, those of a copy from its own
+            # offsets of a slice count from the start of the whole array, those of a copy from 0
             array = pa.concat_arrays([array, array.slice(0, 0)])
     return array.cast(wanted)
 
@@ -144,7 +144,7 @@ def _taken(values: pa.Array, places: pa.Array, wanted: pa.DataType) -> pa.Array:
         return (values if values.type == wanted else values.cast(wanted)).take(places)
     except pa.ArrowInvalid as error:
         raise ValidationError(
-            f"{len(places)} values of {wanted} are too much for one array: {error}",
+            f"{len(places)} values of {wanted} are too many for one array: {error}",
             hint="Give the rows in smaller batches.",
         ) from error
 
@@ -158,7 +158,7 @@ def _run_end_decoded(array: pa.RunEndEncodedArray, wanted: pa.DataType) -> pa.Ar
 
 
 def _views_joined(array: pa.Array, wanted: pa.DataType, starts: Longs, sizes: Longs) -> pa.Array:
-    """A list of which each row has `sizes` values from `starts` on; none where it is null."""
+    """Return lists in which each row has `sizes` values from `starts` on; none in null rows."""
     missing = array.is_null() if array.null_count else None
     if missing is not None:
         sizes = np.where(np.asarray(missing), 0, sizes)
@@ -167,12 +167,12 @@ def _views_joined(array: pa.Array, wanted: pa.DataType, starts: Longs, sizes: Lo
     if ((starts < 0) | (sizes < 0) | (starts > length - sizes))[filled].any():
         raise ValidationError(
             f"A list of the data points outside of its {length} values",
-            hint="The library that made the data is wrong: give the data in another form.",
+            hint="The library that created the data has a bug: give the data in another form.",
         )
     begin = int(starts[filled].min()) if filled.any() else 0
     end = int((starts + sizes)[filled].max()) if filled.any() else 0
     values = plain_array(array.values.slice(begin, end - begin))
-    # the place of each value: those of a row follow each other
+    # the position of each value: those of a row follow each other
     places = np.repeat(starts - begin - offsets[:-1], sizes) + np.arange(offsets[-1])
     if not np.array_equal(places, np.arange(len(values))):
         values = _taken(values, array_of(places), values.type)
@@ -180,7 +180,7 @@ def _views_joined(array: pa.Array, wanted: pa.DataType, starts: Longs, sizes: Lo
 
 
 def _lists(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Lists or maps over plain values, of which no more are made than these rows have."""
+    """Return lists or maps over plain values, only of the values in these rows."""
     offsets = array.offsets
     begin, end = int(offsets[0].as_py()), int(offsets[-1].as_py())
     offsets = pa.array(numbers_of(offsets) - begin, offsets.type)

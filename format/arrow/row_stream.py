@@ -1,4 +1,4 @@
-"""Rows as the operations of a table take them: all at once, or batch by batch."""
+"""Rows in the forms that table operations accept: all at once, or batch by batch."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pyarrow as pa
 
 
 class RowStream:
-    """Batches that are read once, each with a schema of its own: columns go by name.
+    """A stream of batches, read once, each with its own schema: columns are matched by name.
 
-    A `RecordBatchReader` insists on one schema, down to the order of the columns.
+    A `RecordBatchReader` requires one schema, down to the order of the columns.
 
     Args:
-        schema: That of the first batch.
+        schema: The schema of the first batch.
         batches: The batches.
     """
 
@@ -27,4 +27,4 @@ class RowStream:
 
 
 GivenRows: TypeAlias = pa.Table | pa.RecordBatchReader | RowStream
-"""A stream of either kind is read once."""
+"""Rows given to an operation; a stream of either kind is read once."""

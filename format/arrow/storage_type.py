@@ -1,4 +1,4 @@
-"""What Arrow arrays hold, without what their types or nulls add to it."""
+"""Stored values of Arrow arrays, without the meaning of their types, or without nulls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def internal_array(array: pa.Array) -> pa.Array:
-    """The array with dates and times as the numbers they are stored as, UUIDs as bytes."""
+    """Return the array with dates and times as stored numbers, and UUIDs as bytes."""
     kind = array.type
     if pa.types.is_date32(kind):
         return array.view(pa.int32())
@@ -16,8 +16,8 @@ def internal_array(array: pa.Array) -> pa.Array:
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """The values of an array of any type."""
+    """Return the values of an array of any type except nulls."""
     if not array.null_count:
         return array
-    # Arrow cannot make an empty array of lists of UUIDs, but it can cut one off.
+    # Arrow cannot create an empty array of lists of UUIDs, but it can slice one.
     return array.slice(0, 0) if array.null_count == len(array) else array.drop_null()

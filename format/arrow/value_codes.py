@@ -1,8 +1,8 @@
-"""Known values of a column, numbered: made once, then asked about batch after batch.
+"""Lookup of a column's known values: built once, then used for batch after batch.
 
 Arrow's own lookups build their hash table at every call, which for many known values costs more
-than reading the rows. Here a value becomes a 64-bit number, a table of flags says for nearly all
-rows that they are none of the known ones, and the few that are left are looked up exactly.
+than reading the rows. Here values become 64-bit numbers, a table of flags rules out nearly all
+rows without a known value, and the few that remain are looked up exactly.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_SLOT_BITS = 27
 
 
 class ValueCodes:
-    """Numbers of known values.
+    """A mapping of known values to numbers.
 
     Args:
         values: The values, each once; null may be one.
@@ -30,12 +30,12 @@ class ValueCodes:
     def __init__(self, values: pa.Array) -> None:
         self._values = values
         self.count = len(values)
-        """How many values there are; their codes are less than this."""
+        """The number of values; their codes are less than this."""
         numbers = _numbers(values)
         self._exact = _is_number(values.type)
         self._indexed = numbers is not None
         self.nbytes: int = values.nbytes
-        """The memory it takes, in bytes."""
+        """The memory used, in bytes."""
         if numbers is None:
             return
         valid = np.asarray(values.is_valid())
@@ -54,7 +54,7 @@ class ValueCodes:
         self.nbytes += self._known.nbytes + self._codes.nbytes + self._slots.nbytes
 
     def of(self, array: pa.Array) -> Codes:
-        """The number of each value, -1 for those that are not known.
+        """Return the number of each value; -1 for unknown values.
 
         Args:
             array: Values of the same type.
@@ -88,7 +88,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _numbers(array: pa.Array) -> Codes | None:
-    """A number for each value, equal ones for equal values; None for other types."""
+    """Return a number for each value, equal for equal values; None for unsupported types."""
     kind = array.type
     if _is_number(kind):
         filled = array if pa.types.is_signed_integer(kind) else array.view(_integer(kind))

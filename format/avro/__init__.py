@@ -1,1 +1,1 @@
-"""Avro as Iceberg uses it: schemas with field ids, blocks, codecs."""
+"""Avro as used by Iceberg: schemas with field ids, blocks, codecs."""

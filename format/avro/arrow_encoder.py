@@ -1,8 +1,8 @@
-"""Arrow columns as Avro records: whole arrays at a time, nothing a row in Python.
+"""Encoder of Arrow columns as Avro records: whole arrays at a time, no Python code per row.
 
 Avro stores rows, value after value. Here every column becomes *ragged bytes*: the encoded bytes of
-all its values and how many belong to each; columns are then woven together row by row (Avro
-specification: Binary Encoding; spec: Appendix A, Avro).
+all its values and the length of each; columns are then interleaved row by row (Avro specification:
+Binary Encoding; spec: Appendix A, Avro).
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _NUMBERS = (IntegerType, LongType, DateType, TimeType, TimestampType, Timestampt
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """Bytes of several values, one after the other.
+    """The concatenated bytes of several values.
 
     Args:
-        lengths: How many bytes belong to each value.
+        lengths: Number of bytes of each value.
         data: The bytes.
     """
 
@@ -62,7 +62,7 @@ class Ragged:
     data: Bytes
 
     def array(self) -> pa.LargeBinaryArray:
-        """The values."""
+        """Return the values as an Arrow array."""
         offsets = np.zeros(len(self.lengths) + 1, np.int64)
         np.cumsum(self.lengths, out=offsets[1:])
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
@@ -70,13 +70,13 @@ class Ragged:
 
 
 def encode_rows(fields: Iterable[NestedField], columns: Iterable[pa.Array], rows: int) -> Ragged:
-    """Rows as Avro records.
+    """Encode rows as Avro records.
 
     Args:
-        fields: The columns; those that are optional are unions with null first.
-        columns: Their values, in the Arrow types of `arrow.type_to_pyarrow` or their large
+        fields: The columns; optional ones are unions with null first.
+        columns: The values, in the Arrow types of `arrow.type_to_pyarrow` or their large
             variants; a map may be a list of key-value structs.
-        rows: How many rows there are.
+        rows: Number of rows.
     """
     return _woven([_field(f, c) for f, c in zip(fields, columns, strict=True)], rows)
 
@@ -88,7 +88,7 @@ def _field(field: NestedField, array: pa.Array) -> Ragged:
 
 
 def _optional(kind: IcebergType, array: pa.Array) -> Ragged:
-    """Before each value the number of its branch: 0 for null, 1 (as zigzag: 2) for a value."""
+    """Encode each value after the index of its branch: 0 = null, 1 (zigzag: 2) = a value."""
     rows = len(array)
     if array.null_count == rows:
         return _fixed(np.zeros(rows, np.uint8), 1)
@@ -104,7 +104,7 @@ def _optional(kind: IcebergType, array: pa.Array) -> Ragged:
 
 
 def _value(kind: IcebergType, array: pa.Array) -> Ragged:
-    """Values of which none is null."""
+    """Encode values without nulls."""
     if isinstance(kind, _NUMBERS):
         return _varints(np.asarray(internal_array(array)).astype(np.int64))
     if isinstance(kind, FloatType | DoubleType):
@@ -154,7 +154,7 @@ def _counts(array: Any) -> Counts:
 
 
 def _blocks(counts: Counts, items: Ragged) -> Ragged:
-    """Items in one block an array: their number, the items, and a zero; only zero without any."""
+    """Encode each array as a block of its count, items and a zero; an empty one as a zero."""
     rows = len(counts)
     ends = np.concatenate(([0], np.cumsum(items.lengths)))
     borders = np.concatenate(([0], np.cumsum(counts)))
@@ -194,7 +194,7 @@ def _fixed(data: Bytes, width: int) -> Ragged:
 
 
 def _varints(values: npt.NDArray[np.int64]) -> Ragged:
-    """Whole numbers: zigzag, seven bits a byte, the lowest first."""
+    """Encode integers: zigzag, seven bits per byte, the lowest first."""
     bits = ((values << 1) ^ (values >> 63)).view(np.uint64)
     most = int(bits.max()) if len(bits) else 0
     width = max((most.bit_length() + 6) // 7, 1)
@@ -211,7 +211,7 @@ def _varints(values: npt.NDArray[np.int64]) -> Ragged:
 
 
 def _woven(parts: Sequence[Ragged], rows: int) -> Ragged:
-    """The values of several columns row by row."""
+    """Interleave the values of several columns row by row."""
     if len(parts) == 1:
         return parts[0]
     lengths = np.zeros(rows, np.int64)

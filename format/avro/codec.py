@@ -9,20 +9,20 @@ from typing import Final
 from icecomb.format.errors import UnsupportedError
 
 _USUAL_RATIO: Final = 4
-"""How many times larger a block is than it is packed, to make room for it at once."""
+"""The usual compression ratio of a block, to allocate its buffer in one step."""
 
 _ISAL_LEVEL: Final = 2
 
 
 def decompressor(codec: str, location: str) -> Callable[[bytes], bytes]:
-    """The function that unpacks a block.
+    """Return the function that decompresses a block.
 
     Args:
-        codec: The name in the file's metadata.
-        location: The file, for the error.
+        codec: Name of the codec in the file's metadata.
+        location: The file, for messages.
 
     Raises:
-        UnsupportedError: There is no such codec.
+        UnsupportedError: If there is no such codec.
     """
     if codec == "null":
         return bytes
@@ -48,14 +48,14 @@ def decompressor(codec: str, location: str) -> Callable[[bytes], bytes]:
 
 
 def compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], bytes]]:
-    """The name in the file's metadata, and the function that packs a block.
+    """Return the codec's name in the file's metadata, and the function that compresses a block.
 
     Args:
         codec: A value of Iceberg's `write.manifest.compression-codec`.
-        level: The compression level; None is the codec's usual one.
+        level: Compression level; None = the codec's default.
 
     Raises:
-        UnsupportedError: There is no such codec.
+        UnsupportedError: If there is no such codec.
     """
     kind = codec.lower()
     if kind in ("uncompressed", "none"):
@@ -88,7 +88,7 @@ def compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], by
 
 
 def _deflate(block: bytes) -> bytes:
-    # as small as zlib's level 1, in a quarter of the time
+    # as good as zlib's level 1 in a quarter of the time
     from isal import isal_zlib
 
     return isal_zlib.compress(block, _ISAL_LEVEL, -zlib.MAX_WBITS)
@@ -115,7 +115,7 @@ def _zstandard(block: bytes) -> bytes:
 def _snappy(block: bytes) -> bytes:
     import pyarrow as pa
 
-    # the length stands in front as an unsigned number, a checksum of the content behind
+    # an unsigned length precedes the content, and a checksum follows it
     size = shift = at = 0
     while True:
         byte = block[at]

@@ -1,6 +1,6 @@
 """Avro object container files in memory: header, blocks, codecs.
 
-The records of a file are unpacked, and are then decoded under the schema of `avro.plain_schema`:
+The records of a file are decompressed, and then decoded under the schema of `avro.plain_schema`,
 the same for all writers, whatever names, logical types and codec they chose; see `avro.records`.
 """
 
@@ -30,10 +30,10 @@ class AvroContainer:
     """The content of a container file.
 
     Attributes:
-        location: Where it was read.
-        metadata: The file's key-value metadata.
+        location: Location of the file.
+        metadata: Key-value metadata of the file.
         schema: The writer's schema as JSON values.
-        record_count: How many records there are.
+        record_count: Number of records.
         blocks: All records, encoded and uncompressed.
     """
 
@@ -44,17 +44,17 @@ class AvroContainer:
     blocks: tuple[bytes, ...]
 
     def text(self, key: str) -> str | None:
-        """A metadata value as text, or None."""
+        """Return a metadata value as text, or None."""
         value = self.metadata.get(key)
         return None if value is None else value.decode("utf-8", "replace")
 
 
 def parse_container(data: bytes, location: str) -> AvroContainer:
-    """Take a container file apart.
+    """Parse a container file.
 
     Raises:
-        CorruptFileError: It is empty, no Avro file, cut short, or damaged.
-        UnsupportedError: The codec is unknown.
+        CorruptFileError: If it is empty, not an Avro file, truncated or damaged.
+        UnsupportedError: If the codec is unknown.
     """
     if not data:
         raise CorruptFileError(
@@ -90,24 +90,24 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
 
 @lru_cache(maxsize=64)
 def _parsed(text: bytes) -> Any:
-    """The files of a table have the same few schemas; nobody changes what this gives."""
+    """Parse a schema, which callers must not modify: a table's files share a few schemas."""
     return json.loads(text)
 
 
 def plain_form(
     container: AvroContainer, names: Mapping[int, str], *, fixed_as_bytes: bool = False
 ) -> Any:
-    """The plain form of a file's schema; see `avro.plain_schema`.
+    """Return the plain form of a file's schema; see `avro.plain_schema`.
 
     Raises:
-        CorruptFileError: The schema is no Avro schema.
+        CorruptFileError: If the schema is not an Avro schema.
     """
     try:
         text = container.metadata["avro.schema"]
         return _plain_of(text, tuple(names.items()), fixed_as_bytes=fixed_as_bytes)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptFileError(
-            f"{container.location} has a schema that is no Avro schema "
+            f"{container.location} has a schema that is not an Avro schema "
             f"({type(error).__name__}: {reason_of(error)})",
             hint="Read an older snapshot, or restore the file from a backup.",
             path=container.location,
@@ -121,11 +121,11 @@ def _plain_of(text: bytes, names: tuple[tuple[int, str], ...], *, fixed_as_bytes
 
 @dataclass(frozen=True, slots=True)
 class RecordForm:
-    """How the records of a schema are written: made once, it serves any number of files.
+    """The encoding of the records of a schema, reusable for any number of files.
 
     Attributes:
-        schema: The schema as files state it.
-        encode: Encodes a record.
+        schema: The schema as written in files.
+        encode: Function that encodes a record.
     """
 
     schema: str
@@ -133,23 +133,23 @@ class RecordForm:
 
     @classmethod
     def of(cls, schema: Any, plain: Any) -> RecordForm:
-        """The form of a schema.
+        """Return the form of a schema.
 
         Args:
             schema: The schema.
-            plain: Its plain form; the records use the names in there, as `avro.encoder` says.
+            plain: Its plain form, whose names the records use; see `avro.encoder`.
         """
         return cls(compact_schema(schema), encoder(plain))
 
 
 class ContainerWriter:
-    """A container file in the making.
+    """A writer of a container file in memory.
 
     Args:
-        form: What the records are.
+        form: Form of the records.
         metadata: Further key-value metadata.
         codec: A value of Iceberg's `write.manifest.compression-codec`.
-        level: The compression level; None is the codec's usual one.
+        level: Compression level; None = the codec's default.
     """
 
     def __init__(
@@ -174,32 +174,32 @@ class ContainerWriter:
         self.add_encoded(self._encode(record))
 
     def add_encoded(self, encoded: bytes) -> None:
-        """Append one record that is encoded already."""
+        """Append one encoded record."""
         self._block.append(encoded)
         self._block_bytes += len(encoded)
         if self._block_bytes >= _BLOCK_BYTES:
             self._flush()
 
     def encode(self, record: Mapping[str, Any]) -> bytes:
-        """One record, for `pack`; nothing is appended."""
+        """Encode one record for `pack`, without appending it."""
         return self._encode(record)
 
     def pack(self, records: Iterable[bytes]) -> bytes:
-        """Encoded records as the content of a block, for `add_block`; nothing is appended."""
+        """Compress encoded records to a block for `add_block`, without appending it."""
         return self._compress(b"".join(records))
 
     def add_block(self, count: int, packed: bytes) -> None:
-        """Append a block of so many records, packed for any file of this schema and codec."""
+        """Append a block of `count` records, packed for any file of this schema and codec."""
         self._flush()
         self._out.write(encode_long(count) + encode_bytes(packed))
         self._out.write(self._sync)
 
     def size(self) -> int:
-        """The length of the file so far, not counting what is not compressed yet."""
+        """Return the length of the file so far, without the records not yet compressed."""
         return self._out.tell()
 
     def finish(self) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
         self._flush()
         return self._out.getvalue()
 
@@ -210,11 +210,11 @@ class ContainerWriter:
 
 
 def read_header(data: bytes) -> tuple[dict[str, bytes], int]:
-    """The metadata at the beginning of a file, and where the marker behind it stands.
+    """Parse the metadata of a file; return it with the offset of the sync marker after it.
 
     Raises:
-        IndexError: The bytes end before it.
-        ValueError: They do, or are no metadata.
+        IndexError: If the bytes end too early.
+        ValueError: If they end too early, or are not metadata.
     """
     metadata: dict[str, bytes] = {}
     at = len(MAGIC)
@@ -248,7 +248,7 @@ def _blocks(
 
 
 def header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:
-    """How a container file begins: magic number, metadata and the marker between its blocks."""
+    """Return the start of a container file: magic number, metadata and sync marker."""
     parts = [MAGIC, encode_long(len(metadata))]
     for key, value in metadata.items():
         parts += (encode_string(key), encode_string(value))
@@ -256,11 +256,11 @@ def header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:
 
 
 def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """The number at a place, and the place behind it.
+    """Decode the number at an offset; return it with the offset after it.
 
     Raises:
-        IndexError: The bytes end before it does.
-        ValueError: It is too long.
+        IndexError: If the bytes end too early.
+        ValueError: If the number is too long.
     """
     value = shift = 0
     while True:
@@ -286,5 +286,5 @@ def _slice(data: bytes, at: int, size: int) -> bytes:
 
 
 def compact_schema(schema: Any) -> str:
-    """A schema as the text that stands in a file."""
+    """Return a schema as the text written in a file."""
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))

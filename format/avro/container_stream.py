@@ -1,4 +1,4 @@
-"""Avro container files read block by block, as they may be too large to be held as a whole."""
+"""Block-wise reader of Avro container files that may be too large for memory."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ _LONGEST_LONG: Final = 10
 
 
 class ByteSource(Protocol):
-    """Where bytes are read one after the other."""
+    """A sequential source of bytes."""
 
     def read(self, nbytes: int, /) -> bytes:
-        """The next bytes, at most so many; none at the end."""
+        """Read at most `nbytes` bytes; none at the end."""
 
 
 @runtime_checkable
 class SeekableSource(ByteSource, Protocol):
-    """One in which bytes can be passed over."""
+    """A source of bytes that can skip some."""
 
     def seek(self, position: int, /) -> int | None:
-        """Go on at a position from the beginning."""
+        """Move to a position from the beginning."""
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
 
 
 class ContainerStream:
-    """A container file whose blocks are read in their order.
+    """A sequential reader of the blocks of a container file.
 
     Args:
         source: The file, at its beginning.
-        location: Its name, for errors.
-        chunk: How many bytes are read at once, at least.
+        location: The file, for messages.
+        chunk: Minimum number of bytes to read at a time.
 
     Attributes:
         schema: The writer's schema as JSON values.
 
     Raises:
-        CorruptFileError: It is no Avro file, or cut short.
-        UnsupportedError: The codec is unknown.
+        CorruptFileError: If it is not an Avro file, or is truncated.
+        UnsupportedError: If the codec is unknown.
     """
 
     def __init__(self, source: ByteSource, location: str, chunk: int = _CHUNK) -> None:
@@ -71,10 +71,10 @@ class ContainerStream:
         self._decompress = decompressor(codec, location)
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """How many records a block has, and their bytes, uncompressed.
+        """Yield the number of records of each block and their bytes, uncompressed.
 
         Raises:
-            CorruptFileError: A block is damaged, or the file ends inside it.
+            CorruptFileError: If a block is damaged or the file ends inside it.
         """
         self._fill(SYNC_SIZE)
         sync = self._take(SYNC_SIZE)
@@ -94,19 +94,19 @@ class ContainerStream:
             except (ValueError, IndexError, OSError, EOFError, zlib.error) as problem:
                 raise self._damaged(problem) from problem
             except Exception as problem:
-                # bz2 and lzma have errors of their own, which are loaded with them only
+                # the error classes of bz2 and lzma exist only once these modules are loaded
                 if type(problem).__module__ not in ("lzma", "_lzma", "bz2", "_bz2"):
                     raise
                 raise self._damaged(problem) from problem
             yield count, unpacked
 
     def count_records(self) -> int:
-        """How many records there are, by what the blocks say of themselves: no record is read.
+        """Return the number of records, from the headers of the blocks without reading records.
 
-        The source must be one in which can be sought.
+        The source must be seekable.
 
         Raises:
-            CorruptFileError: The file ends inside a block, or a block not where it says.
+            CorruptFileError: If the file ends inside a block, or a block's length is wrong.
         """
         source = self._source
         assert isinstance(source, SeekableSource)  # noqa: S101 - the caller's promise
@@ -143,7 +143,7 @@ class ContainerStream:
         return metadata
 
     def _whole_header(self) -> dict[str, bytes] | None:
-        """The header, None if more of the file must be read for it."""
+        """Parse the header; return None if more of the file must be read."""
         try:
             metadata, self._at = read_header(self._data)
         except (IndexError, ValueError) as problem:
@@ -153,7 +153,7 @@ class ContainerStream:
         return metadata
 
     def _fill(self, size: int) -> None:
-        """Have so many bytes at hand, unless the file ends before."""
+        """Read until `size` bytes are buffered, unless the file ends before."""
         while len(self._data) - self._at < size and not self._ended:
             missing = size - (len(self._data) - self._at)
             found = bytes(self._source.read(max(missing, self._chunk)))

@@ -1,8 +1,8 @@
-"""Encoding values as Avro says (Avro specification: Binary Encoding).
+"""Encoding of values in Avro (Avro specification: Binary Encoding).
 
-An encoder is put together once a schema and is then a chain of small functions, which is several
-times faster for manifests than interpreting the schema for each value: most of a manifest are maps
-of a few dozen integers and bounds.
+An encoder is composed once per schema as a chain of small functions. For manifests that is several
+times faster than interpreting the schema for each value: they are mostly maps of a few dozen
+integers and bounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DOUBLE: Final = struct.Struct("<d")
 
 
 def encode_long(value: int) -> bytes:
-    """A whole number: zigzag, seven bits a byte, the lowest first."""
+    """Encode an integer: zigzag, seven bits per byte, the lowest first."""
     bits = value << 1 if value >= 0 else ~(value << 1)
     if bits < 0x80:
         return bytes((bits,))
@@ -41,25 +41,25 @@ def encode_long(value: int) -> bytes:
 
 
 def encode_bytes(value: bytes) -> bytes:
-    """A length and the bytes."""
+    """Encode bytes: a length and the bytes."""
     return encode_long(len(value)) + value
 
 
 def encode_string(value: str) -> bytes:
-    """A length in bytes and UTF-8."""
+    """Encode a string: a length in bytes and UTF-8."""
     data = value.encode()
     return encode_long(len(data)) + data
 
 
 def encoder(schema: Any) -> Encoder:
-    """The function that encodes a value of this schema.
+    """Return the function that encodes a value of this schema.
 
     Args:
-        schema: A plain schema (`avro.plain_schema`). A record's value is a mapping by field name;
-            that of an array of key-value records is a mapping of its keys to its values.
+        schema: A plain schema (`avro.plain_schema`). The value of a record is a mapping by field
+            name; that of an array of key-value records is a mapping of keys to values.
 
     Raises:
-        SchemaError: The schema has something that no manifest has.
+        SchemaError: If the schema has a type that no manifest has.
     """
     if isinstance(schema, str):
         found = _PRIMITIVES.get(schema)

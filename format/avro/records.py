@@ -1,4 +1,4 @@
-"""The records of container files decoded: as dictionaries, or as Arrow columns.
+"""Decoding of the records of container files to dictionaries or Arrow columns.
 
 They are decoded under the plain schema of `avro.plain_schema`.
 """
@@ -44,14 +44,14 @@ _ARROW_ALIASES: Final = {
 
 
 def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
-    """Decode all records as dictionaries; see `read_tables` of where they must end.
+    """Decode all records to dictionaries; see `read_tables` for the check of their end.
 
     Args:
         container: The file.
         schema: The plain form of its schema.
 
     Raises:
-        CorruptFileError: The records do not decode.
+        CorruptFileError: If the records do not decode.
     """
     import fastavro
 
@@ -69,7 +69,7 @@ def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
 
 
 def fits_exactly(container: AvroContainer, schema: Any) -> bool:
-    """Whether the records end where the file's content does, read under this plain schema."""
+    """Return whether the records, read under this plain schema, end where the content ends."""
     import fastavro
 
     content = b"".join(container.blocks)
@@ -85,15 +85,15 @@ def fits_exactly(container: AvroContainer, schema: Any) -> bool:
 def read_table(
     container: AvroContainer, schema: Any, columns: Container[str] | None = None
 ) -> pa.Table:
-    """Decode all records into Arrow columns, one chunk each.
+    """Decode all records to Arrow columns of one chunk each.
 
     Args:
         container: The file.
         schema: The plain form of its schema.
-        columns: Which fields of the records to decode, the others are skipped; None is all.
+        columns: Fields of the records to decode; others are skipped. None = all.
 
     Raises:
-        CorruptFileError: The records do not decode.
+        CorruptFileError: If the records do not decode.
     """
     if is_simple(schema):
         return _decoded([container], schema, _chosen(schema, columns), b"")
@@ -106,22 +106,22 @@ def read_tables(
     marked: str,
     columns: Container[str] | None = None,
 ) -> tuple[pa.Table, list[int]]:
-    """Decode all records of some files of one schema, one file after the other; see `read_table`.
+    """Decode all records of several files of one schema, file by file; see `read_table`.
 
-    A record follows those of each file and must be found there: it would not if they ended
-    elsewhere than the file does, or ran over into the next one.
+    A marker record is inserted after those of each file and must be found there: it is not if
+    the records of a file end before or after its end.
 
     Args:
         containers: The files.
         schema: The plain form of their schema.
-        marked: A field of text that is decoded.
-        columns: As for `read_table`.
+        marked: A string field to identify the marker by.
+        columns: Fields of the records to decode; None = all.
 
     Returns:
-        The rows, and where those of each file begin; a row of no file may stand behind them.
+        The rows, and the index of the first row of each file; a marker may follow a file's rows.
 
     Raises:
-        CorruptFileError: The records of a file do not decode.
+        CorruptFileError: If the records of a file do not decode.
     """
     import pyarrow as pa
 
@@ -159,7 +159,7 @@ def _decoded(
     marks = len(containers) if mark else 0
     if frame.height != sum(container.record_count for container in containers) + marks:
         raise _damaged(containers, None)
-    # Not of the whole frame: that would use threads, which a forked process does not have.
+    # rechunking the whole frame would use threads, which a forked process does not have
     pieces = ((one, one.n_chunks() == 1) for one in frame.iter_columns())
     return pa.table(
         {one.name: (one if whole else one.rechunk()).to_arrow() for one, whole in pieces}
@@ -190,12 +190,12 @@ def _damaged(containers: Sequence[AvroContainer], error: BaseException | None) -
 
 
 def _uncompressed(containers: Sequence[AvroContainer], schema: Any, mark: bytes) -> bytes:
-    """The files as one without compression, of one block: polars joins blocks by threads.
+    """Join the files to an uncompressed one of one block: polars joins blocks with threads.
 
     Args:
         containers: The files.
         schema: The plain form of their schema.
-        mark: A record that follows those of each file; empty for none.
+        mark: An encoded record to insert after those of each file; empty for none.
     """
     sync = bytes(SYNC_SIZE)
     header = header_bytes({"avro.schema": compact_schema(schema), "avro.codec": "null"}, sync)
@@ -208,19 +208,19 @@ def _uncompressed(containers: Sequence[AvroContainer], schema: Any, mark: bytes)
 
 
 def _text_field(schema: Any) -> str | None:
-    """The first field of a record that takes a text."""
+    """Return the first field of a record that accepts a string."""
     fields = ((field["name"], field["type"]) for field in schema["fields"])
     return next((name for name, kind in fields if kind == "string" or "string" in kind), None)
 
 
 def end_record(schema: Any) -> tuple[bytes, Any]:
-    """A value that no file has, to tell whether the records before it end where they should.
+    """Return a value that no file has, to check that the records before it end there.
 
     Args:
         schema: A plain schema.
 
     Returns:
-        It encoded, and as fastavro gives it.
+        The encoded value, and the value as fastavro decodes it.
     """
     if isinstance(schema, str):
         return _ENDS[schema]
@@ -241,7 +241,7 @@ def end_record(schema: Any) -> tuple[bytes, Any]:
 
 
 def is_simple(schema: Any) -> bool:
-    """Whether the fast reader knows this layout: it aborts on the ones it does not."""
+    """Return whether the fast reader supports this layout; it aborts on others."""
     if isinstance(schema, str):
         return schema in _ARROW_ALIASES
     if isinstance(schema, list):
@@ -259,7 +259,7 @@ def _branches(schema: Any) -> list[Any]:
 
 
 def _row(schema: Any, value: Any) -> Any:
-    """A record that Arrow takes: a map with text keys becomes key-value records."""
+    """Convert a record for Arrow: a map with string keys becomes key-value records."""
     branches = _branches(schema)
     if value is None or not branches or not isinstance(branches[0], dict):
         return value

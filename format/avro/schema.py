@@ -1,8 +1,8 @@
-"""Iceberg types as Avro schemas and back (spec: Appendix A, Avro).
+"""Conversion of Iceberg types to Avro schemas and back (spec: Appendix A, Avro).
 
-Field ids are kept in `field-id`, `element-id`, `key-id`, `value-id`; a map whose keys are no
+Field ids are kept in `field-id`, `element-id`, `key-id`, `value-id`; a map whose keys are not
 strings is an array of key-value records with the logical type `map`; a name that Avro does not
-allow is escaped, and the true one is kept in `iceberg-field-name`.
+allow is escaped, and the original is kept in `iceberg-field-name`.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _VALID_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def avro_schema(struct: StructType, name: str) -> dict[str, Any]:
-    """The Avro schema of a record, as JSON values.
+    """Return the Avro schema of a record, as JSON values.
 
     Args:
-        struct: The record's fields; an optional one becomes a union with null first.
-        name: The record's name.
+        struct: Fields of the record; an optional one becomes a union with null first.
+        name: Name of the record.
     """
     return _record(struct, name, set())
 
@@ -79,8 +79,8 @@ def avro_name(name: str) -> str:
     """Return a field name that Avro allows, escaped in the way of Iceberg Java.
 
     A leading digit is preceded by `_`; any other character becomes `_x` and its hexadecimal
-    UTF-16 code units. Iceberg Java leaves letters of all alphabets as they are, which Avro does
-    not allow: strict readers refuse such files.
+    UTF-16 code units. Iceberg Java keeps letters of all alphabets, which Avro does not allow:
+    strict readers refuse such files.
 
     >>> avro_name("1st"), avro_name("a b-c"), avro_name("größe")
     ('_1st', 'a_x20b_x2Dc', 'gr_xF6_xDFe')
@@ -94,19 +94,19 @@ def avro_name(name: str) -> str:
 
 
 def decimal_size(precision: int) -> int:
-    """How many bytes a decimal of this many digits needs in two's complement."""
+    """Return the number of bytes of a decimal of `precision` digits in two's complement."""
     greatest: int = 10**precision - 1
     return (greatest.bit_length() + 8) // 8
 
 
 def iceberg_type(schema: Any) -> PrimitiveType | None:
-    """The Iceberg type of an Avro primitive; None for Avro's `null`.
+    """Return the Iceberg type of an Avro primitive; None for Avro's `null`.
 
     Args:
-        schema: Without the union that makes a field optional.
+        schema: Schema without the union that makes a field optional.
 
     Raises:
-        SchemaError: Iceberg has no such primitive type.
+        SchemaError: If Iceberg has no such primitive type.
     """
     kind = schema["type"] if isinstance(schema, dict) else schema
     logical = schema.get("logicalType") if isinstance(schema, dict) else None
@@ -136,7 +136,7 @@ def iceberg_type(schema: Any) -> PrimitiveType | None:
 
 
 def to_avro(field_type: IcebergType, value: Any) -> Any:
-    """An internal value as Avro stores it: decimals and UUIDs as bytes, the rest as it is."""
+    """Convert an internal value to Avro's form: decimals and UUIDs to bytes, others unchanged."""
     if value is None:
         return None
     if isinstance(field_type, DecimalType):
@@ -149,7 +149,7 @@ def to_avro(field_type: IcebergType, value: Any) -> Any:
 
 
 def from_avro(field_type: IcebergType | None, value: Any) -> Any:
-    """The internal value of what Avro stored; the reverse of `to_avro`."""
+    """Convert Avro's form to an internal value; the inverse of `to_avro`."""
     if value is None or field_type is None:
         return None
     if isinstance(field_type, DecimalType):
@@ -160,17 +160,17 @@ def from_avro(field_type: IcebergType | None, value: Any) -> Any:
 
 
 def plain_schema(schema: Any, names: Mapping[int, str], *, fixed_as_bytes: bool = False) -> Any:
-    """The same layout of bytes with everything told by field ids.
+    """Return a schema of the same byte layout whose fields are named by their ids.
 
-    Logical types, defaults and documentation are left out, references to named types are written
-    out, and each field is named by its id: `names[id]`, or `f<id>` when it has none there.
-    Fields without an id keep their names, as do the two of a key-value record.
+    Logical types, defaults and documentation are dropped, references to named types are expanded,
+    and each field is named by its id: `names[id]`, or `f<id>` if it is not in there. Fields without
+    an id keep their names, as do the two of a key-value record.
 
     Args:
         schema: A writer's schema.
-        names: The names of known field ids.
-        fixed_as_bytes: Read `fixed` without a logical type as `bytes`, a length in front:
-            Iceberg Java 1.11 declares the former and writes the latter.
+        names: Names of known field ids.
+        fixed_as_bytes: Whether to read `fixed` without a logical type as `bytes`, with a length
+            first: Iceberg Java 1.11 declares the former and writes the latter.
     """
     plain = _plain(schema, names, {}, [0])
     return _fixed_as_bytes(plain) if fixed_as_bytes else plain
@@ -255,7 +255,7 @@ def _map(field_type: MapType, seen: set[str]) -> dict[str, Any]:
 def _named(schema: dict[str, Any], field_id: int, seen: set[str]) -> Any:
     name = schema.get("name")
     if name in seen:
-        # not every reader finds a type by the name it had before
+        # not every reader resolves references to named types
         return {**schema, "name": f"{name}_{field_id}"}
     if name is not None:
         seen.add(name)
@@ -271,7 +271,7 @@ def _escape(char: str) -> str:
 
 def _plain(schema: Any, names: Mapping[int, str], known: dict[str, Any], counter: list[int]) -> Any:
     if isinstance(schema, str):
-        # a name that is used again stands for the whole type; namespaces tell nothing apart here
+        # a repeated name refers to the whole type; namespaces do not matter here
         named = known.get(schema.rpartition(".")[2])
         return schema if named is None else _plain(named, names, known, counter)
     if isinstance(schema, list):

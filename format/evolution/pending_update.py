@@ -1,10 +1,10 @@
-"""Changes of a table that are put together call by call, and committed at once.
+"""Changes of a table that are collected call by call and committed together.
 
     with table.update_schema() as update:
         update.add_column("city", StringType())
 
-Each call is checked at once against the table as the caller sees it. At the commit the same calls
-are made again on the table as it is by then, so that a commit that lost a race can be tried again.
+Each call is checked at once against the table as the caller sees it. The commit repeats the calls
+on the table's current metadata, so that a commit that lost a race can be retried.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PendingUpdate(ABC):
     """A change that a table or a transaction commits.
 
     Args:
-        commit: Commits the change; that of the table it belongs to.
+        commit: The function that commits the change, of the table that it belongs to.
     """
 
     starting_point: None = None
@@ -41,36 +41,36 @@ class PendingUpdate(ABC):
 
     @abstractmethod
     def apply(self, base: TableMetadata) -> Changes:
-        """What is to change on this base; may be called again on a newer one.
+        """Return the changes for this base; may be called again with a newer one.
 
         Raises:
-            ValidationError: The change does not fit the table.
-            CommitFailedError: Another writer changed what this change is about.
+            ValidationError: If the change does not fit the table.
+            CommitFailedError: If another writer changed the same things.
         """
 
     def clean_up(self, committed: TableMetadata | None) -> None:  # noqa: B027 - few write files
-        """Delete files that are of no use, when it is proven what was committed.
+        """Delete unneeded files, once the outcome of the commit is proven.
 
         Args:
-            committed: The table after the commit; None when nothing was committed.
+            committed: The metadata after the commit; None if nothing was committed.
         """
 
     def commit(self) -> None:
-        """Commit the change; a context manager does so at its end.
+        """Commit the change; as a context manager, it is committed at the end of the block.
 
         Raises:
-            ValidationError: The change does not fit the table, or was committed already.
-            CommitFailedError: Others were first; nothing was committed.
-            CommitStateUnknownError: It cannot be told whether it was committed.
+            ValidationError: If the change does not fit the table, or was committed already.
+            CommitFailedError: If other writers were first; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
         """
         if self._commit is None:
             raise ValidationError(
                 "Cannot commit: this change belongs to no table",
-                hint="Begin the change by a method of a table or a transaction.",
+                hint="Begin the change with a method of a table or a transaction.",
             )
         if self._tried:
             raise ValidationError(
-                "Cannot commit: this change was committed already, or refused",
+                "Cannot commit: this change was committed already, or rejected",
                 hint="Begin a new one.",
             )
         self._tried = True
@@ -90,7 +90,7 @@ class PendingUpdate(ABC):
         trace: TracebackType | None,
     ) -> None:
         if self._tried:
-            return  # its files may be needed: only the commit knows what came of it
+            return  # its files may be needed: only the commit knows the outcome
         if kind is None:
             self.commit()
         else:
@@ -101,10 +101,10 @@ Commit: TypeAlias = Callable[[PendingUpdate], object]
 
 
 class RecordedUpdate(PendingUpdate, Generic[E]):
-    """A change that remembers its calls, to make them again on a newer base.
+    """A change that records its calls, to repeat them on a newer base.
 
     Args:
-        base: The table as the caller sees it.
+        base: The table's metadata as the caller sees it.
         commit: See `PendingUpdate`.
     """
 
@@ -116,7 +116,7 @@ class RecordedUpdate(PendingUpdate, Generic[E]):
 
     @abstractmethod
     def _begin(self, base: TableMetadata) -> E:
-        """What the calls work on."""
+        """Return the object on which the calls are made."""
 
     @property
     def _edit(self) -> E:

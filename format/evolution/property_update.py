@@ -1,4 +1,4 @@
-"""Changing the properties and the location of a table."""
+"""Changes of the properties and the location of a table."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _FORMAT_VERSION: Final = "format-version"
 
 
 def check_version(text: str) -> None:
-    """Refuse a format version that is no number.
+    """Check that a format version is a number.
 
     Raises:
-        ValidationError: It is none.
+        ValidationError: If it is not.
     """
     if not (text.isascii() and text.isdigit()):
         raise ValidationError(
@@ -40,7 +40,7 @@ def check_version(text: str) -> None:
 
 
 class UpdateProperties(PendingUpdate):
-    """Sets and removes properties; setting `format-version` upgrades the table.
+    """An update that sets and removes properties; setting `format-version` upgrades the table.
 
     Args:
         commit: See `PendingUpdate`.
@@ -52,10 +52,10 @@ class UpdateProperties(PendingUpdate):
         self._removed: dict[str, None] = {}
 
     def set(self, key: str, value: Any) -> Self:
-        """Set a property; a number and the like become text, see `property_texts`.
+        """Set a property; numbers and the like are converted to text, see `property_texts`.
 
         Raises:
-            ValidationError: It is removed in the same update, is reserved, or cannot have that
+            ValidationError: If it is removed in the same update, is reserved, or cannot have that
                 value.
         """
         key = checked_text("name of a property", key)
@@ -63,7 +63,7 @@ class UpdateProperties(PendingUpdate):
         if key in self._removed:
             raise ValidationError(
                 f"Cannot set and remove property {key!r} at once",
-                hint="Do one of both, or make two updates.",
+                hint="Do one of the two, or make two updates.",
             )
         if key == _FORMAT_VERSION:
             check_version(given[key])
@@ -73,23 +73,23 @@ class UpdateProperties(PendingUpdate):
         return self
 
     def remove(self, key: str) -> Self:
-        """Remove a property; one that is not there is passed over.
+        """Remove a property; a missing one is ignored.
 
         Raises:
-            ValidationError: It is set in the same update, or reserved.
+            ValidationError: If it is set in the same update, or reserved.
         """
         key = checked_text("name of a property", key)
         if key in self._set:
             raise ValidationError(
                 f"Cannot set and remove property {key!r} at once",
-                hint="Do one of both, or make two updates.",
+                hint="Do one of the two, or make two updates.",
             )
         check_not_reserved((key,))
         self._removed[key] = None
         return self
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `PendingUpdate.apply`."""
+        """Implement `PendingUpdate.apply`."""
         kept = {key: value for key, value in self._set.items() if key != _FORMAT_VERSION}
         updates: list[TableUpdate] = []
         if _FORMAT_VERSION in self._set:
@@ -102,14 +102,14 @@ class UpdateProperties(PendingUpdate):
 
 
 class UpdateLocation(PendingUpdate):
-    """Moves the base location for new files; existing ones stay where they are.
+    """An update that moves the base location for new files; existing files are not moved.
 
     Args:
         location: The new folder.
         commit: See `PendingUpdate`.
 
     Raises:
-        ValidationError: The location is empty, or engines would not agree on it.
+        ValidationError: If the location is empty, or engines would disagree about it.
     """
 
     def __init__(self, location: str, commit: Commit | None = None) -> None:
@@ -117,11 +117,11 @@ class UpdateLocation(PendingUpdate):
         if not checked_text("location of a table", location):
             raise ValidationError(
                 "A table needs a location",
-                hint="Name a folder, as hdfs://cluster/warehouse/db.db/t.",
+                hint="Name a folder, such as hdfs://cluster/warehouse/db.db/t.",
             )
         check_table_location(location)
         self._location = location
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `PendingUpdate.apply`."""
+        """Implement `PendingUpdate.apply`."""
         return Changes((AssertTableUUID(base.table_uuid),), (SetLocationUpdate(self._location),))

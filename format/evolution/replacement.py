@@ -1,4 +1,4 @@
-"""Replacing a table: new schema, partitioning, order and no rows, on the old history."""
+"""Replacement of a table: new schema, spec and order and no rows, on top of the old history."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ _FORMAT_VERSION = "format-version"
 
 
 class TableReplacement(PendingUpdate):
-    """Makes a table another one without rows; snapshots, history and refs but ``main`` stay.
+    """An update that replaces a table by an empty one; history and refs except ``main`` stay.
 
-    Columns keep the ids that the old schema has under their names where files with their old types
-    can be read with the new ones: snapshots that stay, and writers that are late, know the old.
+    Columns keep the ids that the old schema has under their names if files with the old types can
+    be read with the new ones: remaining snapshots and delayed writers use the old ids.
 
     Args:
         schema: The columns, with any ids.
-        partition_spec: How rows are put into partitions; its sources are ids of ``schema``.
-        sort_order: How new files are sorted; its sources are ids of ``schema``.
-        location: The new folder; the old one unless given.
-        properties: Are added to the old ones; ``format-version`` upgrades the table.
+        partition_spec: The new partition spec; its sources are ids of ``schema``.
+        sort_order: The order of new files; its sources are ids of ``schema``.
+        location: The new folder; by default the old one.
+        properties: Properties to add to the old ones; ``format-version`` upgrades the table.
         commit: See `PendingUpdate`.
 
     Raises:
-        ValidationError: A property cannot be set, or not to that value.
+        ValidationError: If a property cannot be set, or not to that value.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class TableReplacement(PendingUpdate):
         }
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `PendingUpdate.apply`."""
+        """Implement `PendingUpdate.apply`."""
         fresh = assign_fresh_schema_ids(self._schema, base.schema(), base.last_column_id)
         spec = _with_known_ids(
             assign_fresh_partition_spec_ids(self._spec, self._schema, fresh),
             base,
             self._version or base.format_version,
         )
-        # a spec or an order of the old table is used again unseen, but a column may differ in type
+        # specs and orders of the old table are reused unchecked, but a column's type may differ
         spec.check(fresh)
         order = assign_fresh_sort_order_ids(self._order, self._schema, fresh)
         order.check(fresh)
@@ -129,7 +129,7 @@ class TableReplacement(PendingUpdate):
 
 
 def _with_known_ids(spec: PartitionSpec, base: TableMetadata, version: int) -> PartitionSpec:
-    """The spec with the field ids that the table's specs have for the same values."""
+    """Return the spec with the field ids that the table's specs have for the same values."""
     unused = count(base.last_partition_id + 1)
     if version == 1:
         return replace(spec, fields=_after_old_fields(spec, base.spec(), unused))
@@ -148,9 +148,9 @@ def _with_known_ids(spec: PartitionSpec, base: TableMetadata, version: int) -> P
 def _after_old_fields(
     spec: PartitionSpec, old: PartitionSpec, unused: count[int]
 ) -> tuple[PartitionField, ...]:
-    """The old fields in their places, void where the spec lacks them, then the new ones.
+    """Return the old fields in their positions, void where the spec lacks them, then the new ones.
 
-    Format version 1 knows partition fields by their position only.
+    Format version 1 identifies partition fields only by position.
     """
     names = {f.name for f in spec.fields}
     new = {_values(f): f for f in spec.fields}

@@ -1,9 +1,9 @@
-"""Editing a schema: which fields are added, changed, dropped and moved, and what results.
+"""Edits of a schema: fields added, changed, dropped and moved, and the result.
 
 The rules are those of the specification (Schema Evolution) and, where it leaves them open, of the
 reference implementation: a field is looked up by its name before the edit, types only widen, new
-fields get ids that were never used. Names that differ only in case are refused: Hive and Spark
-could not tell them apart.
+fields get ids that were never used. Names that differ only in case are rejected: Hive and Spark
+could not distinguish them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROOT: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A field's new place among its siblings: first, or beside another one."""
+    """A field's new position among its siblings: first, or beside another one."""
 
     field_id: int
     where: Literal["first", "before", "after"]
@@ -45,14 +45,14 @@ class Move:
 
 
 class SchemaEdit:
-    """A schema in the making.
+    """A schema being edited.
 
     Args:
         schema: The schema before.
         last_column_id: The highest field id ever used; new ids follow it.
-        case_sensitive: Whether names given tell `Id` from `id`.
-        allow_incompatible: Allow what existing rows may contradict: columns that become required,
-            required columns without a default, types that do not widen.
+        case_sensitive: Whether given names distinguish `Id` from `id`.
+        allow_incompatible: Whether changes are allowed that existing rows may contradict: columns
+            that become required, required columns without a default, types that do not widen.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class SchemaEdit:
         required: bool = False,
         default: Any = None,
     ) -> None:
-        """Add a field behind its siblings."""
+        """Add a field after its siblings."""
         parent, name = self._split(path)
         full = ".".join((*parent, name))
         if not name:
@@ -111,7 +111,7 @@ class SchemaEdit:
         self._parents[added.field_id] = parent_id
 
     def delete(self, path: Path) -> None:
-        """Drop a field and all inside it."""
+        """Drop a field and all fields inside it."""
         field, full = self._find(path)
         self._check_in_struct(field.field_id, "drop", full)
         if any(self._is_inside(parent, field.field_id) for parent in self.adds):
@@ -132,7 +132,7 @@ class SchemaEdit:
         self.deletes.add(field.field_id)
 
     def rename(self, path: Path, new_name: str) -> None:
-        """Give a field another name; its id stays."""
+        """Rename a field; its id stays."""
         field, full = self._kept(path)
         self._check_in_struct(field.field_id, "rename", full)
         if not checked_text("name of a column", new_name, SchemaError):
@@ -178,7 +178,7 @@ class SchemaEdit:
         parent_id = self._parent(field_id)
         if parent_id != ROOT and not self._type_of(parent_id).is_struct:
             raise SchemaError(
-                f"Cannot move {full!r}: it is no field of a struct",
+                f"Cannot move {full!r}: it is not a field of a struct",
                 hint="Move a top-level column or a field of a struct.",
             )
         other_id = None
@@ -196,20 +196,20 @@ class SchemaEdit:
         self._moves.setdefault(parent_id, []).append(Move(field_id, where, other_id))
 
     def set_identifiers(self, names: Iterable[str]) -> None:
-        """Choose the fields that identify a row, by their names after the edit."""
+        """Set the fields that identify a row, by their names after the edit."""
         edited = Schema(self._fields(self.schema.fields, ROOT))
         found = (edited.find_field(name, self.case_sensitive).field_id for name in names)
         self._identifiers = set(found)
 
     def union(self, new: StructType) -> None:
-        """Add what another schema has more, by names; widen what it has wider."""
+        """Add the extra fields of another schema, by name; widen types that are wider there."""
         self._union(self.schema.as_struct(), new, ())
 
     def result(self) -> Schema:
-        """The schema after the edit, under the id of the one before.
+        """Return the schema after the edit, with the id of the one before.
 
         Raises:
-            SchemaError: Names clash, or an identifier field would be lost.
+            SchemaError: If names clash, or an identifier field would be lost.
         """
         fields = self._fields(self.schema.fields, ROOT)
         self._check_clashes(fields)
@@ -268,7 +268,7 @@ class SchemaEdit:
             field = field.field_type.element_field
         if not field.field_type.is_struct:
             raise SchemaError(
-                f"Cannot add column {full!r}: {name!r} is of type {field.field_type}, no struct",
+                f"Cannot add column {full!r}: {name!r} is of type {field.field_type}, not a struct",
                 hint="Add fields to structs only, also inside lists and maps.",
             )
         self._check_no_map_key(field.field_id, full)
@@ -301,7 +301,7 @@ class SchemaEdit:
         parent = self._parent(field_id)
         if parent != ROOT and not self._type_of(parent).is_struct:
             raise SchemaError(
-                f"Cannot {verb} {full!r}: it is no field of a struct",
+                f"Cannot {verb} {full!r}: it is not a field of a struct",
                 hint=(
                     "The element of a list and the key and value of a map are fixed parts of "
                     "their type."
@@ -348,7 +348,7 @@ class SchemaEdit:
             )
 
     def _check_clashes(self, fields: tuple[NestedField, ...]) -> None:
-        """Refuse new names that a sibling has in another case; old clashes are let be."""
+        """Check that no new name differs from a sibling's only in case; old clashes may stay."""
         changed = {f.field_id for added in self.adds.values() for f in added}
         changed |= {i for i, f in self.updates.items() if f.name != self._name_before(i)}
         groups = [fields, *(children(f.field_type) for f in walk(StructType(fields)))]
@@ -430,7 +430,7 @@ def _checked_path(path: Path) -> Path:
     if not parts:
         raise SchemaError(
             "The path of a column is empty",
-            hint="Name a column, as 'address.city' or ('address', 'city').",
+            hint="Name a column, such as 'address.city' or ('address', 'city').",
         )
     return parts
 

@@ -1,4 +1,4 @@
-"""Changing the schema of a table (spec: Schema Evolution)."""
+"""Changes of the schema of a table (spec: Schema Evolution)."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ _COLUMN_PROPERTIES: Final = (
 
 
 class UpdateSchema(RecordedUpdate[SchemaEdit]):
-    """Adds, changes, drops and moves columns, and fields inside them.
+    """An update that adds, changes, drops and moves columns, and fields inside them.
 
-    A field is named by the name it has before the update, fields inside columns with dots or as a
+    Fields are given by their names before the update, fields inside columns with dots or as a
     tuple: ``"address.street"``, ``("address", "street")``. For structs in lists and maps
-    ``"points.x"`` is short for ``"points.element.x"``. Existing files stay as they are: fields are
-    known by their ids.
+    ``"points.x"`` is short for ``"points.element.x"``. Existing files are not changed: fields are
+    found in them by id.
 
     Args:
-        base: The table.
+        base: The table's metadata.
         commit: See `PendingUpdate`.
-        allow_incompatible_changes: Allow what existing rows may contradict.
-        case_sensitive: Whether the names given tell `Id` from `id`.
+        allow_incompatible_changes: Whether changes are allowed that existing rows may contradict.
+        case_sensitive: Whether given names distinguish `Id` from `id`.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         self._case_sensitive = case_sensitive
 
     def case_sensitive(self, case_sensitive: bool) -> Self:  # noqa: FBT001 - PyIceberg's signature
-        """Choose whether the names given from now on tell `Id` from `id`."""
+        """Set whether names given from now on distinguish `Id` from `id`."""
 
         def choose(edit: SchemaEdit) -> None:
             edit.case_sensitive = case_sensitive
@@ -86,19 +86,19 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         required: bool = False,  # noqa: FBT001, FBT002 - PyIceberg's signature
         default_value: Any = None,
     ) -> Self:
-        """Add a column, or a field inside one, behind the others.
+        """Add a column, or a field inside one, after the others.
 
         Args:
-            path: Its name.
-            field_type: Its type, or the string of a primitive one such as ``"decimal(9, 2)"``;
-                field ids inside it are given out anew.
+            path: The name of the new field.
+            field_type: The type, or the string of a primitive one such as ``"decimal(9, 2)"``;
+                field ids inside it are reassigned.
             doc: A comment.
-            required: Refuse nulls; only with `allow_incompatible_changes`.
-            default_value: Belongs to format version 3 and is refused.
+            required: Whether to reject nulls; only with `allow_incompatible_changes`.
+            default_value: Not supported: default values belong to format version 3.
 
         Raises:
-            UnsupportedError: The type belongs to format version 3.
-            SchemaError: The name is taken, also in another case, or there is no such parent.
+            UnsupportedError: If the type belongs to format version 3.
+            SchemaError: If the name is taken, even in another case, or the parent does not exist.
         """
         self._record(
             lambda edit: edit.add(path, field_type, doc, required=required, default=default_value)
@@ -106,24 +106,24 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         return self
 
     def delete_column(self, path: Path) -> Self:
-        """Drop a column with all inside it.
+        """Drop a column with all fields inside it.
 
         Raises:
-            ValidationError: There is no such column.
-            SchemaError: It is a list element, a map's key or value, or changed in this update.
+            ValidationError: If there is no such column.
+            SchemaError: If it is a list element, a map's key or value, or changed in this update.
         """
         self._record(lambda edit: edit.delete(path))
         return self
 
     def rename_column(self, path_from: Path, new_name: str) -> Self:
-        """Give a field another name.
+        """Rename a field.
 
         Args:
-            path_from: The field.
-            new_name: Its new name, without its parents'.
+            path_from: The field to rename.
+            new_name: The new name, without those of its parents.
 
         Raises:
-            ValidationError: There is no such field.
+            ValidationError: If there is no such field.
         """
         self._record(lambda edit: edit.rename(path_from, new_name))
         return self
@@ -138,13 +138,13 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         """Widen a field's type, change whether it may be null, or replace its comment.
 
         Args:
-            path: The field.
-            field_type: int may become long, float double, and a decimal may get more digits.
-            required: False allows nulls; True only with `allow_incompatible_changes`.
+            path: The field to change.
+            field_type: The wider type: long for int, double for float, a decimal of more digits.
+            required: False to allow nulls; True only with `allow_incompatible_changes`.
             doc: The new comment.
 
         Raises:
-            SchemaError: The type does not widen, or nulls were allowed.
+            SchemaError: If the type is not wider, or nulls were allowed.
         """
         self._record(lambda edit: edit.update(path, field_type, doc, required=required))
         return self
@@ -165,38 +165,38 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         return self
 
     def move_after(self, path: Path, after_name: Path) -> Self:
-        """Move a field behind a sibling."""
+        """Move a field after a sibling."""
         self._record(lambda edit: edit.move(path, "after", after_name))
         return self
 
     def set_identifier_fields(self, *fields: str) -> Self:
-        """Choose the fields that identify a row, by the names they have after the update.
+        """Set the fields that identify a row, by their names after the update.
 
         Raises:
-            ValidationError: There is no such field, or it may not identify a row.
+            ValidationError: If there is no such field, or it cannot identify a row.
         """
         self._record(lambda edit: edit.set_identifiers(fields))
         return self
 
     def union_by_name(self, new_schema: Schema | pa.Schema) -> Self:
-        """Add the columns that another schema has more, and widen those it has wider.
+        """Add the columns that only another schema has, and widen those that are wider there.
 
-        Columns that only this table has stay. What the other schema has narrower stays, too.
+        Columns that only this table has, and types that are narrower there, stay.
 
         Raises:
-            SchemaError: A column has types that do not fit, or it is no schema.
+            SchemaError: If a column's types are incompatible, or the argument is not a schema.
         """
         new = as_schema(new_schema).as_struct()
         self._record(lambda edit: edit.union(new))
         return self
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `PendingUpdate.apply`."""
+        """Implement `PendingUpdate.apply`."""
         edit = self._replayed(base)
         if moved := [n for n, i in self._edit.found.items() if edit.found.get(n, i) != i]:
             raise CommitFailedError(
-                f"Column {moved[0]!r} is another one by now: the schema was changed concurrently",
-                hint="Refresh the table, and look at its schema before you change it.",
+                f"Column {moved[0]!r} is another one now: the schema was changed concurrently",
+                hint="Refresh the table, and check its schema before you change it.",
             )
         schema = edit.result()
         before = edit.schema
@@ -224,7 +224,7 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
 
 
 def _check_uses(base: TableMetadata, schema: Schema) -> None:
-    """Refuse a schema that the partition spec or the sort order does not fit any more."""
+    """Check that the partition spec and the sort order still fit the schema."""
     uses = [
         (f"partition field {f.name!r}", f.source_id)
         for f in base.spec().fields
@@ -242,7 +242,7 @@ def _check_uses(base: TableMetadata, schema: Schema) -> None:
         try:
             used.check(base.schema())
         except ValidationError:
-            continue  # it did not fit before, so this change is not to blame
+            continue  # it did not fit before, so this change is not at fault
         used.check(schema)
 
 
@@ -269,7 +269,7 @@ def _properties(base: TableMetadata, edit: SchemaEdit, schema: Schema) -> Iterab
 def _column_properties(
     properties: Mapping[str, str], renamed: Mapping[str | None, str | None]
 ) -> tuple[set[str], dict[str, str]]:
-    """The properties of single columns that go, and those that stand under a new name."""
+    """Return the column properties to remove, and those to set under a new column name."""
     gone: set[str] = set()
     moved: dict[str, str] = {}
     for key, value in properties.items():

@@ -1,4 +1,4 @@
-"""Changing the sort order of a table (spec: Sorting)."""
+"""Changes of the sort order of a table (spec: Sorting)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class UpdateSortOrder(RecordedUpdate["SortEdit"]):
-    """Replaces the sort order: the keys are given in order; none at all is unsorted.
+    """An update that replaces the sort order; its keys are given in order, none for unsorted.
 
     Args:
-        base: The table.
+        base: The table's metadata.
         commit: See `PendingUpdate`.
-        case_sensitive: Whether the names given tell `Id` from `id`.
+        case_sensitive: Whether given names distinguish `Id` from `id`.
     """
 
     def __init__(
@@ -38,15 +38,15 @@ class UpdateSortOrder(RecordedUpdate["SortEdit"]):
         transform: str | Transform = IdentityTransform(),  # noqa: B008 - a constant
         null_order: NullOrder | None = None,
     ) -> Self:
-        """Sort upwards by a column, after the keys given before.
+        """Sort by a column in ascending order, after the keys given before.
 
         Args:
             source_column_name: The column.
-            transform: What is done to its values first, for example ``"bucket[16]"``.
-            null_order: Where nulls stand; first by default.
+            transform: A transform of its values, for example ``"bucket[16]"``; by default none.
+            null_order: The position of nulls; by default first.
 
         Raises:
-            ValidationError: There is no such column, or the transform does not fit it.
+            ValidationError: If there is no such column, or the transform does not fit it.
         """
         return self._add(source_column_name, transform, SortDirection.ASC, null_order)
 
@@ -56,16 +56,16 @@ class UpdateSortOrder(RecordedUpdate["SortEdit"]):
         transform: str | Transform = IdentityTransform(),  # noqa: B008 - a constant
         null_order: NullOrder | None = None,
     ) -> Self:
-        """Sort downwards by a column; see `asc`. Nulls stand last by default."""
+        """Sort by a column in descending order; see `asc`. Nulls are last by default."""
         return self._add(source_column_name, transform, SortDirection.DESC, null_order)
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `PendingUpdate.apply`."""
+        """Implement `PendingUpdate.apply`."""
         edit = self._replayed(base)
         if [f.source_id for f in edit.fields] != [f.source_id for f in self._edit.fields]:
             raise CommitFailedError(
-                "A column of the sort order is another one by now: the schema was changed",
-                hint="Refresh the table, and look at its schema.",
+                "A column of the sort order is another one now: the schema was changed",
+                hint="Refresh the table, and check its schema.",
             )
         order = SortOrder(0 if not edit.fields else 1, tuple(edit.fields))
         order.check(base.schema())
@@ -95,11 +95,11 @@ class UpdateSortOrder(RecordedUpdate["SortEdit"]):
 
 
 class SortEdit:
-    """A sort order in the making.
+    """A sort order being edited.
 
     Args:
-        base: The table.
-        case_sensitive: Whether names of columns tell `Id` from `id`.
+        base: The table's metadata.
+        case_sensitive: Whether column names distinguish `Id` from `id`.
     """
 
     def __init__(self, base: TableMetadata, *, case_sensitive: bool) -> None:
@@ -114,7 +114,7 @@ class SortEdit:
         direction: SortDirection,
         null_order: NullOrder | None,
     ) -> None:
-        """Add a key behind the others."""
+        """Add a key after the others."""
         source = self._schema.find_field(column, self._case_sensitive)
         transform.check(source.field_type)
         self.fields.append(SortField(source.field_id, transform, direction, null_order))

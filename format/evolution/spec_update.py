@@ -1,8 +1,8 @@
-"""Changing the partition spec of a table (spec: Partition Evolution).
+"""Changes of the partition spec of a table (spec: Partition Evolution).
 
-Existing files keep the spec they were written with. In format version 1 a field is never left out
-but made void, so that the ids stay 1000, 1001, ...; in version 2 it goes, and when it comes back it
-gets its old id.
+Existing files keep the spec they were written with. In format version 1 a removed field becomes
+void, so that the ids stay 1000, 1001, ...; in version 2 it is dropped, and gets its old id if it is
+added again.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 
 class UpdateSpec(RecordedUpdate["SpecEdit"]):
-    """Adds, removes and renames partition fields.
+    """An update that adds, removes and renames partition fields.
 
     Args:
-        base: The table.
+        base: The table's metadata.
         commit: See `PendingUpdate`.
-        case_sensitive: Whether the names of columns given tell `Id` from `id`.
+        case_sensitive: Whether given column names distinguish `Id` from `id`.
     """
 
     def __init__(
@@ -56,51 +56,51 @@ class UpdateSpec(RecordedUpdate["SpecEdit"]):
         transform: str | Transform,
         partition_field_name: str | None = None,
     ) -> Self:
-        """Add a partition field behind the others.
+        """Add a partition field after the others.
 
         Args:
-            source_column_name: The column, a field inside one with dots.
-            transform: What is made of its values, for example ``"day"`` or ``"bucket[16]"``.
+            source_column_name: The column; a field inside one is given with dots.
+            transform: The transform of its values, for example ``"day"`` or ``"bucket[16]"``.
             partition_field_name: The field's name; by default ``<column>_day``,
                 ``<column>_bucket_16``, ``<column>_trunc_4``, and for identity that of the column.
 
         Raises:
-            ValidationError: There is no such column, the transform does not fit it, or the field
-                or its name is there already.
+            ValidationError: If there is no such column, the transform does not fit it, or the field
+                or its name exists already.
         """
         given = as_transform(transform)
         self._record(lambda edit: edit.add(source_column_name, given, partition_field_name))
         return self
 
     def add_identity(self, source_column_name: str) -> Self:
-        """Partition by the values of a column as they are."""
+        """Partition by the values of a column, without a transform."""
         return self.add_field(source_column_name, IdentityTransform())
 
     def remove_field(self, name: str) -> Self:
-        """Do not partition new files by this field any more.
+        """Remove a partition field: new files are no longer partitioned by it.
 
         Raises:
-            ValidationError: There is no such partition field, or it is changed in this update.
+            ValidationError: If there is no such partition field, or it is changed in this update.
         """
         self._record(lambda edit: edit.remove(name))
         return self
 
     def rename_field(self, name: str, new_name: str) -> Self:
-        """Give a partition field another name.
+        """Rename a partition field.
 
         Raises:
-            ValidationError: There is no such partition field, or the name is taken.
+            ValidationError: If there is no such partition field, or the name is taken.
         """
         self._record(lambda edit: edit.rename(name, new_name))
         return self
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `PendingUpdate.apply`."""
+        """Implement `PendingUpdate.apply`."""
         edit = self._replayed(base)
         if moved := [n for n, i in self._edit.found.items() if edit.found.get(n, i) != i]:
             raise CommitFailedError(
-                f"{moved[0]!r} is another field by now: the table was changed concurrently",
-                hint="Refresh the table, and look at its partition spec before you change it.",
+                f"{moved[0]!r} is another field now: the table was changed concurrently",
+                hint="Refresh the table, and check its partition spec before you change it.",
             )
         spec = edit.result()
         if spec.fields == base.spec().fields:
@@ -119,11 +119,11 @@ class UpdateSpec(RecordedUpdate["SpecEdit"]):
 
 
 class SpecEdit:
-    """A partition spec in the making.
+    """A partition spec being edited.
 
     Args:
-        base: The table; the edit begins with its default spec.
-        case_sensitive: Whether names of columns tell `Id` from `id`.
+        base: The table's metadata; the edit begins with its default spec.
+        case_sensitive: Whether column names distinguish `Id` from `id`.
     """
 
     def __init__(self, base: TableMetadata, *, case_sensitive: bool = True) -> None:
@@ -146,7 +146,7 @@ class SpecEdit:
                 if field.field_id not in self._deletes:
                     raise ValidationError(
                         f"The table is partitioned by {field.name!r} already",
-                        hint="Leave it as it is, or rename it by rename_field.",
+                        hint="Keep it, or rename it with rename_field.",
                     )
                 self._restore(field, name)
                 return
@@ -168,7 +168,7 @@ class SpecEdit:
         field = self._existing(name, "remove")
         if name in self._renames:
             raise ValidationError(
-                f"Cannot rename and remove partition field {name!r} at once", hint="Do one of both."
+                f"Cannot rename and remove partition field {name!r} at once", hint="Do only one."
             )
         self._deletes.add(field.field_id)
 
@@ -177,7 +177,7 @@ class SpecEdit:
         field = self._existing(name, "rename")
         if field.field_id in self._deletes:
             raise ValidationError(
-                f"Cannot remove and rename partition field {name!r} at once", hint="Do one of both."
+                f"Cannot remove and rename partition field {name!r} at once", hint="Do only one."
             )
         if new_name != name:
             self._free_name(new_name)
@@ -189,10 +189,10 @@ class SpecEdit:
         self._renames[name] = new_name
 
     def result(self) -> PartitionSpec:
-        """The spec after the edit.
+        """Return the spec after the edit.
 
         Raises:
-            ValidationError: It does not fit the table's schema.
+            ValidationError: If it does not fit the table's schema.
         """
         fields = []
         for field in self._base.spec().fields:
@@ -209,7 +209,7 @@ class SpecEdit:
         if name in self._adds:
             raise ValidationError(
                 f"Cannot add and {verb} partition field {name!r} at once",
-                hint="Do one of both, or make two updates.",
+                hint="Do one of the two, or make two updates.",
             )
         field = self._fields.get(name)
         if field is None:
@@ -248,7 +248,7 @@ class SpecEdit:
         return PartitionField(source_id, self._last_id + 1, transform, chosen)
 
     def _free_name(self, name: str) -> None:
-        """Let a void or removed field give way to a new one of its name."""
+        """Rename a void or removed field that has the name of a new one."""
         field = self._fields.get(name)
         if field is None or name in self._renames:
             return
@@ -261,7 +261,7 @@ class SpecEdit:
 
 
 def default_name(column: str, transform: Transform) -> str:
-    """The name that the reference implementation gives a new partition field."""
+    """Return the reference implementation's default name for a new partition field."""
     if isinstance(transform, IdentityTransform):
         return column
     if isinstance(transform, BucketTransform):

@@ -1,4 +1,4 @@
-"""Write, audit, publish: snapshots that are part of a table, but of no branch yet."""
+"""Write-audit-publish: snapshots of a table that are not part of any branch yet."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
 
-"""The table property that lets operations be staged by a `WAP_ID`."""
+"""Keys of snapshot summaries."""
 WAP_ID: Final = "wap.id"
-"""The key of a snapshot's summary that names what was staged."""
+"""The summary key of a staged snapshot's id, chosen by its writer."""
 PUBLISHED_WAP_ID: Final = "published-wap-id"
-"""The key of a summary that says which staged change a snapshot made part of a branch."""
+"""The summary key of the `WAP_ID` of the staged change that a snapshot published."""
 
 ONTO_PARENT: Final = "icecomb.onto-parent"
-"""The key of a summary that says that an append's rows depend on what its parent has."""
+"""The summary key that marks an append whose rows depend on the content of its parent."""
 
 
 def is_audited(metadata: TableMetadata) -> bool:
-    """Whether the table's property `WAP_ENABLED` is true."""
+    """Return whether the table's property `WAP_ENABLED` is true."""
     return WAP_ENABLED.of(metadata.properties)
 
 
 def is_staged(metadata: TableMetadata, snapshot_properties: Mapping[str, str]) -> bool:
-    """Whether an operation with these snapshot properties leaves all branches as they are."""
+    """Return whether an operation with these snapshot properties is staged, on no branch."""
     return is_audited(metadata) and WAP_ID in snapshot_properties
 
 
 def staged_snapshot(metadata: TableMetadata, wap_id: str) -> Snapshot:
-    """The snapshot that was staged under an id.
+    """Return the snapshot that was staged under an id.
 
     Raises:
-        NoSuchSnapshotError: There is none.
-        ValidationError: There are several; one of them can be picked by its snapshot id.
+        NoSuchSnapshotError: If there is none.
+        ValidationError: If there are several; one can be cherry-picked by its snapshot id.
     """
     found = [s for s in metadata.snapshots if (s.summary or {}).get(WAP_ID) == wap_id]
     if not found:

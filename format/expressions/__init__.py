@@ -1,1 +1,1 @@
-"""Predicates: written, parsed, bound, projected, and judged on columns of metrics."""
+"""Predicates: building, parsing, binding, projection, and evaluation on metrics and rows."""

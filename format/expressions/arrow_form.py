@@ -1,12 +1,12 @@
-"""Filters written with pyarrow (`pc.field("a") > 3`) as expressions of ours.
+"""Conversion of pyarrow filters (`pc.field("a") > 3`) to expressions.
 
-pyarrow does not say what is in an expression, but it pickles one as an Arrow file: the schema's
+pyarrow does not expose the content of an expression, but pickles one as an Arrow file: the schema's
 metadata is the expression in prefix notation, the columns hold the constants with their types.
 That form is read here; the text form of an expression would be ambiguous.
 
-What is translated selects the same rows as in pyarrow, whose functions treat nulls and NaN in
-other ways than SQL: `~(a > 3)` selects NaN, `~a.isin([1])` selects nulls. A constant is converted
-to the type of the column, as in every filter of a table.
+A converted filter selects the same rows as in pyarrow, whose functions treat nulls and NaN
+differently from SQL: `~(a > 3)` selects NaN, `~a.isin([1])` selects nulls. Constants are converted
+to the types of their columns, as in every filter of a table.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ _NULL_MATCHES, _NULL_IS_SKIPPED = 0, 1
 _JOINS: Final = ("and_kleene", "or_kleene")
 _INVERT: Final = "invert"
 _SHOWN: Final = 300
-"""So much of a filter is shown in messages, in characters."""
+"""The most characters of a filter that messages quote."""
 
 
 def from_arrow(expression: pc.Expression) -> BooleanExpression:
-    """The expression that is true for the same rows.
+    """Convert a pyarrow filter to an expression that is true for the same rows.
 
     Args:
         expression: A filter made with `pyarrow.compute` or `pyarrow.dataset`.
 
     Raises:
-        ExpressionError: A part of it has no exact counterpart; the message names it.
+        ExpressionError: If a part has no exact counterpart; the message names it.
     """
     return _Translation(expression).selected()
 
@@ -98,11 +98,11 @@ class _Call:
 
 _Node = _Column | _Constant | _Call
 _Asked = tuple[_Node, bool]
-"""A part, and whether the rows are asked for where it is true or where it is false."""
+"""A part, and True for the rows where it is true, False for those where it is false."""
 
 
 class _Translation:
-    """One filter: for each of its parts, the rows where it is true, and those where it is false."""
+    """A filter being converted: for each part, the rows where it is true, or where it is false."""
 
     def __init__(self, expression: pc.Expression) -> None:
         self._whole = expression
@@ -130,7 +130,7 @@ class _Translation:
             batch = pa.ipc.open_file(stored).get_batch(0)
         except pa.ArrowException as error:
             raise ExpressionError(
-                f"Not a filter that can be taken over: {self._text}: {error}",
+                f"Not a filter that can be converted: {self._text}: {error}",
                 hint="Name columns: pc.field('a'), not pc.field(0).",
             ) from error
         try:
@@ -138,11 +138,11 @@ class _Translation:
         except (StopIteration, KeyError, IndexError, ValueError) as error:
             raise ExpressionError(
                 f"This version of pyarrow stores filters in an unknown way: {self._text}",
-                hint="Write the filter as SQL text or by icecomb's expressions instead.",
+                hint="Write the filter as SQL text or with icecomb's expressions instead.",
             ) from error
 
     def _rows(self, asked: _Asked, parts: list[BooleanExpression]) -> BooleanExpression:
-        """The rows for which a part is true, or is false; for others it is unknown."""
+        """Return the expression of the rows where a part is true, or where it is false."""
         node, wanted = asked
         if isinstance(node, _Column):
             return EqualTo(node.name, wanted)
@@ -172,7 +172,7 @@ class _Translation:
             return AlwaysFalse()
         value = self._value(right)
         if isinstance(value, float) and math.isnan(value):
-            # no number compares with NaN; all differ from it
+            # no comparison with NaN is true, except that all numbers differ from it
             always = (operation is Operation.NOT_EQ) is wanted
             return NotNull(left.name) if always else AlwaysFalse()
         if wanted:
@@ -216,7 +216,7 @@ class _Translation:
             listed = [IsNull(name)] * null + [IsNaN(name)] * nan
             return disjunction((In(name, numbers), *listed))
         others = conjunction((NotIn(name, numbers), *([NotNaN(name)] * nan)))
-        # NotIn of nothing is all rows, so null must be taken out there
+        # NotIn of no values is true for all rows, so nulls must be excluded
         there = conjunction((others, NotNull(name)))
         return there if null else disjunction((there, IsNull(name)))
 
@@ -238,7 +238,7 @@ class _Translation:
 
     def _refuse(self, node: _Node) -> NoReturn:
         raise ExpressionError(
-            f"Not a filter that can be taken over exactly: {_described(node)} in {self._text}",
+            f"Not a filter that can be converted exactly: {_described(node)} in {self._text}",
             hint=_HINT,
         )
 
@@ -248,10 +248,10 @@ def _null(name: str, wanted: bool) -> BooleanExpression:  # noqa: FBT001
 
 
 def _tree(metadata: Iterable[tuple[str, str]], batch: pa.RecordBatch) -> _Node:
-    """The expression from its prefix notation; without recursion, as long chains nest deeply.
+    """Return the expression of a prefix notation; without recursion, as long chains nest deeply.
 
     Raises:
-        ValueError: It is none.
+        ValueError: If the tokens are not an expression.
     """
     arguments: list[_Node] = []
     outer: list[tuple[str, list[_Node]]] = []
@@ -283,7 +283,7 @@ def _tree(metadata: Iterable[tuple[str, str]], batch: pa.RecordBatch) -> _Node:
 
 
 def _options(scalar: pa.StructScalar) -> dict[str, Any]:
-    """The options of a function; a set of values stays Arrow's."""
+    """Return the options of a function; a set of values remains an Arrow array."""
     return {
         name: value.values if isinstance(value, pa.ListScalar) else value.as_py()
         for name, value in scalar.items()
@@ -307,7 +307,7 @@ def _described(node: _Node, depth: int = 3) -> str:
 
 
 def _shown(scalar: pa.Scalar) -> str:
-    """The text of a constant, also of a time that Python has no value for."""
+    """Return the text of a constant, even of a time that Python cannot represent."""
     try:
         return str(scalar)
     except (pa.ArrowException, ValueError, OverflowError):
@@ -315,7 +315,7 @@ def _shown(scalar: pa.Scalar) -> str:
 
 
 def _metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    """Keys and values of a schema's metadata in their order, repeated ones included.
+    """Return keys and values of a schema's metadata in order, repeated ones included.
 
     `Schema.metadata` is a dict, in which repeated keys are lost; the C data interface has them all.
     """

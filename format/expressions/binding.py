@@ -1,8 +1,8 @@
-"""Expressions bound to a schema: columns by field id, literals as internal values.
+"""Binding of expressions to a schema: columns by field id, literals as internal values.
 
-Binding converts each literal to the type of its column without changing what is selected: a value
-between two values the column can hold moves the comparison (`id > 1.5` is `id >= 2`), a value out
-of the column's range decides it (`id < 2 ** 40` selects every int that is not null).
+Binding converts each literal to the type of its column without changing the selected rows: a value
+between two values of the column's type moves the comparison (`id > 1.5` is `id >= 2`), a value
+outside its range decides it (`id < 2 ** 40` selects every int that is not null).
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def bind(
     """Find the columns of an expression and convert its literals.
 
     Args:
-        schema: Where the columns are looked up.
-        expression: Unbound; what is bound already stays as it is.
+        schema: The schema in which columns are looked up.
+        expression: The unbound expression; parts that are bound already stay unchanged.
         case_sensitive: Whether `Id` and `id` are different names.
 
     Returns:
         An expression of `And`, `Or`, constants and bound predicates, without `Not`.
 
     Raises:
-        ExpressionError: A column is unknown, or a literal does not fit its type.
+        ExpressionError: If a column is unknown, or a literal does not fit its type.
     """
     return replaced(
         rewrite_not(expression),
@@ -123,7 +123,7 @@ def _bind_term(schema: Schema, term: Term, *, case_sensitive: bool) -> BoundTerm
     if not term.transform.can_transform(column.field_type):
         raise ExpressionError(
             f"Cannot apply the transform {term.transform} to {column}: it is a {column.field_type}",
-            hint="Choose a transform that its type has, or compare the column itself.",
+            hint="Choose a transform that fits its type, or compare the column itself.",
             column=column.name,
         )
     return BoundTransform(term.transform, column)
@@ -141,7 +141,7 @@ def _bind_reference(schema: Schema, name: str, *, case_sensitive: bool) -> Bound
         parent = schema.find_field(parent_id)
         if isinstance(parent.field_type, (ListType, MapType)):
             raise ExpressionError(
-                f"Cannot filter by {Reference(full_name)}: it lies inside the {parent.field_type} "
+                f"Cannot filter by {Reference(full_name)}: it is inside the {parent.field_type} "
                 f"{parent.name!r}, so a row has many values of it",
                 hint="Filter by a column, or by a field of a struct column.",
                 column=full_name,
@@ -152,12 +152,12 @@ def _bind_reference(schema: Schema, name: str, *, case_sensitive: bool) -> Bound
 
 
 def unresolved_column(schema: Schema, name: str, problem: ValidationError) -> ExpressionError:
-    """What to say of a name that `Schema.find_field` did not find.
+    """Return the error for a name that `Schema.find_field` did not find.
 
     Args:
-        schema: Where it was looked up.
+        schema: The schema in which it was looked up.
         name: The name.
-        problem: What the schema said.
+        problem: The error of the schema.
     """
     if schema.contains(name):
         return ExpressionError(problem.message, hint=problem.hint, column=name)

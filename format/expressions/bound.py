@@ -39,9 +39,9 @@ class BoundReference:
 
     Args:
         field: The field.
-        name: Its full dotted name.
+        name: The full dotted name.
         may_be_null: Whether the field, or a struct around it, is optional.
-        nested: Whether it lies inside a struct.
+        nested: Whether the field is inside a struct.
     """
 
     field: NestedField
@@ -61,16 +61,16 @@ class BoundReference:
 
     @property
     def may_be_nan(self) -> bool:
-        """Whether the type has a NaN."""
+        """True if the type has NaN values."""
         return isinstance(self.field.field_type, _FLOATING)
 
     @property
     def reference(self) -> BoundReference:
-        """The column: this."""
+        """The column: this reference itself."""
         return self
 
     def unbound(self) -> Reference:
-        """The column by name."""
+        """Return the column by name."""
         return Reference(self.name)
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class BoundTransform:
     """A partition transform of a column of a schema.
 
     Args:
-        transform: The transform; in bound predicates, a bucket.
+        transform: The transform; in bound predicates always a bucket.
         reference: The column.
     """
 
@@ -101,7 +101,7 @@ class BoundTransform:
 
     @property
     def field_type(self) -> IcebergType:
-        """The type of the results, wide enough for all there can be."""
+        """The type of the results, wide enough for all possible ones."""
         source = self.reference.field_type
         if isinstance(self.transform, TimeTransform):
             result = self.transform.result_type(source)
@@ -112,16 +112,16 @@ class BoundTransform:
 
     @property
     def may_be_null(self) -> bool:
-        """Whether the column may be null: a transform gives null for null only."""
+        """True if the column may be null: a transform gives null only for null."""
         return self.reference.may_be_null
 
     @property
     def may_be_nan(self) -> bool:
-        """Whether the type has a NaN: never."""
+        """False: no result is NaN."""
         return False
 
     def unbound(self) -> UnboundTransform:
-        """The transform of the column by name."""
+        """Return the transform of the column by name."""
         return UnboundTransform(self.transform, self.reference.unbound())
 
     def __str__(self) -> str:
@@ -129,18 +129,18 @@ class BoundTransform:
 
 
 BoundTerm: TypeAlias = BoundReference | BoundTransform
-"""What a bound predicate asks about."""
+"""The subject of a bound predicate."""
 
 
 class BoundPredicate(BooleanExpression):
-    """A question about one column of a known schema, or a transform of it."""
+    """A predicate on one column of a known schema, or on a transform of it."""
 
     __slots__ = ()
     operation: Operation
     term: BoundTerm
 
     def unbound(self) -> BooleanExpression:
-        """The predicate by name, with the same literals in their internal form."""
+        """Return the predicate by column name, with literals in their internal form."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -149,7 +149,7 @@ class BoundPredicate(BooleanExpression):
 
 @dataclass(frozen=True, slots=True)
 class BoundUnaryPredicate(BoundPredicate):
-    """One of `UNARY_OPERATIONS` on a column."""
+    """A bound predicate of one of `UNARY_OPERATIONS`."""
 
     operation: Operation
     term: BoundTerm
@@ -158,18 +158,18 @@ class BoundUnaryPredicate(BoundPredicate):
         return BoundUnaryPredicate(self.operation.negated, self.term)
 
     def unbound(self) -> BooleanExpression:
-        """The predicate by name."""
+        """Return the predicate by column name."""
         return unary_predicate(self.operation, self.term.unbound())
 
 
 @dataclass(frozen=True, slots=True)
 class BoundLiteralPredicate(BoundPredicate):
-    """One of `LITERAL_OPERATIONS` on a column.
+    """A bound predicate of one of `LITERAL_OPERATIONS`.
 
     Args:
         operation: The comparison.
         term: The column.
-        literal: The internal value it is compared with.
+        literal: The internal value to compare with.
     """
 
     operation: Operation
@@ -180,13 +180,13 @@ class BoundLiteralPredicate(BoundPredicate):
         return BoundLiteralPredicate(self.operation.negated, self.term, self.literal)
 
     def unbound(self) -> BooleanExpression:
-        """The predicate by name."""
+        """Return the predicate by column name."""
         return literal_predicate(self.operation, self.term.unbound(), self.literal)
 
 
 @dataclass(frozen=True, slots=True)
 class BoundSetPredicate(BoundPredicate):
-    """One of `SET_OPERATIONS` on a column.
+    """A bound predicate of one of `SET_OPERATIONS`.
 
     Args:
         operation: In or not in.
@@ -202,17 +202,17 @@ class BoundSetPredicate(BoundPredicate):
         return BoundSetPredicate(self.operation.negated, self.term, self.literals)
 
     def unbound(self) -> BooleanExpression:
-        """The predicate by name."""
+        """Return the predicate by column name."""
         return set_predicate(self.operation, self.term.unbound(), self.literals)
 
 
 def unbind(expression: BooleanExpression) -> BooleanExpression:
-    """The same expression by column names; literals keep their internal form."""
+    """Return the same expression by column names; literals keep their internal form."""
     return replaced(expression, BoundPredicate, lambda predicate: predicate.unbound())
 
 
 def bound_predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
-    """The predicates of a bound expression."""
+    """Yield the predicates of a bound expression."""
     waiting = [expression]
     while waiting:
         found = waiting.pop()
@@ -223,13 +223,13 @@ def bound_predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
 
 
 def bound_references(expression: BooleanExpression) -> dict[int, BoundReference]:
-    """The columns a bound expression asks about, by field id."""
+    """Return the columns of a bound expression by field id."""
     terms = (predicate.term for predicate in bound_predicates(expression))
     return {term.field_id: term.reference for term in terms}
 
 
 def bind_set(operation: Operation, term: BoundTerm, literals: Iterable[Any]) -> BooleanExpression:
-    """The bound predicate of a set operation: simpler for one value, a constant for none."""
+    """Return the bound predicate of a set operation: simpler for one value, constant for none."""
     values = frozenset(literals)
     if len(values) > 1:
         return BoundSetPredicate(operation, term, values)
@@ -240,6 +240,6 @@ def bind_set(operation: Operation, term: BoundTerm, literals: Iterable[Any]) -> 
 
 
 def not_null(term: BoundTerm) -> BooleanExpression:
-    """Where a column is not null; a constant for one that never is."""
+    """Return the predicate that a column is not null; a constant for one that never is."""
     column = term.reference
     return BoundUnaryPredicate(Operation.NOT_NULL, column) if term.may_be_null else AlwaysTrue()

@@ -1,4 +1,4 @@
-"""Which bounds and partition values of a manifest's files are of another type than is asked for."""
+"""Bounds and partition values in manifests that have another type than the column read."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _NONE: frozenset[int] = frozenset()
 
 
 class ColumnDoubts:
-    """What is not believed of files, because the ids of columns were used again.
+    """Columns whose metrics are not trusted, because their ids were reused.
 
-    A file is known by the snapshot that added it; where that has expired, the file may be of any
+    The schema of a file is that of the snapshot that added it; if that has expired, it may be any
     schema of the table.
 
     Args:
-        metadata: The table.
-        schema: What the files are read with.
+        metadata: The table's metadata.
+        schema: The schema with which the files are read.
 
     Attributes:
-        ids: The columns of which some files of the table may have another type.
+        ids: Ids of the columns that may have another type in some files of the table.
     """
 
     def __init__(self, metadata: TableMetadata, schema: Schema) -> None:
@@ -44,7 +44,7 @@ class ColumnDoubts:
         self._known: dict[int | None, frozenset[int] | None] = {}
 
     def of(self, columns: ManifestColumns) -> frozenset[int]:
-        """The columns of which files of a manifest may have another type."""
+        """Return the ids of columns that may have another type in files of a manifest."""
         if not self.ids:
             return _NONE
         found = [self._added_by(owner) for owner in _owners(columns, None)]
@@ -53,15 +53,15 @@ class ColumnDoubts:
     def check(
         self, columns: ManifestColumns, rows: Sequence[int] | None, read: Collection[int] | None
     ) -> None:
-        """Refuse to read files of which a column is known to have another type.
+        """Check that no column to read is known to have another type in the files.
 
         Args:
-            columns: A manifest.
-            rows: Which of its entries are read; all by default.
-            read: Which columns are read; all by default.
+            columns: The manifest.
+            rows: Indices of the entries to read; None for all.
+            read: Ids of the columns to read; None for all.
 
         Raises:
-            ValidationError: Names the column, the types and the snapshot.
+            ValidationError: If one has; the message names the column, its type and the snapshot.
         """
         if not self.ids:
             return
@@ -72,7 +72,7 @@ class ColumnDoubts:
                 raise ValidationError(
                     f"Column {name!r} is {self._schema.find_type(field_id)}, which files of "
                     f"snapshot {owner} cannot be read as: the table was replaced, and the id "
-                    f"{field_id} used again",
+                    f"{field_id} reused",
                     hint=f"Read that snapshot by its id {owner}, with the column that it has.",
                     snapshot_id=owner,
                     field_id=field_id,
@@ -92,7 +92,7 @@ def _owners(columns: ManifestColumns, rows: Sequence[int] | None) -> list[int | 
 
 
 def believed_spec(spec: PartitionSpec, doubted: Collection[int]) -> PartitionSpec:
-    """The spec without what it says of some columns; its fields keep their places."""
+    """Return the spec with the fields of doubted columns void; all keep their positions."""
     if not any(field.source_id in doubted for field in spec.fields):
         return spec
     return replace(

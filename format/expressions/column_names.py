@@ -1,4 +1,4 @@
-"""Which columns an expression means, whatever they are called by the time it is evaluated."""
+"""Columns that an expression means, even if they are renamed before it is evaluated."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """The names that expressions use, and the columns that they mean: those of a schema.
+    """The meaning of column names in expressions: the columns of a given schema.
 
-    Others may rename the columns of a table, or swap their names, before an expression that waits
-    for a commit is evaluated: names are looked up once, in the schema that whoever wrote the
-    expression saw, and columns are found by their ids from then on.
+    Other writers may rename the columns of a table, or swap their names, before the expression of a
+    pending commit is evaluated: names are looked up once, in the schema that the author of the
+    expression saw, and from then on columns are found by id.
 
     Args:
-        schema: That schema.
+        schema: The schema that the author of the expressions saw.
         case_sensitive: Whether `Id` and `id` are different names.
     """
 
@@ -39,10 +39,10 @@ class ColumnNames:
     case_sensitive: bool = True
 
     def now(self, expression: BooleanExpression, schema: Schema) -> BooleanExpression:
-        """The expression by the full names, in their own case, that its columns have in a schema.
+        """Return the expression with the full names that its columns have in a schema now.
 
         Raises:
-            ExpressionError: A name is unknown, or its column is not in that schema any more.
+            ExpressionError: If a name is unknown, or its column is no longer in that schema.
         """
         known = replaced(
             rewrite_not(expression),
@@ -80,7 +80,7 @@ def _kept(predicate: BoundPredicate, schema: Schema) -> BooleanExpression:
 
 def _gone(name: str) -> ExpressionError:
     return ExpressionError(
-        f"Column {Reference(name)}, which the change finds rows by, was dropped meanwhile",
+        f"Column {Reference(name)}, by which the change selects rows, was dropped meanwhile",
         hint="Load the table again, and repeat the change with columns that it has.",
         column=name,
     )

@@ -1,8 +1,8 @@
-"""Columns of internal values compared with literals, vectorised on Arrow arrays.
+"""Comparison of columns of internal values with literals, vectorized on Arrow arrays.
 
-Every column is brought into a form whose natural order is Iceberg's: dates and times are integers,
-text and UUIDs bytes, and a decimal that is stored as bytes becomes bytes that sort like its value.
-Results are three-valued: null where the value is null.
+Every column is converted to a form whose natural order is Iceberg's: dates and times to integers,
+text and UUIDs to bytes, and decimals stored as bytes to bytes that sort like their values. Results
+are three-valued: null where the value is null.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _DECIMAL_BYTES = 16
 _INTEGERS = (IntegerType, LongType, DateType, TimeType, TimestampType, TimestamptzType)
 _SERIALISED: tuple[tuple[tuple[type[IcebergType], ...], dict[int, pa.DataType]], ...] = (
     ((IntegerType, DateType), {4: pa.int32()}),
-    # A column promoted from int or float keeps the bounds of old files in four bytes.
+    # Old files of a column promoted from int or float have bounds of four bytes.
     ((LongType,), {8: pa.int64(), 4: pa.int32()}),
     ((TimeType, TimestampType, TimestamptzType), {8: pa.int64()}),
     ((FloatType,), {4: pa.float32()}),
@@ -85,7 +85,7 @@ class ComparableColumn:
         self._field_type = field_type
 
     def compare(self, operation: Operation, literal: Any) -> pa.BooleanArray:
-        """Where the comparison with a literal holds; null where the value is null."""
+        """Return a mask of the values for which a comparison holds; null for null values."""
         if not self._fits(literal):
             above = operation in _TRUE_FOR_LESS if literal > 0 else operation not in _TRUE_FOR_LESS
             holds = operation is Operation.NOT_EQ or (above and operation is not Operation.EQ)
@@ -93,32 +93,32 @@ class ComparableColumn:
         return _KERNELS[operation](self.values, self._scalar(literal))
 
     def starts_with(self, prefix: Any) -> pa.BooleanArray:
-        """Where the value begins with a prefix; null where the value is null."""
+        """Return a mask of the values that begin with a prefix; null for null values."""
         pattern = prefix.encode() if isinstance(prefix, str) else prefix
         return pc.starts_with(self.values, pattern)
 
     def is_in(self, literals: frozenset[Any]) -> pa.BooleanArray:
-        """Where the value is one of the literals; null where the value is null."""
+        """Return a mask of the values that are among the literals; null for null values."""
         values = self.values
         wanted = [self._scalar(literal) for literal in literals if self._fits(literal)]
         kind = wanted[0].type if wanted else values.type
         value_set = pa.array([one.as_py() for one in wanted], kind)
         values = values if values.type == kind else values.cast(kind)
         if pa.types.is_floating(kind):
-            # Lookup tells -0.0 from 0.0, which comparisons do not; adding zero makes them one.
+            # is_in distinguishes -0.0 from 0.0, comparisons do not; adding zero makes them equal.
             zero = scalar(0.0, kind)
             values, value_set = pc.add(values, zero), pc.add(value_set, zero)
         found = pc.is_in(values, value_set=value_set)
         return pc.if_else(self.values.is_valid(), found, null(pa.bool_()))
 
     def is_nan(self) -> pa.BooleanArray:
-        """Where the value is NaN; false for null."""
+        """Return a mask of the values that are NaN; false for null values."""
         if not pa.types.is_floating(self.values.type):
             return mask(len(self.values), value=False)
         return pc.is_nan(self.values).fill_null(FALSE)
 
     def without(self, dropped: pa.BooleanArray) -> ComparableColumn:
-        """The same values, null where the mask is true."""
+        """Return the same values, null where the mask is true."""
         kept = pc.if_else(dropped, null(self.values.type), self.values)
         return ComparableColumn(kept, self._field_type)
 
@@ -143,7 +143,10 @@ class ComparableColumn:
 
 
 def typed_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
-    """A column whose Arrow type says what it holds: partition values, or rows."""
+    """Return a comparable column of an array in the type's own Arrow form.
+
+    Partition values and rows come in that form.
+    """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if isinstance(array, pa.ExtensionArray):
@@ -163,7 +166,10 @@ def typed_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
 
 
 def bounds_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
-    """A column of serialised single values (spec: Appendix D, binary); null where unreadable."""
+    """Return a comparable column of serialized single values; null where unreadable.
+
+    The values are in the binary form of the specification (Appendix D).
+    """
     array = as_binary(array)
     for types, by_width in _SERIALISED:
         if isinstance(field_type, types):
@@ -184,11 +190,11 @@ def evaluate(
     """Evaluate a bound expression on columns of values.
 
     Args:
-        expression: Bound.
-        column: Gives the column of a reference; called once a predicate.
+        expression: The bound expression.
+        column: Function that returns the column of a reference; called once per predicate.
 
     Returns:
-        Where the expression is true, without nulls; or one bool for every row.
+        A mask of the rows where the expression is true, without nulls; or one bool for all rows.
     """
 
     def answer(predicate: BoundPredicate) -> Any:
@@ -204,7 +210,7 @@ def evaluate(
 
 
 def decimal_key(value: Decimal, scale: int) -> bytes:
-    """Bytes that sort as decimals of one scale do."""
+    """Return bytes that sort like decimals of one scale."""
     sign, digits, exponent = value.as_tuple()
     unscaled = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale)
     unscaled = -unscaled if sign else unscaled
@@ -214,7 +220,7 @@ def decimal_key(value: Decimal, scale: int) -> bytes:
 
 
 def as_binary(array: pa.Array) -> pa.Array:
-    """Text or bytes of any Arrow layout as plain binary."""
+    """Return text or bytes of any Arrow layout as plain binary."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     kind = array.type
@@ -228,14 +234,15 @@ def as_binary(array: pa.Array) -> pa.Array:
 
 
 def combine(expression: BooleanExpression, leaf: Callable[[BoundPredicate], Any]) -> Any:
-    """The answers to the predicates of an expression put together.
+    """Combine the results of the predicates of an expression.
 
     Args:
-        expression: Bound, without `Not`.
-        leaf: Answers a predicate: one value a row, where null is unknown, or one bool for all.
+        expression: The bound expression, without `Not`.
+        leaf: Function that returns the result of a predicate: one value per row, where null means
+            unknown, or one bool for all rows.
 
     Raises:
-        ExpressionError: It is not bound.
+        ExpressionError: If the expression is not bound.
     """
 
     def answer(node: BooleanExpression, found: list[Any]) -> Any:
@@ -247,7 +254,7 @@ def combine(expression: BooleanExpression, leaf: Callable[[BoundPredicate], Any]
             return isinstance(node, AlwaysTrue)
         raise ExpressionError(
             f"Not a bound expression: {node}",
-            hint="Bind it to the table's schema by bind first.",
+            hint="Bind it to the table's schema with bind() first.",
         )
 
     return folded(expression, operands_of, answer, _join)
@@ -306,7 +313,7 @@ def _fixed_width(array: pa.Array, by_width: dict[int, pa.DataType]) -> pa.Array:
         matching = fits.true_count
         if not matching:
             continue
-        # Selecting packs the bytes, so that they can be looked at as numbers without a copy.
+        # Filtering packs the bytes, so that they can be viewed as numbers without a copy.
         packed = array.filter(fits)
         numbers = pa.Array.from_buffers(kind, matching, [None, packed.buffers()[2]])
         if matching == len(array):

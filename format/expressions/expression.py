@@ -1,4 +1,4 @@
-"""Predicates on the columns of a table, as values: built, combined and simplified without a schema.
+"""Predicates on the columns of a table, built, combined and simplified without a schema.
 
     (GreaterThanOrEqual("day", "2024-01-01") & In("id", [1, 2])) | IsNull("name")
 
@@ -6,8 +6,8 @@ A predicate is true, false or unknown for a row, as in SQL: a comparison with nu
 a row is selected only where the whole expression is true. So `NotEqualTo`, `NotIn` and
 `NotStartsWith` do not select nulls; `IsNull`, `NotNull`, `IsNaN` and `NotNaN` are never unknown
 (null is not NaN). A NaN satisfies `NotEqualTo` and `NotIn` and no other comparison, as in PyIceberg
-and pyarrow: `d > 10` does not select it. Spark, for which NaN is the greatest number, asks for it
-expressly.
+and pyarrow: `d > 10` does not select it. Filters of Spark, where NaN is the greatest number, ask
+for it explicitly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from icecomb.format.expressions.term import Reference, Term, as_term
 
 
 class Operation(Enum):
-    """What a predicate asks; the value is its name in the JSON form of expressions."""
+    """The operation of a predicate; the value is its name in the JSON form of expressions."""
 
     IS_NULL = "is-null"
     NOT_NULL = "not-null"
@@ -81,7 +81,7 @@ _E = TypeVar("_E", bound="BooleanExpression")
 
 
 class BooleanExpression:
-    """The base of all expressions; `&`, `|` and `~` combine them."""
+    """The base class of all expressions; `&`, `|` and `~` combine them."""
 
     __slots__ = ()
 
@@ -96,14 +96,14 @@ class BooleanExpression:
 
     def __bool__(self) -> bool:
         raise ExpressionError(
-            f"An expression has no truth value of its own: {self}",
+            f"An expression has no truth value: {self}",
             hint="Combine expressions with & | ~ instead of and, or, not.",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class AlwaysTrue(BooleanExpression):
-    """Selects every row."""
+    """The expression that selects every row."""
 
     def __invert__(self) -> BooleanExpression:
         return AlwaysFalse()
@@ -114,7 +114,7 @@ class AlwaysTrue(BooleanExpression):
 
 @dataclass(frozen=True, slots=True)
 class AlwaysFalse(BooleanExpression):
-    """Selects no row."""
+    """The expression that selects no row."""
 
     def __invert__(self) -> BooleanExpression:
         return AlwaysTrue()
@@ -124,26 +124,26 @@ class AlwaysFalse(BooleanExpression):
 
 
 class _Unjoined(tuple["BooleanExpression", ...]):
-    """What a junction is made of whose operands nobody asked for yet.
+    """The parts of a junction whose operands were not needed yet.
 
-    Some are of its own kind: a chain that grows by one operand a time is taken apart once.
+    Some are junctions of the same kind: a chain that grows one operand at a time is flattened once.
     """
 
     __slots__ = ()
 
 
 class Junction(BooleanExpression):
-    """Several expressions as one, simplified when made: an `And` or an `Or`.
+    """Several expressions joined by `And` or `Or`, simplified when created.
 
-    `And(a, And(b, c))` is `And(a, b, c)`; a constant operand is left out or decides the result, so
-    that what comes back may be another kind of expression.
+    `And(a, And(b, c))` is `And(a, b, c)`; a constant operand is dropped or decides the result, so
+    that the result may be another kind of expression.
     """
 
     __slots__ = ("_hash", "_parts")
     _hash: int | None
     _parts: tuple[BooleanExpression, ...]
     neutral: ClassVar[BooleanExpression]
-    """What an operand may be without a difference: the junction of none."""
+    """The operand that makes no difference: the junction of none."""
 
     def __new__(  # type: ignore[misc]
         cls, left: BooleanExpression, right: BooleanExpression, *rest: BooleanExpression
@@ -153,7 +153,7 @@ class Junction(BooleanExpression):
 
     @classmethod
     def of(cls, operands: Iterable[BooleanExpression]) -> BooleanExpression:
-        """The junction of any number of operands."""
+        """Return the junction of any number of operands."""
         neutral, decisive = type(cls.neutral), type(~cls.neutral)
         parts: list[BooleanExpression] = []
         is_chain = False
@@ -164,7 +164,7 @@ class Junction(BooleanExpression):
             if isinstance(part, cls):
                 is_chain = True
             elif isinstance(part, (Junction, Not)):
-                hash(part)  # it is kept, and those of all that is inside of it are known by now
+                hash(part)  # cached: the hashes of all its parts are known already
             if not isinstance(part, neutral):
                 parts.append(part)
         if is_chain and len(parts) > 1:
@@ -250,14 +250,14 @@ class Junction(BooleanExpression):
 
 
 class And(Junction):
-    """True where all operands are; see `Junction`."""
+    """The expression that is true where all operands are; see `Junction`."""
 
     __slots__ = ()
     neutral = AlwaysTrue()
 
 
 class Or(Junction):
-    """True where any operand is; see `Junction`."""
+    """The expression that is true where any operand is; see `Junction`."""
 
     __slots__ = ()
     neutral = AlwaysFalse()
@@ -265,10 +265,12 @@ class Or(Junction):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Not(BooleanExpression):
-    """True where the child is false; a constant or another `Not` inside is resolved when made.
+    """The expression that is true where its child is false.
+
+    A constant or another `Not` inside is resolved on creation.
 
     Attributes:
-        child: What is negated.
+        child: The negated expression.
     """
 
     child: BooleanExpression
@@ -298,7 +300,7 @@ class Not(BooleanExpression):
 
 
 class UnboundPredicate(BooleanExpression):
-    """A question about one column, or a transform of it, by name; binding gives it a type."""
+    """A predicate on one column, or on a transform of it, by name; binding gives it a type."""
 
     __slots__ = ()
     operation: ClassVar[Operation]
@@ -335,11 +337,10 @@ class LiteralPredicate(UnboundPredicate):
     Args:
         term: The column, its name, or a transform of it.
         literal: The value: bool, int, float, str, bytes, `Decimal`, `UUID`, date, time or datetime,
-            also as a scalar of NumPy, pandas or Arrow; it is converted to the column's type when
-            the predicate is bound.
+            or a scalar of NumPy, pandas or Arrow; binding converts it to the column's type.
 
     Raises:
-        ExpressionError: The value is null or NaN, which no comparison finds.
+        ExpressionError: If the value is null or NaN, with which no comparison is true.
     """
 
     term: Term
@@ -363,7 +364,7 @@ class LiteralPredicate(UnboundPredicate):
 class SetPredicate(UnboundPredicate):
     """A comparison of a column with several values.
 
-    Made with one value it is `EqualTo` or `NotEqualTo`, with none a constant.
+    Created with one value it is `EqualTo` or `NotEqualTo`, with none a constant.
 
     Attributes:
         term: The column, or a transform of it.
@@ -376,7 +377,7 @@ class SetPredicate(UnboundPredicate):
     def __new__(  # type: ignore[misc]
         cls, term: str | Term, literals: Iterable[Any]
     ) -> BooleanExpression:
-        """Choose the simplest predicate that says this."""
+        """Create the simplest equivalent predicate."""
         return set_predicate(cls.operation, term, literals)
 
     def __getnewargs__(self) -> tuple[Term, frozenset[Any]]:
@@ -396,98 +397,98 @@ class SetPredicate(UnboundPredicate):
 
 
 class IsNull(UnaryPredicate):
-    """The value is null."""
+    """The predicate that the value is null."""
 
     __slots__ = ()
     operation = Operation.IS_NULL
 
 
 class NotNull(UnaryPredicate):
-    """The value is not null."""
+    """The predicate that the value is not null."""
 
     __slots__ = ()
     operation = Operation.NOT_NULL
 
 
 class IsNaN(UnaryPredicate):
-    """The value is NaN."""
+    """The predicate that the value is NaN."""
 
     __slots__ = ()
     operation = Operation.IS_NAN
 
 
 class NotNaN(UnaryPredicate):
-    """The value is anything but NaN; null counts as that."""
+    """The predicate that the value is not NaN; true for null."""
 
     __slots__ = ()
     operation = Operation.NOT_NAN
 
 
 class LessThan(LiteralPredicate):
-    """The value is less than the literal."""
+    """The predicate that the value is less than the literal."""
 
     __slots__ = ()
     operation = Operation.LT
 
 
 class LessThanOrEqual(LiteralPredicate):
-    """The value is less than or equal to the literal."""
+    """The predicate that the value is less than or equal to the literal."""
 
     __slots__ = ()
     operation = Operation.LT_EQ
 
 
 class GreaterThan(LiteralPredicate):
-    """The value is greater than the literal."""
+    """The predicate that the value is greater than the literal."""
 
     __slots__ = ()
     operation = Operation.GT
 
 
 class GreaterThanOrEqual(LiteralPredicate):
-    """The value is greater than or equal to the literal."""
+    """The predicate that the value is greater than or equal to the literal."""
 
     __slots__ = ()
     operation = Operation.GT_EQ
 
 
 class EqualTo(LiteralPredicate):
-    """The value equals the literal."""
+    """The predicate that the value equals the literal."""
 
     __slots__ = ()
     operation = Operation.EQ
 
 
 class NotEqualTo(LiteralPredicate):
-    """The value differs from the literal; null does not."""
+    """The predicate that the value differs from the literal; null does not."""
 
     __slots__ = ()
     operation = Operation.NOT_EQ
 
 
 class StartsWith(LiteralPredicate):
-    """The text or binary value begins with the literal."""
+    """The predicate that text or bytes begin with the literal."""
 
     __slots__ = ()
     operation = Operation.STARTS_WITH
 
 
 class NotStartsWith(LiteralPredicate):
-    """The text or binary value does not begin with the literal; null does not match."""
+    """The predicate that text or bytes do not begin with the literal; null does not match."""
 
     __slots__ = ()
     operation = Operation.NOT_STARTS_WITH
 
 
 class In(SetPredicate):
-    """The value equals one of the literals."""
+    """The predicate that the value equals one of the literals."""
 
     __slots__ = ()
     operation = Operation.IN
 
 
 class NotIn(SetPredicate):
-    """The value equals none of the literals; null does not match."""
+    """The predicate that the value equals none of the literals; null does not match."""
 
     __slots__ = ()
     operation = Operation.NOT_IN
@@ -517,22 +518,22 @@ SET_OPERATIONS = frozenset(_SET)
 
 
 def unary_predicate(operation: Operation, term: str | Term) -> UnaryPredicate:
-    """The predicate of a unary operation."""
+    """Return the predicate of a unary operation."""
     return _UNARY[operation](term)
 
 
 def literal_predicate(operation: Operation, term: str | Term, literal: Any) -> LiteralPredicate:
-    """The predicate of a comparison with one literal."""
+    """Return the predicate of a comparison with one literal."""
     return _LITERAL[operation](term, literal)
 
 
 def set_predicate(
     operation: Operation, term: str | Term, literals: Iterable[Any]
 ) -> BooleanExpression:
-    """The predicate of a comparison with several literals; simpler when there are less than two.
+    """Return the predicate of a comparison with several literals; simpler for less than two.
 
     Raises:
-        ExpressionError: A literal is null or NaN, or the literals are one string.
+        ExpressionError: If a literal is null or NaN, or the literals are one string.
     """
     if isinstance(literals, (str, bytes)):
         raise ExpressionError(
@@ -559,24 +560,24 @@ def set_predicate(
 
 
 def conjunction(operands: Iterable[BooleanExpression]) -> BooleanExpression:
-    """All of these; `AlwaysTrue` for none."""
+    """Return the conjunction of expressions; `AlwaysTrue` for none."""
     return And.of(operands)
 
 
 def disjunction(operands: Iterable[BooleanExpression]) -> BooleanExpression:
-    """Any of these; `AlwaysFalse` for none."""
+    """Return the disjunction of expressions; `AlwaysFalse` for none."""
     return Or.of(operands)
 
 
 def replaced(
     expression: BooleanExpression, kind: type[_E], answer: Callable[[_E], BooleanExpression]
 ) -> BooleanExpression:
-    """The same `And` and `Or` of other operands, simplified.
+    """Replace operands of `And` and `Or` at any depth, and simplify the result.
 
     Args:
         expression: The expression.
-        kind: Which operands, at any depth, are replaced; others stay.
-        answer: What stands in the place of one.
+        kind: The class of the operands to replace; others stay.
+        answer: Function that returns the replacement of an operand.
     """
 
     def answered(e: BooleanExpression, found: list[BooleanExpression]) -> BooleanExpression:
@@ -594,7 +595,7 @@ def replaced(
 
 
 def rewrite_not(expression: BooleanExpression) -> BooleanExpression:
-    """The same expression without `Not`: negation is moved into the predicates."""
+    """Return the same expression without `Not`: negation is moved into the predicates."""
 
     def parts(asked: tuple[BooleanExpression, bool]) -> list[tuple[BooleanExpression, bool]]:
         e, wanted = asked
@@ -616,7 +617,7 @@ def rewrite_not(expression: BooleanExpression) -> BooleanExpression:
 
 
 def operands_of(expression: BooleanExpression) -> tuple[BooleanExpression, ...]:
-    """The operands of an `And` or `Or`; nothing of all else."""
+    """Return the operands of an `And` or `Or`; none for any other expression."""
     return expression.operands if isinstance(expression, Junction) else ()
 
 
@@ -625,12 +626,12 @@ def _opposite(junction: BooleanExpression) -> type[Junction]:
 
 
 def parts_of(expression: BooleanExpression) -> tuple[BooleanExpression, ...]:
-    """What an `And`, `Or` or `Not` is made of; nothing of a leaf."""
+    """Return the parts of an `And`, `Or` or `Not`; none for a leaf."""
     return (expression.child,) if isinstance(expression, Not) else operands_of(expression)
 
 
 def _from_list(listed: list[Any]) -> BooleanExpression:
-    """The expression of a list in which parts stand before what is made of them."""
+    """Return the expression of a list in which parts precede the whole (postfix notation)."""
     made: list[BooleanExpression] = []
     for item in listed:
         if isinstance(item, tuple):
@@ -645,7 +646,7 @@ def _from_list(listed: list[Any]) -> BooleanExpression:
 
 
 def _text(expression: BooleanExpression, text: Callable[[object], str]) -> str:
-    """The text of an expression, `str` or `repr`, from those of its parts."""
+    """Return the text of an expression, `str` or `repr`, from those of its parts."""
 
     def answered(e: BooleanExpression, found: list[str]) -> str:
         if not found:

@@ -1,4 +1,4 @@
-"""Row filters in the forms that callers may give them."""
+"""Row filter arguments in all the forms that callers may give."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 RowFilter: TypeAlias = Union[BooleanExpression, str, "pc.Expression"]
 """An expression, SQL text such as `"id > 5 and s = 'x'"`, or a filter made with pyarrow.
 
-A comparison selects neither null nor NaN, but `!=` and `not in` select NaN: as in PyIceberg and
-pyarrow, unlike in Spark, for which NaN is the greatest number. Ask `isnan(d)` for it.
+A comparison selects neither null nor NaN, except that `!=` and `not in` select NaN: as in PyIceberg
+and pyarrow, unlike in Spark, where NaN is the greatest number. Use `isnan(d)` to select NaN.
 """
 
 
 def as_expression(row_filter: RowFilter | None) -> BooleanExpression:
-    """The expression that a caller means; None selects all rows.
+    """Convert a row filter to an expression; None selects all rows.
 
     Raises:
-        ExpressionError: It is no filter, or one that cannot be taken over exactly.
+        ExpressionError: If it is not a filter, or cannot be converted exactly.
     """
     if row_filter is None:
         return AlwaysTrue()
@@ -33,7 +33,7 @@ def as_expression(row_filter: RowFilter | None) -> BooleanExpression:
         from icecomb.format.expressions.parser import parse
 
         return parse(row_filter)
-    # whoever has such an object has imported pyarrow; others should not have to
+    # only callers that have such an object need pyarrow, and they have imported it
     if type(row_filter).__module__ == "pyarrow._compute" and hasattr(row_filter, "isin"):
         from icecomb.format.expressions.arrow_form import from_arrow
 

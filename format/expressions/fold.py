@@ -1,4 +1,4 @@
-"""Answers about trees, from their leaves up: without recursion, as filters may nest deeply."""
+"""Bottom-up evaluation of trees, without recursion, as filters may nest deeply."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ def folded(
     answer: Callable[[_N, list[_A]], _A],
     add: Callable[[_N, list[_A], _A], bool] | None = None,
 ) -> _A:
-    """The answer for a tree.
+    """Compute a result for a tree, from its leaves up.
 
     Args:
-        root: Its root.
-        parts: What is directly inside a node: nothing for a leaf.
-        answer: The answer for a node, from those for its parts in their order.
-        add: Takes the answer for a part of a node to those before it, or puts them together; true
-            when they say all about the node, so that no more are asked for. By default all are.
+        root: The root of the tree.
+        parts: Function that returns the direct children of a node: none for a leaf.
+        answer: Function that returns the result of a node, given the results of its children in
+            order.
+        add: Function that adds the result of a child to the list of those before it, or merges
+            them; returns True if they decide the node, so that no more children are evaluated. By
+            default all are.
     """
     waiting: list[tuple[_N, Iterator[_N], list[_A]]] = [(root, iter(parts(root)), [])]
     while True:

@@ -1,6 +1,6 @@
-"""Values of NumPy, pandas and Arrow as the Python values that predicates hold.
+"""Conversion of NumPy, pandas and Arrow values to the Python values of predicates.
 
-None of these libraries is imported here: whoever has a value of one has imported it.
+None of these libraries is imported needlessly: a caller that has such a value has imported it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _ONE_VALUE: Final = "Give a single value; for one of several: In(column, values)
 
 
 def python_value(value: Any) -> Any:
-    """A value in the Python type that predicates take; None for every null.
+    """Convert a value to the Python type that predicates hold; every null becomes None.
 
     Args:
-        value: One value of Python, NumPy, pandas or Arrow. One of an unknown type stays as it is.
+        value: A value of Python, NumPy, pandas or Arrow. Values of unknown types stay unchanged.
 
     Raises:
-        ExpressionError: It is several values, or a time that Python has no value for.
+        ExpressionError: If it is several values, or a time that Python cannot represent.
     """
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
@@ -40,12 +40,12 @@ def python_value(value: Any) -> Any:
 
 
 def scalar_value(scalar: pa.Scalar) -> Any:
-    """An Arrow scalar in the Python type that predicates take; None for null.
+    """Convert an Arrow scalar to the Python type that predicates hold; null becomes None.
 
     Raises:
-        ValueError: There is none.
-        pyarrow.ArrowException: It has nanoseconds.
-        OverflowError: It is a time outside of the years that Python knows.
+        ValueError: If there is no such type.
+        pyarrow.ArrowException: If it has nanoseconds.
+        OverflowError: If it is a time outside of the years that Python supports.
     """
     import pyarrow as pa
 
@@ -57,7 +57,7 @@ def scalar_value(scalar: pa.Scalar) -> Any:
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return scalar_value(scalar.value)
     if pa.types.is_timestamp(kind):
-        # not as_py: it would give a pandas value, and look the zone up
+        # not as_py, which would return a pandas value, and look up the zone
         micros = scalar.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).as_py()
         value = _EPOCH + dt.timedelta(microseconds=micros)
         return value.replace(tzinfo=dt.timezone.utc) if kind.tz else value
@@ -95,7 +95,7 @@ def _of_arrow(value: Any) -> Any:
         return scalar_value(value)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise ExpressionError(
-            # the text of a time that Python has no value for cannot be made either
+            # a time that Python cannot represent has no text either
             f"A {value.type} that no column can be compared with: {error}",
             hint="Compare the column with a value of its own type.",
         ) from error
@@ -110,7 +110,7 @@ def _of_numpy(value: Any) -> Any:
         value = value[()]
     if isinstance(value, np.datetime64):
         return _of_datetime64(value)
-    # the item of a timedelta64 may be a number without its unit
+    # timedelta64.item() may be a number without its unit
     if isinstance(value, np.generic) and not isinstance(value, np.timedelta64):
         return value.item()
     return value

@@ -1,4 +1,4 @@
-"""Expressions as JSON, in the form Iceberg's REST catalogs and scan reports use.
+"""Expressions as JSON, in the form of Iceberg's REST catalogs and scan reports.
 
     {"type": "and", "left": {"type": "gt-eq", "term": "id", "value": 5}, "right": true}
 
@@ -49,7 +49,7 @@ _OPERATIONS = {operation.value: operation for operation in Operation}
 
 
 def to_json(expression: BooleanExpression) -> bool | dict[str, Any]:
-    """The expression as JSON values; a bound one with its literals in the column's type."""
+    """Return the expression as JSON values; bound ones have literals in the column's type."""
     return folded(expression, parts_of, _to_json)
 
 
@@ -82,11 +82,11 @@ def from_json(raw: Any, schema: Schema | None = None) -> BooleanExpression:
     """Read an unbound expression.
 
     Args:
-        raw: JSON values.
-        schema: Where given, strings compared with its binary columns are read as hexadecimal.
+        raw: The JSON values.
+        schema: If given, strings compared with its binary columns are read as hexadecimal.
 
     Raises:
-        ExpressionError: This is not the JSON form of an expression.
+        ExpressionError: If this is not the JSON form of an expression.
     """
 
     def parts(node: Any) -> list[Any]:
@@ -106,7 +106,7 @@ def _from_json(
     if not isinstance(raw, dict):
         raise ExpressionError(
             f"Not the JSON of an expression: {raw!r}",
-            hint="Give true, false or an object with a type, as to_json makes it.",
+            hint="Give true, false or an object with a type, as to_json does.",
         )
     kind = raw.get("type")
     if kind in ("true", "false"):
@@ -162,7 +162,7 @@ def _unit(term: Term, literal: Any) -> Any:
 
 
 def _nested(kind: str, operands: list[bool | dict[str, Any]]) -> bool | dict[str, Any]:
-    # Halved, so that a long list does not nest deeper than JSON readers go.
+    # Halved, so that a long list does not nest deeper than JSON readers support.
     if len(operands) == 1:
         return operands[0]
     middle = len(operands) // 2
@@ -200,7 +200,7 @@ def _typed_to_json(field_type: Any, value: Any) -> Any:
         return _literal_to_json(value)
     if isinstance(field_type, (BinaryType, FixedType)):
         return value.hex()
-    assert isinstance(field_type, PrimitiveType)  # noqa: S101 - binding refuses other columns
+    assert isinstance(field_type, PrimitiveType)  # noqa: S101 - binding rejects other columns
     return single_value.to_json(field_type, value)
 
 
@@ -231,7 +231,7 @@ def _literal_from_json(value: Any, term: Term, schema: Schema | None) -> Any:
         except ValueError as error:
             raise ExpressionError(
                 f"Not the hexadecimal value of binary column {name!r} in JSON: {value!r}",
-                hint="Write two hexadecimal digits a byte.",
+                hint="Write two hexadecimal digits per byte.",
             ) from error
     return value
 

@@ -1,4 +1,4 @@
-"""Literals of predicates as internal values of a column's type.
+"""Conversion of predicates' literals to internal values of a column's type.
 
 Internal values are bool, int, float, str, bytes, `Decimal` and `UUID`; a date is days from
 1970-01-01, a time microseconds from midnight, a timestamp microseconds from 1970-01-01 00:00:00
@@ -53,10 +53,10 @@ _TIMESTAMP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A literal in the type of a column.
+    """A literal converted to the type of a column.
 
     Args:
-        floor: The greatest value of the type that is not above the literal; None when all are.
+        floor: The greatest value of the type that is not above the literal; None if all are.
         exact: Whether `floor` equals the literal.
         above_all: Whether the literal is above every value of the type.
     """
@@ -71,7 +71,7 @@ _ABOVE_ALL = Converted(0, exact=False, above_all=True)
 
 
 def integer_range(field_type: IcebergType) -> tuple[int, int] | None:
-    """The least and greatest internal value of a type whose values are integers, else None."""
+    """Return the least and greatest internal value of a type if these are integers, else None."""
     if isinstance(field_type, (IntegerType, DateType)):
         return _INT_RANGE
     if isinstance(field_type, (LongType, TimestampType, TimestamptzType)):
@@ -80,13 +80,13 @@ def integer_range(field_type: IcebergType) -> tuple[int, int] | None:
 
 
 def convert_literal(value: Any, field_type: IcebergType) -> Converted:
-    """A literal as a value of this type.
+    """Convert a literal to a value of a type.
 
-    Strings are read as numbers, ISO 8601 dates and times, UUIDs and truth values where the column
-    has that type; an integer is taken as the internal value of a date, time or timestamp.
+    Strings are parsed as numbers, ISO 8601 dates and times, UUIDs and booleans if the column has
+    that type; an integer is the internal value of a date, time or timestamp.
 
     Raises:
-        ExpressionError: The literal is not a value of this type; the message says only why.
+        ExpressionError: If the literal is not a value of the type; the message says only why.
     """
     if isinstance(field_type, (IntegerType, LongType)):
         return _within(_number(value), *(integer_range(field_type) or _LONG_RANGE))
@@ -102,7 +102,7 @@ def convert_literal(value: Any, field_type: IcebergType) -> Converted:
 
 
 def literal_text(value: Any) -> str:
-    """A literal as SQL text that the expression parser reads back."""
+    """Return a literal as SQL text that the expression parser reads back."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):
@@ -129,7 +129,7 @@ def _number(value: Any) -> int | float | Decimal:
 
 def _within(value: float | Decimal, low: int, high: int) -> Converted:
     if value != value:  # noqa: PLR0124 - only NaN differs from itself
-        raise ExpressionError("it is not a number", hint="Give a number; ask for NaN by is_nan.")
+        raise ExpressionError("it is not a number", hint="Give a number; use is_nan to find NaN.")
     if value < low:
         return _BELOW_ALL
     if value > high:
@@ -139,7 +139,7 @@ def _within(value: float | Decimal, low: int, high: int) -> Converted:
 
 
 def _decimal(value: float | Decimal, field_type: DecimalType) -> Converted:
-    # repr gives the shortest decimal of a float, which is what was written down
+    # repr gives the shortest decimal of a float, which is how it was written
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if number.is_nan():
         raise ExpressionError("it is not a number", hint="Give a number; a decimal is never NaN.")
@@ -283,7 +283,8 @@ def _other(value: Any, field_type: IcebergType) -> Any:
             raise ExpressionError("it is not bytes", hint="Give bytes, in SQL text X'cafe'.")
         return bytes(value)
     raise ExpressionError(
-        f"A {field_type} is not compared with a value", hint="Compare a column of a primitive type."
+        f"A {field_type} cannot be compared with a value",
+        hint="Compare a column of a primitive type.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Which manifests of a snapshot can hold matching files, from their partition summaries."""
+"""Selection of the manifests that can hold matching files, by their partition summaries."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _T = TypeVar("_T")
 def select_manifests(
     manifests: Sequence[ManifestFile], spec: PartitionSpec, partition_filter: BooleanExpression
 ) -> list[ManifestFile]:
-    """The manifests that can hold a file whose partition satisfies a filter.
+    """Return the manifests that can hold a file whose partition satisfies a filter.
 
     Args:
-        manifests: All of this spec.
-        spec: Their partition spec.
+        manifests: Manifests of one partition spec.
+        spec: The manifests' partition spec.
         partition_filter: An inclusive projection onto the spec.
     """
     if isinstance(partition_filter, AlwaysTrue) or not manifests:
@@ -35,7 +35,7 @@ def select_manifests(
 
 
 class _Summaries:
-    """Partition summaries seen as metrics of files that hold one value, or an unknown one."""
+    """Partition summaries presented as metrics of files that hold one value, or an unknown one."""
 
     def __init__(self, manifests: Sequence[ManifestFile], spec: PartitionSpec) -> None:
         self._manifests = manifests

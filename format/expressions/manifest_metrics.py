@@ -1,4 +1,4 @@
-"""The columns of a decoded manifest as what predicates ask for: metrics and partition values."""
+"""Metrics and partition values of a decoded manifest, as predicates need them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.spec.partition import PartitionSpec
 
 METRICS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
-"""The statistics that evaluating a predicate on metrics may need."""
+"""The statistics that predicates on metrics may need."""
 BOUNDS = ("lower_bounds", "upper_bounds")
 """The statistics that most predicates need."""
 
 
 def bounded_columns(expression: BooleanExpression) -> list[BoundReference] | None:
-    """The columns whose bounds alone tell which files might match, where files have both of them.
+    """Return the columns whose bounds suffice to find the files that might match.
 
-    Such columns have values, so their counts prove nothing more: they are neither all null nor,
-    being of a type without NaN, all NaN.
+    That requires both bounds: such columns have values, so their counts prove nothing more, as they
+    are neither all null nor, having a type without NaN, all NaN.
 
     Args:
-        expression: Bound, without `Not`.
+        expression: The bound expression, without `Not`.
 
     Returns:
-        The columns; None when the counts of files with bounds matter, too.
+        The columns; None if the counts of files with bounds matter, too.
     """
     found: list[BoundReference] = []
     for predicate in bound_predicates(expression):
@@ -48,11 +48,11 @@ def bounded_columns(expression: BooleanExpression) -> list[BoundReference] | Non
 
 
 class ManifestMetrics:
-    """Metrics of the files of a manifest, one column id at a time, each picked once.
+    """Metrics of the files of a manifest, extracted once per statistic and column.
 
     Args:
         columns: The manifest, with the statistics of `METRICS`, or with `BOUNDS` and no counts.
-        doubted: Columns of which nothing is known, whatever it says.
+        doubted: Ids of columns whose metrics are treated as unknown.
     """
 
     def __init__(self, columns: ManifestColumns, doubted: Collection[int] = ()) -> None:
@@ -62,27 +62,27 @@ class ManifestMetrics:
         self.record_count: pa.Array = columns.column("record_count")
 
     def value_count(self, field_id: int) -> pa.Array:
-        """Values of a column, nulls and NaNs included."""
+        """Return the numbers of values of a column, nulls and NaNs included, per file."""
         return self._count("value_counts", field_id)
 
     def null_count(self, field_id: int) -> pa.Array:
-        """Nulls of a column."""
+        """Return the numbers of nulls of a column, per file."""
         return self._count("null_value_counts", field_id)
 
     def nan_count(self, field_id: int) -> pa.Array:
-        """NaNs of a column."""
+        """Return the numbers of NaNs of a column, per file."""
         return self._count("nan_value_counts", field_id)
 
     def lower_bound(self, reference: BoundReference) -> ComparableColumn:
-        """A value that no value of a column is less than."""
+        """Return lower bounds of a column, per file."""
         return bounds_column(self._pick("lower_bounds", reference.field_id), reference.field_type)
 
     def upper_bound(self, reference: BoundReference) -> ComparableColumn:
-        """A value that no value of a column is greater than."""
+        """Return upper bounds of a column, per file."""
         return bounds_column(self._pick("upper_bounds", reference.field_id), reference.field_type)
 
     def has_bounds(self, reference: BoundReference) -> pa.BooleanArray:
-        """Where both bounds of a column are known."""
+        """Return a mask of the files in which both bounds of a column are known."""
         lower, upper = self.lower_bound(reference), self.upper_bound(reference)
         return pc.and_(lower.values.is_valid(), upper.values.is_valid())
 
@@ -104,12 +104,12 @@ class ManifestMetrics:
 def partition_columns(
     columns: ManifestColumns, spec: PartitionSpec, rows: Sequence[int] | None = None
 ) -> Callable[[BoundReference], ComparableColumn]:
-    """The partition values of a manifest's files, by partition field.
+    """Return a function that returns the files' partition values of a partition field.
 
     Args:
         columns: The manifest.
-        spec: Its partition spec.
-        rows: Which of its rows; all by default.
+        spec: The manifest's partition spec.
+        rows: Indices of the manifest's entries; None for all.
     """
     indices = None if rows is None else integers(rows)
     positions = {field.field_id: at for at, field in enumerate(spec.fields)}

@@ -1,9 +1,9 @@
-"""Which files of a manifest can, or must, hold rows that match: from their column metrics.
+"""Evaluation of predicates on column metrics: whether files can, or must, hold matching rows.
 
-The inclusive evaluator leaves out a file only when no row can match; the strict one selects a file
-only when every row matches. Both answer for all files of a manifest at once, on Arrow columns.
-Metrics that are missing prove nothing; bounds may be truncated and are never taken for values.
-Counts that cannot be true, such as fewer values than rows, are taken for missing.
+The inclusive evaluator excludes a file only if no row can match; the strict one selects a file only
+if every row matches. Both evaluate all files of a manifest at once, on Arrow columns. Missing
+metrics prove nothing; bounds may be truncated and are never treated as values. Impossible counts,
+such as fewer values than rows, are treated as missing.
 """
 
 from __future__ import annotations
@@ -31,60 +31,60 @@ from icecomb.format.expressions.expression import (
 from icecomb.format.spec.types import UUIDType
 
 _IN_LIMIT = 200
-"""Longer lists are compared with bounds by their least and greatest value only."""
+"""The length from which lists are compared with bounds only by their least and greatest value."""
 
 
 class FileMetrics(Protocol):
-    """The metrics of some files: one row a file, null where a file does not state one."""
+    """The metrics of files: one value per file, null where a file does not state it."""
 
     @property
     def record_count(self) -> pa.Array:
-        """Rows a file."""
+        """The number of rows per file."""
 
     def value_count(self, field_id: int) -> pa.Array:
-        """Values of a column, nulls and NaNs included."""
+        """Return the numbers of values of a column, nulls and NaNs included."""
 
     def null_count(self, field_id: int) -> pa.Array:
-        """Nulls of a column."""
+        """Return the numbers of nulls of a column."""
 
     def nan_count(self, field_id: int) -> pa.Array:
-        """NaNs of a column."""
+        """Return the numbers of NaNs of a column."""
 
     def lower_bound(self, reference: BoundReference) -> ComparableColumn:
-        """A value that no value of a column is less than."""
+        """Return lower bounds of a column: no value is less."""
 
     def upper_bound(self, reference: BoundReference) -> ComparableColumn:
-        """A value that no value of a column is greater than."""
+        """Return upper bounds of a column: no value is greater."""
 
 
 def might_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.BooleanArray:
-    """Where a file can hold a row that matches.
+    """Return which files can hold a matching row.
 
     Args:
-        expression: Bound, without `Not`.
-        metrics: Of the files.
+        expression: The bound expression, without `Not`.
+        metrics: The metrics of the files.
 
     Returns:
-        One value a file, never null.
+        A mask with one value per file, without nulls.
     """
     result = combine(expression, lambda predicate: _inclusive(predicate, metrics))
     rows = metrics.record_count
     if isinstance(result, bool):
         result = mask(len(rows), value=result)
-    # A negative count stands for an unknown one (old Avro imports).
+    # A negative count means that it is unknown (old Avro imports).
     result = pc.or_(result, pc.less(rows, ZERO).fill_null(FALSE))
     return pc.and_(result, pc.not_equal(rows, ZERO).fill_null(TRUE))
 
 
 def must_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.BooleanArray:
-    """Where every row of a file matches.
+    """Return which files hold only matching rows.
 
     Args:
-        expression: Bound, without `Not`.
-        metrics: Of the files.
+        expression: The bound expression, without `Not`.
+        metrics: The metrics of the files.
 
     Returns:
-        One value a file, never null.
+        A mask with one value per file, without nulls.
     """
     result = combine(expression, lambda predicate: _strict(predicate, metrics))
     rows = metrics.record_count
@@ -97,7 +97,7 @@ def _inclusive(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArr
     operation, term = predicate.operation, predicate.term
     reference = term.reference
     if operation is Operation.IS_NULL:
-        # Counts of a nested field may leave out the rows in which a struct around it is null.
+        # Counts of a nested field may omit rows in which a struct around it is null.
         return _every(metrics) if reference.nested else _not_zero(_null_count(metrics, reference))
     all_null = _all_null(metrics, reference)
     if operation is Operation.NOT_NULL:
@@ -144,8 +144,8 @@ def _inclusive_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.Boo
 def _strict(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
     operation, term = predicate.operation, predicate.term
     if isinstance(term, BoundTransform) or term.nested:
-        # Bounds say nothing about buckets. Counts of a nested field may leave out the rows in which
-        # a struct around it is null.
+        # Bounds say nothing about buckets. Counts of a nested field may omit rows in which a struct
+        # around it is null.
         return _none(metrics)
     if operation is Operation.IS_NULL:
         return _all_null(metrics, term)
@@ -196,16 +196,16 @@ def _bounds(
 def _uuid_bounds(
     lower: ComparableColumn, upper: ComparableColumn
 ) -> tuple[ComparableColumn, ComparableColumn]:
-    """Bounds that hold whichever way their writer ordered UUIDs.
+    """Return bounds that hold however their writer ordered UUIDs.
 
-    The order is that of the bytes. Iceberg Java (1.11 and before) takes them for two signed
-    numbers, and its manifest lists have the bounds of that order.
+    The right order is that of the bytes. Iceberg Java (1.11 and before) compares UUIDs as two
+    signed numbers, and its manifest lists have the bounds of that order.
     """
     low, high = lower.values, upper.values
     kind = low.type
     same_sign = pc.equal(_is_negative(low), _is_negative(high))
-    # Of two signs, only one order puts the lower bound first; of one sign, both orders agree on the
-    # first halves.
+    # With two signs, only one order puts the lower bound first; with one sign, both orders agree on
+    # the first halves.
     known = pc.or_(same_sign, pc.less(low, high))
     unclear = pc.invert(known.fill_null(FALSE))
     exact = pc.or_(pc.invert(same_sign), pc.equal(low, high))
@@ -236,14 +236,14 @@ def _literals(predicate: BoundPredicate) -> frozenset[Any]:
 
 
 def _reliable(lower: ComparableColumn, upper: ComparableColumn) -> ComparableColumn:
-    # A NaN as a bound comes from a writer that did not leave NaNs out: neither bound counts then.
+    # A bound that is NaN comes from a writer that did not exclude NaNs: then neither bound counts.
     if not pa.types.is_floating(lower.values.type):
         return upper
     return upper.without(lower.is_nan())
 
 
 def _might_hold(literal: Any, lower: ComparableColumn, upper: ComparableColumn) -> pa.BooleanArray:
-    """Whether a literal lies within bounds: null where a missing bound leaves it open."""
+    """Return whether a literal is within bounds; null if a missing bound leaves that open."""
     above = pc.or_(lower.compare(Operation.LT_EQ, literal), lower.is_nan())
     below = pc.or_(upper.compare(Operation.GT_EQ, literal), upper.is_nan())
     return pc.and_kleene(above, below)
@@ -270,7 +270,7 @@ def _is_constant(
     upper: ComparableColumn,
     literals: frozenset[Any],
 ) -> pa.BooleanArray:
-    """Whether every value that is not null is one of the literals: the bounds meet in it."""
+    """Return whether all values but nulls are one of the literals, equal to both bounds."""
     meets = pc.equal(lower.values, upper.values).fill_null(FALSE)
     found = pc.and_(meets, lower.is_in(literals).fill_null(FALSE))
     return pc.and_(found, _no_nan(metrics, term))
@@ -309,12 +309,12 @@ def _nan_count(metrics: FileMetrics, term: BoundReference) -> pa.Array:
 
 
 def _possible(counts: pa.Array, metrics: FileMetrics, term: BoundReference) -> pa.Array:
-    """Return the counts of a column, null where what its writer counted cannot be true."""
+    """Return the counts of a column, null where they are impossible."""
     rows, values = metrics.record_count, metrics.value_count(term.field_id)
     negative = pc.or_kleene(pc.less(counts, ZERO), pc.less(values, ZERO))
     too_many = pc.or_kleene(pc.greater(counts, values), pc.greater(counts, rows))
     if term.nested:
-        # rows without the struct around it may be left out, but hardly all of them
+        # rows without the struct around it may be omitted, but hardly all rows
         not_counted = pc.and_kleene(pc.equal(values, ZERO), pc.not_equal(rows, ZERO))
     else:
         not_counted = pc.not_equal(values, rows)

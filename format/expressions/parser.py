@@ -1,15 +1,15 @@
-r"""SQL text as expressions: `"day >= '2024-01-01' and id in (1, 2)"`.
+r"""Parser of SQL predicates: `"day >= '2024-01-01' and id in (1, 2)"`.
 
-Understood are comparisons of a column with a constant (`= == != <> < <= > >= <=>`), `IN`,
-`BETWEEN`, `LIKE` with a prefix pattern (`'a%'`; a `%` that is meant itself is `\%`),
-`IS [NOT] NULL`, `IS [NOT] NAN`, `IS [NOT] TRUE`, `isnan(x)`, `starts_with(x, 'a')`, boolean columns
-alone, `AND OR NOT` and parentheses. Constants are numbers, `'text'`, `true`, `X'cafe'`, and
+Supported are comparisons of a column with a constant (`= == != <> < <= > >= <=>`), `IN`,
+`BETWEEN`, `LIKE` with a prefix pattern (`'a%'`; a literal `%` is `\%`), `IS [NOT] NULL`,
+`IS [NOT] NAN`, `IS [NOT] TRUE`, `isnan(x)`, `starts_with(x, 'a')`, boolean columns by themselves,
+`AND OR NOT` and parentheses. Constants are numbers, `'text'`, `true`, `X'cafe'`, and
 `DATE '2024-01-31'` or `TIMESTAMP '...'`. Names may be quoted with double quotes or backticks, and
 dots lead into structs.
 
-In place of a column there may be a partition transform: `bucket(16, id)`, `truncate(4, s)`, and
+A column may be replaced by a partition transform: `bucket(16, id)`, `truncate(4, s)`, and
 `year(ts)`, `month(ts)`, `day(ts)`, `hour(ts)` in calendar units (2024, '2024-01', '2024-01-31',
-'2024-01-31-12') or `years(ts)` and so on, counted from 1970 as by Spark's functions of Iceberg.
+'2024-01-31-12') or `years(ts)` and so on, counted from 1970 as in Iceberg's functions for Spark.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _Constant:
 
 @dataclass(frozen=True, slots=True)
 class _Calculation:
-    """Something to compute, which no predicate may hold."""
+    """An expression to compute, which predicates cannot contain."""
 
 
 _Operand = _Column | _Constant | _Calculation | BooleanExpression
@@ -112,14 +112,14 @@ _Operand = _Column | _Constant | _Calculation | BooleanExpression
 
 @dataclass(slots=True)
 class _Level:
-    """What was read since a parenthesis was opened.
+    """The parts of a predicate read since a parenthesis was opened.
 
     Attributes:
-        start: Where the operand begins that is being read.
-        negated: Whether it is negated.
-        has_words: Whether AND, OR or NOT was there, so that its operands are predicates.
-        conjuncts: What AND joins, since the last OR.
-        alternatives: What OR joins.
+        start: The first token of the operand that is being read.
+        negated: Whether that operand is negated.
+        has_words: Whether AND, OR or NOT occurred, so that the operands are predicates.
+        conjuncts: The operands of AND since the last OR.
+        alternatives: The operands of OR.
     """
 
     start: Token
@@ -130,16 +130,15 @@ class _Level:
 
 
 def parse(text: str, *, of_spark: bool = False) -> BooleanExpression:
-    """Read a predicate.
+    """Parse a predicate.
 
     Args:
-        text: SQL.
-        of_spark: Whether double quotes are around constants, as in Spark; else they are around
-            names.
+        text: The SQL text.
+        of_spark: Whether double quotes enclose constants, as in Spark, instead of names.
 
     Raises:
-        ExpressionError: The text is not SQL, or asks something that is not a predicate on columns.
-        UnsupportedError: It names a type of format version 3.
+        ExpressionError: If the text is not SQL, or not a predicate on columns.
+        UnsupportedError: If it names a type of format version 3.
     """
     if not text.strip():
         raise ExpressionError("The predicate is empty", hint=_HINT)
@@ -150,7 +149,7 @@ def parse(text: str, *, of_spark: bool = False) -> BooleanExpression:
 
 
 class _Parser:
-    """Recursive descent: methods by precedence, from OR down to names and constants."""
+    """A recursive descent parser: methods by precedence, from OR down to names and constants."""
 
     def __init__(self, text: str, *, of_spark: bool) -> None:
         self._text = text
@@ -189,7 +188,7 @@ class _Parser:
             raise self._unexpected()
 
     def _disjunction(self) -> _Operand:
-        """What `OR`, `AND` and `NOT` join; parentheses around it may be nested as deeply as any."""
+        """Read operands joined by `OR`, `AND`, `NOT`, in parentheses nested to any depth."""
         levels = [_Level(self._next)]
         while True:
             level = levels[-1]
@@ -210,7 +209,7 @@ class _Parser:
                 operand = self._comparison(self._calculation(operand), level.start)
 
     def _goes_on(self, level: _Level, operand: _Operand) -> bool:
-        """Whether another operand follows, after AND or OR."""
+        """Return whether another operand follows, after AND or OR."""
         if not self._next.is_word("AND", "OR"):
             return False
         level.has_words = True
@@ -221,7 +220,7 @@ class _Parser:
         return True
 
     def _closed(self, level: _Level, operand: _Operand) -> _Operand:
-        """All that stands between two parentheses, or in the whole text."""
+        """Return all that was read between two parentheses, or in the whole text."""
         if not level.has_words:
             return operand
         level.conjuncts.append(self._operand(level, operand))
@@ -229,7 +228,7 @@ class _Parser:
         return disjunction(level.alternatives)
 
     def _operand(self, level: _Level, operand: _Operand) -> BooleanExpression:
-        # undone at once, so that NOT (a IN ()) and the like stay simple
+        # negated at once, so that NOT (a IN ()) and the like stay simple
         found = _negated(self._predicate(operand, level.start), level.negated)
         level.negated = False
         return found
@@ -319,7 +318,7 @@ class _Parser:
         if (escape is None and "\\\\" in pattern) or (escape and _ends_open(pattern, escape)):
             raise ExpressionError(
                 f"The escape characters of a pattern have no clear meaning: {asked!r}",
-                hint="Say which character escapes, and double it where it is meant itself: "
+                hint="Name the escape character, and double it where it is meant literally: "
                 "LIKE 'a!!b%' ESCAPE '!'",
                 predicate=self._text,
             )
@@ -328,11 +327,11 @@ class _Parser:
             return EqualTo(name, prefix)
         if rest.strip("%"):
             raise ExpressionError(
-                f"Only patterns that are a prefix can be looked for, like 'abc%': {asked!r}",
-                hint="Where % or _ is meant itself, write \\% or \\_.",
+                f"Only patterns that are a prefix are supported, like 'abc%': {asked!r}",
+                hint="For a literal % or _ write \\% or \\_.",
                 predicate=self._text,
             )
-        # also for '': NotNull says the same of text, but its negation selects null
+        # also for '': NotNull is equivalent for text, but its negation selects null
         return StartsWith(name, prefix)
 
     def _calculation(self, first: _Operand | None = None) -> _Operand:
@@ -379,7 +378,7 @@ class _Parser:
 
     def _word(self, token: Token) -> _Operand:
         if self._next.kind is TokenKind.TEXT and token.value.upper() in _TYPES_OF_TEXT:
-            # The column decides the type: DATE '2024-01-31' says no more than the text does
+            # The column decides the type: DATE '2024-01-31' means the same as the text
             return _Constant(self._take().value)
         if self._next.kind is TokenKind.TEXT and token.value.lower() in V3_TYPES:
             raise later_type(token.value)
@@ -429,7 +428,7 @@ class _Parser:
         return _Calculation()
 
     def _transform(self, name: Token) -> _Operand:
-        """A partition transform: `bucket(16, id)`, also the other way round, or `day(ts)`."""
+        """Read a partition transform: `bucket(16, id)`, also the other way around, or `day(ts)`."""
         arguments = [self._calculation()]
         while self._take_sign(","):
             arguments.append(self._calculation())
@@ -508,12 +507,12 @@ class _Parser:
         except ValueError as error:
             raise ExpressionError(
                 f"Not hexadecimal: {self._span(token, token)!r} in {self._text!r}",
-                hint="Write two hexadecimal digits a byte, as X'cafe'.",
+                hint="Write two hexadecimal digits per byte, as in X'cafe'.",
                 predicate=self._text,
             ) from error
 
     def _last_of_operand(self, start: Token) -> Token:
-        """The last token read, without the operator behind the operand."""
+        """Return the last token read, without the operator after the operand."""
         last = self._at - 1
         while last > 0 and self._tokens[last].start > start.start and self._is_operator(last):
             last -= 1
@@ -551,10 +550,10 @@ def _cast(operand: _Operand) -> _Operand:
 
 
 def _like_prefix(pattern: str, escape: str | None) -> tuple[str, str]:
-    """The text before the first wildcard, and the rest.
+    """Return the text before the first wildcard, and the rest.
 
-    Without `ESCAPE` a backslash before a wildcard takes its meaning away, as in Spark, Hive and
-    PyIceberg; elsewhere it is a character like others.
+    Without `ESCAPE` a backslash before a wildcard makes it literal, as in Spark, Hive and
+    PyIceberg; elsewhere it is an ordinary character.
     """
     prefix, position = "", 0
     while position < len(pattern):
@@ -573,7 +572,7 @@ def _like_prefix(pattern: str, escape: str | None) -> tuple[str, str]:
 
 
 def _ends_open(pattern: str, escape: str) -> bool:
-    """Whether the last character is an escape character that nothing follows."""
+    """Return whether the last character is an escape character that escapes nothing."""
     return pattern.replace(escape * 2, "").endswith(escape)
 
 

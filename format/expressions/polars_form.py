@@ -1,9 +1,9 @@
-"""Filters written with polars (`pl.col("a") > 3`) as expressions of ours, for reading less.
+"""Conversion of polars filters (`pl.col("a") > 3`) to expressions, to read less.
 
-polars tells what is in an expression as JSON only, whose form it does not promise. What is not
-understood is left out: the result selects every row that the filter selects, and maybe more, so
-polars has to filter once more. Comparisons with numbers keep NaN, which polars takes for the
-greatest number.
+polars exposes the content of an expression only as JSON, whose form is not stable. Parts that are
+not understood are dropped: the result selects every row that the filter selects, and maybe more, so
+polars must filter again. Comparisons with numbers keep NaN, which polars treats as the greatest
+number.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ _OR: Final = frozenset(("Or", "LogicalOr"))
 
 
 def implied_by(predicate: pl.Expr, schema: Schema) -> BooleanExpression:
-    """An expression that is true wherever a filter of polars is.
+    """Return an expression that is true wherever a filter of polars is.
 
     Args:
-        predicate: The filter, after polars has brought its literals to the types of the columns.
-        schema: The columns.
+        predicate: The filter, after polars converted its literals to the types of the columns.
+        schema: The schema of the columns.
     """
     try:
         parsed = json.loads(predicate.meta.serialize(format="json"))
-    except RecursionError:  # a chain of hundreds; polars filters once more
+    except RecursionError:  # a chain of hundreds; polars filters again
         return AlwaysTrue()
     return _Translator(schema).implied(parsed)
 
@@ -124,26 +124,26 @@ class _Translator:
     def _column(self, node: Any) -> str | None:
         kind, name = _only(node)
         known = kind == "Column" and isinstance(self._types.get(name), PrimitiveType)
-        # A dot in a column's name would be taken for the way into a struct.
+        # A dot in a column's name would be read as the path into a struct.
         return name if known and "." not in name else None
 
 
 def _sides(node: Any) -> list[Any]:
-    """What AND or OR joins; nothing of all else."""
+    """Return the operands of AND or OR; none for any other node."""
     kind, content = _only(node)
     joins = kind == "BinaryExpr" and content.get("op") in _AND | _OR
     return [content["left"], content["right"]] if joins else []
 
 
 def _only(node: Any) -> tuple[str, Any]:
-    """The one entry of a JSON object; of a text, the text and nothing."""
+    """Return the only entry of a JSON object; for a text, the text and None."""
     if isinstance(node, dict) and len(node) == 1:
         return next(iter(node.items()))
     return (node, None) if isinstance(node, str) else ("", {})
 
 
 def _values(node: Any) -> list[Any]:
-    """What a constant is worth, by polars itself."""
+    """Return the values of a constant, computed by polars itself."""
     from io import BytesIO
 
     import polars as pl

@@ -1,9 +1,9 @@
-"""Predicates on transformed columns as predicates on the columns themselves.
+"""Conversion of predicates on transformed columns to predicates on the columns themselves.
 
-A transform that keeps the order turns ranges into ranges: `years(ts) = 54` is
+A transform that preserves order maps ranges to ranges: `years(ts) = 54` is
 `ts >= 2024-01-01 and ts < 2025-01-01`, `truncate(4, s) = 'abcd'` is `s` starting with `abcd`. So
-all that is known about columns - partitions of any transform, metrics, statistics - answers for
-such predicates, too. Buckets keep no order: predicates on them stay what they are.
+all that is known about columns - partitions of any transform, metrics, statistics - serves such
+predicates, too. Buckets do not preserve order: predicates on them stay unchanged.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ _NEGATIVE: Final = (
 
 
 def on_column(predicate: BoundPredicate) -> BooleanExpression:
-    """The predicate on the column that is true, false and unknown for the same rows.
+    """Return the predicate on the column that is true, false and unknown for the same rows.
 
     Args:
-        predicate: A comparison of a transformed column with values; one with buckets stays.
+        predicate: A comparison of a transformed column with values; one of buckets stays.
     """
     term = predicate.term
     if not isinstance(term, BoundTransform) or isinstance(term.transform, BucketTransform):
@@ -80,14 +80,14 @@ def _compared(term: BoundTransform, operation: Operation, literal: Any) -> Boole
 
 
 def _negated(expression: BooleanExpression, term: BoundTransform) -> BooleanExpression:
-    """Where an expression is false: it is unknown for null, so never there."""
+    """Return the expression that is true where another is false, and unknown for null, too."""
     if isinstance(expression, And):
         return disjunction(_negated(operand, term) for operand in expression.operands)
     if isinstance(expression, Or):
         return conjunction(_negated(operand, term) for operand in expression.operands)
     if isinstance(expression, AlwaysFalse):
         return not_null(term)
-    # no value is null, so that all have what the unary predicate or the constant says
+    # values are not null, so the unary predicate or the constant holds for all of them
     all_values = isinstance(expression, (AlwaysTrue, BoundUnaryPredicate))
     return AlwaysFalse() if all_values else ~expression
 
@@ -109,8 +109,8 @@ def _text(
             if start == literal
             else (AlwaysFalse())
         )
-    # Cut values are never greater than the values, and equal to a shorter text only if nothing
-    # was cut: so a literal that nothing is cut to compares like with the values themselves.
+    # Truncated values are never greater than the values, and equal a shorter text only if nothing
+    # was cut: so a literal that is not a truncated value compares as with the values themselves.
     whole = len(literal) < width or (len(literal) == width and operation is Operation.LT)
     if whole:
         return BoundLiteralPredicate(operation, column, literal)
@@ -136,7 +136,7 @@ def _number(
 
 
 def _thresholds(transform: Transform, source: IcebergType, label: int) -> tuple[int, int]:
-    """The least values whose results are at least a label, and above it."""
+    """Return the least values whose results are at least a label, and above it."""
     if isinstance(transform, TruncateTransform):
         above = (label // transform.width + 1) * transform.width
         return (above if label % transform.width else label), above
@@ -199,7 +199,7 @@ def _with_wrapped(
     transform: Transform,
     found: BooleanExpression,
 ) -> BooleanExpression:
-    """Allow for the least integers, which truncation wraps around to the greatest results."""
+    """Adjust for the least integers, which truncation wraps around to the greatest results."""
     low, high = _range(column.field_type)
     if not isinstance(transform, TruncateTransform) or isinstance(column.field_type, DecimalType):
         return found

@@ -1,4 +1,4 @@
-"""Predicates on columns as predicates on partition values (spec: Scan Planning).
+"""Projection of predicates on columns to predicates on partition values (spec: Scan Planning).
 
 The *inclusive* projection is true for every partition that can hold a matching row: it prunes. The
 *strict* projection is true only for partitions in which every row matches: it makes filtering rows
@@ -61,24 +61,29 @@ _ORDER = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ)
 
 
 def project_inclusive(expression: BooleanExpression, spec: PartitionSpec) -> BooleanExpression:
-    """What must hold of a partition for any of its rows to match.
+    """Return the condition that a partition must satisfy for any of its rows to match.
 
     Args:
-        expression: Bound to the table's schema.
-        spec: The partition spec of the files in question.
+        expression: The expression, bound to the table's schema.
+        spec: The partition spec of the files.
     """
     return _project(expression, spec, inclusive=True)
 
 
 def project_strict(expression: BooleanExpression, spec: PartitionSpec) -> BooleanExpression:
-    """What suffices of a partition for all of its rows to match; arguments as for inclusive."""
+    """Return a condition on a partition that suffices for all of its rows to match.
+
+    Args:
+        expression: The expression, bound to the table's schema.
+        spec: The partition spec of the files.
+    """
     return _project(expression, spec, inclusive=False)
 
 
 def project_predicate(
     predicate: BoundPredicate, spec: PartitionSpec, *, inclusive: bool
 ) -> BooleanExpression:
-    """The projection of one predicate through every field of a spec made of its column."""
+    """Return the projection of a predicate through every partition field of its column."""
     projected = [
         _project_field(predicate, field, inclusive=inclusive)
         for field in spec.fields
@@ -206,14 +211,14 @@ def _project_order(
     inclusive: bool,
     discrete: bool,
 ) -> BooleanExpression | None:
-    """The projection through a transform that keeps the order.
+    """Return the projection through a transform that preserves order.
 
     Args:
         predicate: A comparison with values.
         term: The partition field.
         apply: The transform.
-        inclusive: Which of the two projections.
-        discrete: Whether values have neighbours, so that `x < 5` is `x <= 4`.
+        inclusive: Whether to return the inclusive projection, not the strict one.
+        discrete: Whether values have neighbors, so that `x < 5` is `x <= 4`.
     """
     if (found := _project_equality(predicate, term, apply, inclusive=inclusive)) is not None:
         return found
@@ -226,7 +231,7 @@ def _project_order(
         literal = _neighbour(literal, predicate.term.field_type, -1 if below is inclusive else 1)
         if literal is None:
             return AlwaysFalse() if inclusive else BoundUnaryPredicate(Operation.NOT_NULL, term)
-    # Values on both sides of the literal may share its label.
+    # Values on both sides of the literal may have its label.
     if inclusive:
         operation = Operation.LT_EQ if below else Operation.GT_EQ
     else:
@@ -235,7 +240,7 @@ def _project_order(
 
 
 def _neighbour(value: Any, source_type: IcebergType, step: int) -> Any:
-    """The next value of a type with discrete values; None past its end."""
+    """Return the next value of a type with discrete values; None past its end."""
     if isinstance(source_type, DecimalType):
         number = unscaled(value) + step
         past_end = abs(number) >= 10**source_type.precision
@@ -248,11 +253,11 @@ def _neighbour(value: Any, source_type: IcebergType, step: int) -> Any:
 def _with_wrapped_labels(
     projected: BoundLiteralPredicate, predicate: BoundPredicate, last: int
 ) -> BooleanExpression | None:
-    """Allow for the least integers, which truncation wraps around to the greatest labels.
+    """Adjust for the least integers, which truncation wraps around to the greatest labels.
 
     Args:
-        projected: The projection as if there were none.
-        predicate: What was projected.
+        projected: The projection without the adjustment.
+        predicate: The predicate that was projected.
         last: The greatest label that no such integer has.
     """
     operation, term = projected.operation, projected.term
@@ -276,7 +281,7 @@ def _project_prefix(
     assert isinstance(predicate, BoundLiteralPredicate)  # noqa: S101 - prefixes have a literal
     prefix, positive = predicate.literal, predicate.operation is Operation.STARTS_WITH
     if len(prefix) <= width:
-        # What is left after truncation still shows whether the value begins so.
+        # The truncated value still shows whether the value begins with the prefix.
         return BoundLiteralPredicate(predicate.operation, term, prefix)
     if positive is inclusive:
         equality = Operation.EQ if positive else Operation.NOT_EQ
@@ -285,10 +290,10 @@ def _project_prefix(
 
 
 def _with_wrong_negatives(projected: BooleanExpression, *, inclusive: bool) -> BooleanExpression:
-    """Allow for partitions of times before 1970 that old writers named one too high.
+    """Adjust for partitions of times before 1970 that old writers labeled one too high.
 
-    Early Iceberg versions rounded toward zero, so a file of -1 may be labelled 0: as Iceberg Java
-    does, such partitions are included by the inclusive projection and not trusted by the strict.
+    Early Iceberg versions rounded toward zero, so a file of -1 may be labeled 0: as in Iceberg
+    Java, the inclusive projection includes such partitions, and the strict one does not trust them.
     """
     if isinstance(projected, BoundSetPredicate):
         literals = projected.literals | {v + 1 for v in projected.literals if v < 0}

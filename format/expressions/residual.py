@@ -1,7 +1,7 @@
-"""What is left of a filter to check on the rows of a file, once its partition is known.
+"""Residuals: the part of a filter to check on the rows of a file whose partition is known.
 
-With `day(ts)` as partition, `ts >= X and ts < Y` leaves nothing to check for the days between X and
-Y, one comparison for each of the days at the ends, and no row for the days outside.
+With partitions by `day(ts)`, `ts >= X and ts < Y` leaves nothing to check for the days between X
+and Y, one comparison for each of the days at the ends, and no rows for the days outside.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ResidualEvaluator:
     """Residuals of one filter in the partitions of one spec.
 
     Args:
-        expression: Bound to the table's schema.
+        expression: The filter, bound to the table's schema.
         spec: The partition spec.
     """
 
@@ -43,11 +43,11 @@ class ResidualEvaluator:
     def residuals(
         self, column: Callable[[BoundReference], ComparableColumn], count: int
     ) -> Sequence[BooleanExpression]:
-        """The residual in each of some partitions.
+        """Return the residuals in partitions.
 
         Args:
-            column: Gives a partition field's values, one a partition.
-            count: How many partitions there are.
+            column: Function that returns a partition field's values, one per partition.
+            count: The number of partitions.
         """
         if not self._projections:
             return [self.expression] * count

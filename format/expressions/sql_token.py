@@ -1,4 +1,4 @@
-"""The words, names, constants and signs of a predicate in SQL text."""
+"""Tokens of a predicate in SQL text: words, names, constants and signs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Final
 from icecomb.format.errors import ExpressionError
 
 _SHOWN: Final = 300
-"""So much of a text is shown in messages, in characters."""
+"""The most characters of a text that messages quote."""
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = auto()
     """A name without quotes, or a keyword."""
@@ -29,18 +29,18 @@ class TokenKind(Enum):
     SIGN = auto()
     """An operator, a bracket, a comma or a dot."""
     END = auto()
-    """Behind the last token."""
+    """The end of the text, after the last token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token.
+    """A token of a predicate.
 
     Attributes:
-        kind: What it is.
-        value: Its text, without quotes.
-        start: Where it begins in the predicate.
-        end: Where it ends.
+        kind: The kind of the token.
+        value: The text of the token, without quotes.
+        start: The index of its first character in the predicate.
+        end: The index after its last character.
     """
 
     kind: TokenKind
@@ -49,11 +49,11 @@ class Token:
     end: int
 
     def is_sign(self, *signs: str) -> bool:
-        """Whether it is one of these signs."""
+        """Return whether it is one of these signs."""
         return self.kind is TokenKind.SIGN and self.value in signs
 
     def is_word(self, *words: str) -> bool:
-        """Whether it is one of these keywords, given in upper case."""
+        """Return whether it is one of these keywords, given in upper case."""
         return self.kind is TokenKind.WORD and self.value.upper() in words
 
 
@@ -72,15 +72,15 @@ _PATTERN = re.compile(
 
 
 def tokens(text: str, *, of_spark: bool = False) -> Iterator[Token]:
-    r"""The tokens of a predicate, and `END`.
+    r"""Yield the tokens of a predicate, and `END`.
 
     Args:
         text: The predicate.
-        of_spark: Whether it means what it means to Spark, where double quotes are around constants,
-            and a backslash in these escapes the next character.
+        of_spark: Whether to read it as Spark does: double quotes enclose constants, in which a
+            backslash would escape the next character.
 
     Raises:
-        ExpressionError: A character has no meaning there, or a quote is not closed.
+        ExpressionError: If a character has no meaning, or a quote is not closed.
     """
     at = 0
     while at < len(text):
@@ -101,7 +101,7 @@ def tokens(text: str, *, of_spark: bool = False) -> Iterator[Token]:
 
 
 def unreadable(text: str, reason: str) -> ExpressionError:
-    """The error of text that is no predicate in SQL."""
+    """Return the error for text that is not a predicate in SQL."""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
     return ExpressionError(
         f"Cannot read the predicate {shown!r}: {reason}",

@@ -1,12 +1,12 @@
-"""What a predicate asks about: a column, or a partition transform of one.
+"""Terms of predicates: a column, or a partition transform of one.
 
     EqualTo(bucket("id", 16), 3)
     GreaterThanOrEqual(day("ts"), "2024-01-01")
 
-The results of time transforms are counted from 1970 by `years`, `months`, `days` and `hours`, as in
-Spark's functions of these names (a day is a date, too). Written in the singular they are calendar
-units, as SQL has them: `year("ts")` is 2024, and `month`, `day` and `hour` are compared with text
-like `2024-01`, `2024-01-31` and `2024-01-31-12`. Such text is taken by both.
+The time transforms `years`, `months`, `days` and `hours` count from 1970, like Spark's functions of
+these names (a day is a date, too). Those in the singular are calendar units, as in SQL:
+`year("ts")` is 2024, and `month`, `day` and `hour` are compared with text like `2024-01`,
+`2024-01-31` and `2024-01-31-12`. Both kinds accept such text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from icecomb.format.spec.transform import (
 )
 
 TERM_TRANSFORMS: Final = (BucketTransform, TruncateTransform, TimeTransform)
-"""The transforms of which predicates may ask."""
+"""The transforms that predicates may use."""
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _EPOCH_YEAR: Final = 1970
@@ -73,10 +73,10 @@ class UnboundTransform:
     Args:
         transform: Bucket, truncate, year, month, day or hour.
         reference: The column.
-        calendar: Of a time transform: whether it is a calendar unit, no count since 1970.
+        calendar: Whether a time transform gives calendar units, instead of counts since 1970.
 
     Raises:
-        ExpressionError: It is another transform.
+        ExpressionError: If it is another transform.
     """
 
     transform: Transform
@@ -86,15 +86,15 @@ class UnboundTransform:
     def __post_init__(self) -> None:
         if not isinstance(self.transform, TERM_TRANSFORMS):
             raise ExpressionError(
-                f"Cannot ask for the transform {self.transform} of {self.reference}",
-                hint="Predicates take bucket, truncate, year, month, day and hour.",
+                f"Cannot use the transform {self.transform} of {self.reference} in a predicate",
+                hint="Use bucket, truncate, year, month, day or hour.",
             )
 
     def unit_literal(self, literal: Any) -> Any:
-        """A literal as the transform counts: `2024-01` as months since 1970.
+        """Convert a literal to the transform's unit: `2024-01` to months since 1970.
 
         Raises:
-            ExpressionError: It is not a calendar unit.
+            ExpressionError: If it is not a calendar unit.
         """
         transform = self.transform
         if not isinstance(transform, TimeTransform):
@@ -141,66 +141,66 @@ class UnboundTransform:
 
 
 Term: TypeAlias = Reference | UnboundTransform
-"""What an unbound predicate asks about."""
+"""The subject of an unbound predicate."""
 
 
 def as_term(term: str | Term) -> Term:
-    """The term of this column name, or the term itself."""
+    """Return the term of a column name, or the term itself."""
     return term if isinstance(term, (Reference, UnboundTransform)) else Reference(term)
 
 
 def bucket(column: str, num_buckets: int) -> UnboundTransform:
-    """The bucket of a value, 0 to `num_buckets` - 1."""
+    """Return the term of a column's bucket, 0 to `num_buckets` - 1."""
     return UnboundTransform(BucketTransform(num_buckets), Reference(column))
 
 
 def truncate(column: str, width: int) -> UnboundTransform:
-    """A number rounded down to a multiple of a width; text or bytes cut to so many."""
+    """Return the term of numbers rounded down to multiples of, or text or bytes cut to, `width`."""
     return UnboundTransform(TruncateTransform(width), Reference(column))
 
 
 def years(column: str) -> UnboundTransform:
-    """Years since 1970."""
+    """Return the term of the years since 1970."""
     return UnboundTransform(YearTransform(), Reference(column))
 
 
 def months(column: str) -> UnboundTransform:
-    """Months since 1970-01."""
+    """Return the term of the months since 1970-01."""
     return UnboundTransform(MonthTransform(), Reference(column))
 
 
 def days(column: str) -> UnboundTransform:
-    """The date; as a number, days since 1970-01-01."""
+    """Return the term of the date, or the days since 1970-01-01."""
     return UnboundTransform(DayTransform(), Reference(column))
 
 
 def hours(column: str) -> UnboundTransform:
-    """Hours since 1970-01-01 00:00."""
+    """Return the term of the hours since 1970-01-01 00:00."""
     return UnboundTransform(HourTransform(), Reference(column))
 
 
 def year(column: str) -> UnboundTransform:
-    """The calendar year: 2024, or `"2024"`."""
+    """Return the term of the calendar year: 2024, or `"2024"`."""
     return UnboundTransform(YearTransform(), Reference(column), calendar=True)
 
 
 def month(column: str) -> UnboundTransform:
-    """The month of a calendar year: `"2024-01"`."""
+    """Return the term of the month of a calendar year: `"2024-01"`."""
     return UnboundTransform(MonthTransform(), Reference(column), calendar=True)
 
 
 def day(column: str) -> UnboundTransform:
-    """The date: `"2024-01-31"`."""
+    """Return the term of the date: `"2024-01-31"`."""
     return UnboundTransform(DayTransform(), Reference(column), calendar=True)
 
 
 def hour(column: str) -> UnboundTransform:
-    """The hour of a date: `"2024-01-31-12"`."""
+    """Return the term of the hour of a date: `"2024-01-31-12"`."""
     return UnboundTransform(HourTransform(), Reference(column), calendar=True)
 
 
 def _count(parts: list[int]) -> int:
-    """Years, months or hours since 1970 of a year, a month, or an hour of a day."""
+    """Return the years, months or hours since 1970 of a year, a month, or an hour of a day."""
     year_number, *rest = parts
     if not rest:
         return year_number - _EPOCH_YEAR

@@ -1,9 +1,9 @@
-"""Which filters select whole partitions, so that no row of a file they keep is looked at again.
+"""Detection of filters that select whole partitions, so that kept files need no row filter.
 
 A file is kept if its partition satisfies the inclusive projection of a filter, and all of its rows
-match if the partition satisfies the strict one. A predicate whose two projections onto a partition
-field are the same condition is decided by that field: a filter made of such predicates keeps files
-all of whose rows match.
+match if the partition satisfies the strict one. If both projections of a predicate onto a partition
+field are the same condition, that field decides it: a filter of only such predicates keeps only
+files in which all rows match.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _CLOSED = {Operation.LT: (Operation.LT_EQ, -1), Operation.GT: (Operation.GT_EQ, 
 
 
 def selects_partitions(expression: BooleanExpression, specs: Iterable[PartitionSpec]) -> bool:
-    """Whether a filter selects whole partitions of each of these specs.
+    """Return whether a filter selects whole partitions in each of several specs.
 
     Args:
-        expression: Bound to the table's schema, without `Not`.
-        specs: Those that files may have.
+        expression: The filter, bound to the table's schema, without `Not`.
+        specs: The specs that files may have.
     """
     predicates = list(bound_predicates(expression))
     return all(
@@ -39,7 +39,7 @@ def selects_partitions(expression: BooleanExpression, specs: Iterable[PartitionS
 
 
 def _decides(field: PartitionField, predicate: BoundPredicate, spec: PartitionSpec) -> bool:
-    """Whether all rows of a file match or none does, whatever its value of a partition field."""
+    """Return whether a partition field's value decides a predicate for all rows of a file."""
     if field.source_id != predicate.term.field_id:
         return False
     alone = PartitionSpec(field, spec_id=spec.spec_id)
@@ -51,7 +51,7 @@ def _decides(field: PartitionField, predicate: BoundPredicate, spec: PartitionSp
 
 
 def _closed(projected: BooleanExpression) -> BooleanExpression:
-    """The same condition on whole numbers with `<=` and `>=` for `<` and `>`."""
+    """Return the same condition on integers with `<=` and `>=` for `<` and `>`."""
 
     def answer(predicate: BoundPredicate) -> BooleanExpression:
         if not isinstance(predicate, BoundLiteralPredicate) or predicate.operation not in _CLOSED:

@@ -1,9 +1,9 @@
-"""Labels of partitions that wrapped around: of the least integers, and of far hours.
+"""Partition labels that wrapped around: those of the least integers, and of far hours.
 
 Truncation of the least integers wraps around: -2147483648 truncated to tens is 2147483646 as an
 `int`. A column may become `long` (spec: Schema Evolution), and its partitions keep their labels.
-Hours are an `int`, too, and timestamps go 416 million hours farther: writers that do not look, such
-as Iceberg Java (DateTimeUtil.microsToHours), take them modulo 2^32.
+Hours are an `int`, too, and timestamps reach 416 million hours farther: writers that do not check,
+such as Iceberg Java (DateTimeUtil.microsToHours), store them modulo 2^32.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _LEAST: Final = -(1 << 31)
 _WRAPPED_BY: Final = 1 << 32
 _MAX_LONG: Final = (1 << 63) - 1
 _FIRST_FAR: Final = (-_MAX_LONG - 1) // MICROS_PER_HOUR + _WRAPPED_BY
-"""From this label on there may be hours of timestamps long before."""
+"""The label from which on there may be hours of timestamps far in the past."""
 _LAST_FAR: Final = _MAX_LONG // MICROS_PER_HOUR - _WRAPPED_BY
-"""Up to this label there may be hours of timestamps long after."""
+"""The label up to which there may be hours of timestamps far in the future."""
 _BELOW: Final = (Operation.LT, Operation.LT_EQ)
 _ABOVE: Final = (Operation.GT, Operation.GT_EQ)
 _NEGATIVE: Final = (Operation.NOT_EQ, Operation.NOT_IN)
@@ -42,14 +42,14 @@ def with_label_of_ints(
     *,
     inclusive: bool,
 ) -> BooleanExpression:
-    """Allow for a partition that got its label while the column was `int`.
+    """Adjust for a partition that got its label while the column was `int`.
 
     Args:
-        projected: What would hold of a partition if the column had always been `long`.
-        predicate: What was projected: of the column, or of the truncated column.
+        projected: The projection as if the column had always been `long`.
+        predicate: The predicate that was projected, on the column or the truncated column.
         term: The partition field.
-        transform: Its transform.
-        inclusive: Which of the two projections.
+        transform: The field's transform.
+        inclusive: Whether the projection is the inclusive one, not the strict one.
     """
     rounded = _LEAST - _LEAST % transform.width
     if rounded == _LEAST:
@@ -69,12 +69,12 @@ def with_label_of_ints(
 def with_far_hours(
     projected: BooleanExpression, term: BoundReference, *, inclusive: bool
 ) -> BooleanExpression:
-    """Allow for partitions by hours whose labels wrapped around.
+    """Adjust for partitions by hours whose labels wrapped around.
 
     Args:
-        projected: What would hold of a partition if no label had.
+        projected: The projection as if no label had wrapped around.
         term: The partition field.
-        inclusive: Which of the two projections.
+        inclusive: Whether the projection is the inclusive one, not the strict one.
     """
     if isinstance(projected, BoundSetPredicate):
         return replace(projected, literals=frozenset(map(_as_int, projected.literals)))
@@ -96,7 +96,7 @@ def _as_int(label: int) -> int:
 
 
 def _holds_for_some(predicate: BoundPredicate, values: range) -> bool:
-    """Whether a comparison may hold for one of the values."""
+    """Return whether a comparison may hold for one of the values."""
     if isinstance(predicate, BoundSetPredicate):
         if predicate.operation in _NEGATIVE:
             return True
@@ -119,7 +119,7 @@ def _holds_for_some(predicate: BoundPredicate, values: range) -> bool:
 
 
 def _fails_for_some(predicate: BoundPredicate, values: range) -> bool:
-    """Whether a comparison may be false for one of the values; null checks are not."""
+    """Return whether a comparison may be false for one of the values; null checks never are."""
     if not isinstance(predicate, (BoundLiteralPredicate, BoundSetPredicate)):
         return False
     return _holds_for_some(replace(predicate, operation=predicate.operation.negated), values)

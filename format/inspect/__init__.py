@@ -1,7 +1,7 @@
-"""Metadata tables: what a table's metadata, manifests and delete files say, as Arrow rows.
+"""Metadata tables: the contents of metadata, manifests and delete files as Arrow rows.
 
-Names, columns, order, types and field ids are Iceberg Java's. `Inspect` is the door; each table is
-read by a `MetadataScan`, which filters and selects before anything is decoded that it can spare.
+Names, columns, order, types and field ids are Iceberg Java's. `Inspect` is the entry point; each
+table is read by a `MetadataScan`, which filters and selects before decoding.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""How many delete files of a snapshot apply to none of its data files (spec: Scan Planning)."""
+"""Counts of delete files that apply to no data file of a snapshot (spec: Scan Planning)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns
 
 DELETE_STATISTICS: Final = BOUNDS
-"""The statistics of delete manifests that are looked at: which data files deletes are about."""
+"""The statistics of delete manifests to read: the bounds of the paths that deletes name."""
 _TEXT: Final = pa.large_string()
 
 
@@ -37,8 +37,8 @@ class DanglingDeletes:
     """Delete files that apply to no data file.
 
     Attributes:
-        files: How many there are.
-        size: Their bytes.
+        files: The number of files.
+        size: Their total size in bytes.
     """
 
     files: int = 0
@@ -47,15 +47,15 @@ class DanglingDeletes:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRows:
-    """The live files of a delete manifest, a row each.
+    """The live files of a delete manifest, one row per file.
 
     Attributes:
-        values: The partitions, for each field of the spec its values.
+        values: The partition values, one array per field of the spec.
         numbers: The data sequence numbers.
-        sizes: The bytes.
-        by_value: Whether they are equality deletes.
-        targets: The data file that all positions of a file are of; null where it is not one.
-        is_global: Whether equality deletes apply to all partitions: their spec has no fields.
+        sizes: The sizes in bytes.
+        by_value: A mask of the files that hold equality deletes.
+        targets: The only data file that a file has positions of; null if it is not a single one.
+        is_global: Whether equality deletes apply to all partitions, as their spec has no fields.
     """
 
     values: tuple[pa.Array, ...]
@@ -77,11 +77,11 @@ class Targets:
 def delete_rows(
     columns: ManifestColumns, values: Sequence[pa.Array], *, is_global: bool
 ) -> DeleteRows:
-    """The live files of a delete manifest.
+    """Return the live files of a delete manifest.
 
     Args:
         columns: The manifest, with `DELETE_STATISTICS`.
-        values: The partitions of its files.
+        values: The partition values of its files.
         is_global: See `DeleteRows`.
     """
     live = columns.live
@@ -101,7 +101,7 @@ def delete_rows(
 
 
 class LiveDeletes:
-    """The delete files of a snapshot, and which data files they name are there."""
+    """The delete files of a snapshot, and the live data files that they name."""
 
     def __init__(self) -> None:
         self._rows: dict[int, list[DeleteRows]] = {}
@@ -109,7 +109,7 @@ class LiveDeletes:
         self._found: list[Targets] = []
 
     def add(self, spec_id: int, rows: DeleteRows) -> None:
-        """Take the files of one manifest; all of them come before data files are looked at."""
+        """Add the files of one delete manifest; add all of them before reading data manifests."""
         self._rows.setdefault(spec_id, []).append(rows)
         named = rows.targets.drop_null()
         if len(named):
@@ -117,7 +117,7 @@ class LiveDeletes:
             self._targets = pc.unique(pa.concat_arrays([*before, named]))
 
     def targets_among(self, columns: ManifestColumns) -> Targets | None:
-        """The live files of a data manifest that deletes name; None where nothing is named."""
+        """Return the live files of a data manifest that deletes name; None if they name none."""
         if self._targets is None:
             return None
         paths = columns.column("file_path")
@@ -126,14 +126,14 @@ class LiveDeletes:
         return Targets(paths.filter(chosen), numbers_of(numbers))
 
     def found(self, targets: Targets) -> None:
-        """Take what `targets_among` found."""
+        """Add the result of `targets_among`."""
         self._found.append(targets)
 
     def dangling(self, partitions: Mapping[int, PartitionCounts]) -> DanglingDeletes:
-        """Those that apply to nothing.
+        """Return the count of delete files that apply to no data file.
 
         Args:
-            partitions: What lies in the partitions of the snapshot, by spec.
+            partitions: The counts for the partitions of the snapshot, by spec.
         """
         first = min((int(p.oldest.min()) for p in partitions.values() if len(p)), default=NEVER)
         files = size = 0
@@ -143,14 +143,14 @@ class LiveDeletes:
                 least = self._oldest_targets(rows.targets, oldest)
                 if rows.is_global:
                     least = np.where(rows.by_value, first, least)
-                # equality deletes apply to older files only, those of positions to their age, too
+                # equality deletes apply only to older files, position deletes also to equal age
                 reaches = np.where(rows.by_value, least < rows.numbers, least <= rows.numbers)
                 files += int((~reaches).sum())
                 size += int(rows.sizes[~reaches].sum())
         return DanglingDeletes(files, size)
 
     def _oldest_targets(self, targets: pa.Array, otherwise: Longs) -> Longs:
-        """The data sequence numbers of files that are named, `NEVER` of one that is not there."""
+        """Return the sequence numbers of the named files, `NEVER` for those that do not exist."""
         named = truths_of(targets.is_valid())
         if not named.any():
             return otherwise
@@ -164,7 +164,7 @@ class LiveDeletes:
 
 
 def _oldest_of(values: tuple[pa.Array, ...], count: int, partitions: PartitionCounts) -> Longs:
-    """For each delete file the number of the oldest data file in its partition."""
+    """Return for each delete file the sequence number of the oldest data file in its partition."""
     pairs = zip(values, partitions.values, strict=True)
     both = [together(pair) for pair in pairs]
     numbers, _ = group_numbers(both, count + len(partitions))

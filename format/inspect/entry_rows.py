@@ -1,4 +1,4 @@
-"""The entries of one manifest as rows of `entries` or `files`: columns made when asked for."""
+"""The entries of one manifest as rows of `entries` or `files`, with columns made on demand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DECODED: Final = frozenset((*ENTRY_COLUMNS, *FILE_COLUMNS, *LIST_COLUMNS))
 
 
 def statistics_for(fields: Schema) -> frozenset[str]:
-    """The statistics that manifests must be decoded with for some columns of a table."""
+    """Return the statistics that manifests must be decoded with for some columns of a table."""
     found: set[str] = set()
     for field in fields.fields:
         kind = field.field_type
@@ -50,12 +50,11 @@ class EntryRows:
     """Some entries of a manifest.
 
     Args:
-        columns: The manifest, with the statistics that will be asked for.
-        spec: Its partition spec.
-        schema: Of the table, whose columns `readable_metrics` names.
-        rows: Which entries; all by default.
-        doubted: Columns of which the files may have another type, see `ColumnDoubts`: what is of
-            another type is null.
+        columns: The manifest, with the statistics that will be needed.
+        spec: The partition spec of the manifest.
+        schema: The table schema, whose columns `readable_metrics` names.
+        rows: The rows of the entries; all by default.
+        doubted: Columns that may have another type in the files (see `ColumnDoubts`), and are null.
     """
 
     def __init__(
@@ -77,12 +76,12 @@ class EntryRows:
         return len(self._columns) if self._rows is None else len(self._rows)
 
     def filter(self, mask: pa.BooleanArray) -> Rows:
-        """Some of the entries."""
+        """Return the entries that a mask selects."""
         rows = pc.indices_nonzero(mask) if self._rows is None else self._rows.filter(mask)
         return EntryRows(self._columns, self._spec, self._schema, rows, self._doubted)
 
     def column(self, field: NestedField) -> pa.Array:
-        """A column of `entries` or `files`, or what the field keeps of its struct."""
+        """Return a column of `entries` or `files`, or the part of its struct that `field` has."""
         name, kind = field.name, field.field_type
         if isinstance(kind, StructType):
             if name == PARTITION:
@@ -101,11 +100,11 @@ class EntryRows:
         return (pc.utf8_upper(values) if name == "file_format" else values).cast(target)
 
     def partition(self, field: NestedField, ids: dict[int, int] | None = None) -> pa.Array:
-        """The partitions as structs of the table's partition type.
+        """Return the partitions as structs of the table's partition type.
 
         Args:
-            field: The partition, or some fields of it.
-            ids: The partition fields' ids by the ids in `field`, where those differ.
+            field: The partition column, or some fields of it.
+            ids: The partition field ids by the ids in `field`, if they differ.
         """
         assert isinstance(field.field_type, StructType)  # noqa: S101 - so it is made
         wanted = [
@@ -147,7 +146,7 @@ class EntryRows:
 
 
 def _map(lists: pa.Array, target: pa.DataType) -> pa.Array:
-    """A statistic as an Arrow map."""
+    """Convert a statistic to an Arrow map."""
     if not len(lists):
         return pa.nulls(0, target)
     keys, values = key_values(lists)

@@ -1,6 +1,6 @@
-"""The live files of a snapshot counted by partition: one pass over its manifests, as columns.
+"""Counts of the live files of a snapshot by partition, in one columnar pass over its manifests.
 
-Memory is that of the manifests under way, of a row a partition and of a row a delete file.
+Memory holds the manifests being read, one row per partition, and one row per delete file.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 SIZE_CLASSES: Final = 48
-"""Sizes are counted by powers of two up to 128 TiB; longer files are in the last class."""
+"""The number of size classes: powers of two up to 128 TiB; longer files are in the last class."""
 WORKERS: Final = min(4, os.cpu_count() or 1)
 _PENDING_ROWS: Final = 200_000
-"""Partitions of single manifests that wait to be put together."""
+"""The most rows for partitions of single manifests to collect before they are merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class CensusLimits:
-    """What the census tells apart; sizes are in bytes.
+    """The limits by which a census classifies files; sizes are in bytes.
 
     Attributes:
-        small: Data files below it are small.
-        undersized: Those up to it are undersized.
-        sort_order_id: Files of another order are unsorted; None where files need none.
+        small: The size below which data files are small.
+        undersized: The size up to which data files are undersized.
+        sort_order_id: The sort order without which files are unsorted; None if none is required.
         by_snapshot: Whether files are also counted by the snapshot that added them.
     """
 
@@ -63,13 +63,13 @@ class CensusLimits:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a snapshot added that is still there.
+    """The data files that a snapshot added and that are still live.
 
     Attributes:
-        snapshot_id: The snapshot; 0 where no manifest says it.
-        files: How many data files.
-        path: One of them.
-        size: Its bytes.
+        snapshot_id: The snapshot; 0 if no manifest names it.
+        files: The number of data files.
+        path: The path of one of them.
+        size: The size of that file in bytes.
     """
 
     snapshot_id: int
@@ -80,14 +80,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class FileCensus:
-    """What there is in a snapshot.
+    """The counts of the live files in a snapshot.
 
     Attributes:
-        manifests: Its manifests that may have live files.
-        partitions: By partition spec, what lies in the partitions.
-        sizes: How many data files have how many bytes: at n those from 2^n to 2^(n+1) - 1.
-        dangling: Delete files that apply to no data file.
-        sources: The snapshots that added the data files; empty unless they were asked for.
+        manifests: The manifests that may have live files.
+        partitions: The counts for the partitions, by partition spec.
+        sizes: The number of data files by size: at n, those of 2^n to 2^(n+1) - 1 bytes.
+        dangling: The delete files that apply to no data file.
+        sources: The snapshots that added the data files; empty unless requested.
     """
 
     manifests: tuple[ManifestFile, ...] = ()
@@ -97,7 +97,7 @@ class FileCensus:
     sources: tuple[Source, ...] = ()
 
     def total(self, name: str, spec_ids: Iterable[int] | None = None) -> int:
-        """The sum of one of `COUNTS`, of all specs or of these."""
+        """Return the sum of one of `COUNTS` over all specs, or over these."""
         chosen = self.partitions if spec_ids is None else spec_ids
         parts = (self.partitions[number] for number in chosen if number in self.partitions)
         return sum(int(part[name].sum()) for part in parts)
@@ -114,15 +114,15 @@ def take_census(
     """Count the live files of a snapshot.
 
     Args:
-        metadata: The table.
-        io: Reads its manifests; what is kept of them for scans is left as it is.
-        snapshot: The snapshot; None is an empty table.
-        limits: What is told apart.
-        threads: How many manifests are read and held at a time.
+        metadata: The table metadata.
+        io: File system to read manifests from; the manifest cache for scans is not changed.
+        snapshot: The snapshot; None for an empty table.
+        limits: The limits by which files are classified.
+        threads: The number of manifests to read and hold at a time.
 
     Raises:
-        CorruptFileError, FileMissingError: A manifest or the list of them cannot be read.
-        ValidationError: A manifest is of a spec that the table does not have.
+        CorruptFileError, FileMissingError: If a manifest or the manifest list cannot be read.
+        ValidationError: If a manifest is of a spec that the table does not have.
     """
     if snapshot is None:
         return FileCensus()
@@ -139,7 +139,7 @@ def take_census(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one manifest has."""
+    """The counts of one manifest."""
 
     spec_id: int
     counts: PartitionCounts
@@ -150,7 +150,7 @@ class _Part:
 
 
 class _Count:
-    """Parts put together."""
+    """The sum of the counts of several manifests."""
 
     def __init__(self, metadata: TableMetadata, io: FileIO, limits: CensusLimits) -> None:
         self._metadata = metadata
@@ -163,7 +163,7 @@ class _Count:
         self._deletes = LiveDeletes()
 
     def look(self, batch: Batch) -> list[_Part]:
-        """Read a batch of manifests; threads may, several at a time."""
+        """Read a batch of manifests; several threads may do so at a time."""
         spec_by_id = self._metadata.spec_by_id
         decoded = read_batch(self._io, batch, spec_by_id, _statistics, cache=None)
         return list(map(self._look, decoded))
@@ -185,7 +185,7 @@ class _Count:
         )
 
     def add(self, part: _Part) -> None:
-        """Count what a manifest has; deletes come before data."""
+        """Add the counts of one manifest; delete manifests must come before data manifests."""
         self._parts.setdefault(part.spec_id, []).append(part.counts)
         self._pending += len(part.counts)
         self._sizes = self._sizes + part.sizes
@@ -202,7 +202,7 @@ class _Count:
             self._pending = 0
 
     def census(self, manifests: tuple[ManifestFile, ...]) -> FileCensus:
-        """All of it."""
+        """Return the complete census."""
         partitions = {number: joined(parts) for number, parts in self._parts.items()}
         return FileCensus(
             manifests,
@@ -213,7 +213,7 @@ class _Count:
         )
 
     def _counted(self, columns: ManifestColumns, values: list[pa.Array]) -> PartitionCounts:
-        """The live files of a manifest added up."""
+        """Count the live files of a manifest by partition."""
         limits = self._limits
         live = None if columns.live.true_count == len(columns) else columns.live
 
@@ -255,7 +255,7 @@ class _Count:
 
 
 def _partition(columns: ManifestColumns, field_ids: list[int]) -> list[pa.Array]:
-    """Partition values by the place of their field in the spec; null where the file has none."""
+    """Return partition values in the order of the spec's fields; null if the file has none."""
     written = columns.partition_columns
     places = {column.field_id: at for at, column in enumerate(written)}
     found = []
@@ -271,7 +271,7 @@ def _chosen(array: pa.Array, mask: pa.Array | None) -> pa.Array:
 
 
 def _sources(columns: ManifestColumns) -> Iterator[Source]:
-    """The live files of a data manifest by the snapshot that added them."""
+    """Yield the live files of a data manifest by the snapshot that added them."""
     live = columns.live
     ids = numbers_of(columns.column("snapshot_id").fill_null(ZERO).filter(live))
     found, first, counts = np.unique(ids, return_index=True, return_counts=True)
@@ -284,9 +284,9 @@ def _sources(columns: ManifestColumns) -> Iterator[Source]:
 
 
 def size_classes(sizes: Longs) -> Longs:
-    """How many of some sizes there are in each class; see `FileCensus.sizes`."""
+    """Return how many of some sizes there are in each class; see `FileCensus.sizes`."""
     classes = np.log2(np.maximum(sizes, 1)).astype(np.int64)
-    # a float has not all digits of a long: just below a power of two it may be rounded up
+    # a float cannot hold all digits of a long: just below a power of two it may be rounded up
     classes -= np.left_shift(np.int64(1), classes) > np.maximum(sizes, 1)
     found: Longs = np.bincount(np.minimum(classes, SIZE_CLASSES - 1), minlength=SIZE_CLASSES)
     return found.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Which files one snapshot has and another has not, whether one came from the other or not."""
+"""The difference between the files of two snapshots, which need not descend from each other."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ def file_difference(
     after: Snapshot | None,
     columns: Sequence[str],
 ) -> tuple[pa.Table, pa.Table]:
-    """The data and delete files that came and went, as rows of the metadata table `files`.
+    """Return the added and removed data and delete files, as rows of the metadata table `files`.
 
-    Both manifest lists are read, and the manifests that only one of them has: so much is held.
+    Both manifest lists are read, and the manifests that only one of them has, whose files are held
+    in memory.
 
     Args:
-        metadata: The table.
-        io: Where its files lie.
-        before: A snapshot; None for no files.
-        after: Another one.
-        columns: Names of columns of `files`, `file_path` among them.
+        metadata: The table metadata.
+        io: File system that holds the table.
+        before: The first snapshot; None for no files.
+        after: The second snapshot; None for no files.
+        columns: Names of columns of `files`, including `file_path`.
 
     Returns:
-        Files that only ``after`` has, and those that only ``before`` has.
+        The files that only `after` has, and those that only `before` has.
 
     Raises:
-        CorruptFileError: A manifest cannot be read.
+        CorruptFileError: If a manifest cannot be read.
     """
     lists = [() if one is None else tuple(read_manifests(io, one)) for one in (before, after)]
     old, new = ({manifest.manifest_path for manifest in manifests} for manifests in lists)

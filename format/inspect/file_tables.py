@@ -1,4 +1,4 @@
-"""`entries`, `files` and their kin: a row for each entry of some manifests."""
+"""The metadata tables `entries`, `files` and similar, with a row for each manifest entry."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class EntryTable:
     """The entries of the manifests of some snapshots, each manifest once.
 
     Args:
-        metadata: The table.
-        io: Where its files lie.
-        snapshots: Whose manifests.
-        contents: What the manifests track.
-        is_files: Whether a row is a file of the snapshot, not an entry of any status.
-        manifests: These manifests, instead of those of the snapshots.
+        metadata: The table metadata.
+        io: File system that holds the table.
+        snapshots: The snapshots whose manifests are read.
+        contents: The content of the manifests.
+        is_files: Whether a row is a file of the snapshot, instead of an entry of any status.
+        manifests: The manifests to read instead of those of the snapshots.
     """
 
     metadata: TableMetadata
@@ -42,11 +42,11 @@ class EntryTable:
 
     @cached_property
     def schema(self) -> Schema:
-        """The columns."""
+        """The columns of the metadata table."""
         return (files_schema if self.is_files else entries_schema)(self.metadata)
 
     def parts(self, request: Request) -> Iterator[Part]:
-        """A part for each manifest that can hold a selected entry."""
+        """Yield a part for each manifest that can hold a selected entry."""
         statistics = statistics_for(request.fields)
         ids = {field.field_id: field.field_id for field in partition_union(self.metadata).fields}
         given = None if self.manifests is None else iter((self.manifests,))

@@ -1,4 +1,4 @@
-"""Data files without field ids: those that were taken into a table as they were."""
+"""Data files without field ids, which were added to a table unchanged."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _SNAPSHOTS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class FilesWithoutIds:
-    """How many data files have no field ids.
+    """The number of data files without field ids.
 
     Attributes:
-        files: How many there are, as far as it was looked.
-        looked_at: The files of so many snapshots.
-        not_looked_at: So many files were not judged.
-        example: One of them; None where there is none.
+        files: The number of such files, as far as files were examined.
+        looked_at: The number of snapshots of which a file was examined.
+        not_looked_at: The number of files that were not judged.
+        example: The path of one such file; None if there is none.
     """
 
     files: int = 0
@@ -40,14 +40,14 @@ class FilesWithoutIds:
 def files_without_ids(
     metadata: TableMetadata, io: FileIO, sources: Iterable[Source]
 ) -> FilesWithoutIds:
-    """Look at one file of each of the snapshots that added most files.
+    """Examine one file of each of the snapshots that added the most files.
 
-    Files that one commit added were made alike: a migration takes over what another system wrote,
-    a writer of Iceberg's writes ids.
+    Files added by one commit are alike: a migration takes over files of another system, an Iceberg
+    writer writes field ids.
 
     Args:
-        metadata: The table, which has a name mapping.
-        io: Reads the tails of up to 16 files.
+        metadata: The table metadata; without a name mapping, no file is examined.
+        io: File system to read the tails of up to 16 files from.
         sources: See `FileCensus.sources`.
     """
     mapping = metadata.name_mapping()
@@ -65,7 +65,7 @@ def files_without_ids(
             tail, _ = describer.look(one.path, one.size)
             fields = file_fields(tail.schema, mapping, one.path)
         except (IcecombError, OSError):
-            unread += one.files  # a scan says what is wrong with it
+            unread += one.files  # a scan will report what is wrong with the file
             continue
         looked_at += 1
         if fields and all(each.by_name for each in fields):

@@ -26,15 +26,16 @@ class Inspect:
 
     Every method takes the same options, as keywords: `row_filter`, an expression or SQL text on
     the metadata table's own columns; `selected_fields`, the names of its columns or of fields
-    inside them; `case_sensitive`. What they rule out is not read: a filter on `partition` or
-    `content` leaves manifests out, and statistics are decoded only for columns made of them.
+    inside them; `case_sensitive`. Data that they exclude is not read: a filter on `partition` or
+    `content` skips manifests, and statistics are decoded only for columns made of them.
 
     >>> table.inspect.files(selected_fields=("file_path",))  # doctest: +SKIP
 
     Args:
-        metadata: The table.
-        io: Where its files lie.
-        metadata_location: The file of `metadata`, the last row of `metadata_log_entries`.
+        metadata: The table metadata.
+        io: File system that holds the table.
+        metadata_location: The location of the metadata file, for the last row of
+            `metadata_log_entries`; None leaves it out.
     """
 
     def __init__(
@@ -53,91 +54,91 @@ class Inspect:
         *,
         case_sensitive: bool = True,
     ) -> MetadataScan:
-        """A question to a metadata table, to be answered as a table or in batches.
+        """Return a scan of a metadata table, which reads it as a table or in batches.
 
         Args:
-            name: One of `NAMES`.
-            snapshot_id: Of `TIME_TRAVELLING` tables: which snapshot; by default the current one.
-            row_filter: Which rows.
-            selected_fields: Which columns.
-            case_sensitive: Whether names of columns are.
+            name: The metadata table, one of `NAMES`.
+            snapshot_id: The snapshot, only for `TIME_TRAVELLING` tables; by default the current.
+            row_filter: A filter on the rows; all by default.
+            selected_fields: The columns to return; all by default.
+            case_sensitive: Whether column names are case-sensitive.
 
         Raises:
-            ValidationError: There is no such metadata table, or it is not of one snapshot.
-            NoSuchSnapshotError: The table has no such snapshot.
+            ValidationError: If there is no such metadata table, or it is not of one snapshot.
+            NoSuchSnapshotError: If the table has no such snapshot.
         """
         state = _State(self._metadata, self._io, self._location)
         table = _table(state, name, snapshot_id)
         return MetadataScan(table, row_filter, selected_fields, case_sensitive)
 
     def entries(self, snapshot_id: int | None = None, **options: Any) -> pa.Table:
-        """All entries of the snapshot's manifests, of deleted files too."""
+        """Return all entries of the snapshot's manifests, including those of deleted files."""
         return self.scan("entries", snapshot_id, **options).to_arrow()
 
     def files(self, snapshot_id: int | None = None, **options: Any) -> pa.Table:
-        """The data and delete files of the snapshot."""
+        """Return the data and delete files of the snapshot."""
         return self.scan("files", snapshot_id, **options).to_arrow()
 
     def data_files(self, snapshot_id: int | None = None, **options: Any) -> pa.Table:
-        """The data files of the snapshot."""
+        """Return the data files of the snapshot."""
         return self.scan("data_files", snapshot_id, **options).to_arrow()
 
     def delete_files(self, snapshot_id: int | None = None, **options: Any) -> pa.Table:
-        """The delete files of the snapshot."""
+        """Return the delete files of the snapshot."""
         return self.scan("delete_files", snapshot_id, **options).to_arrow()
 
     def manifests(self, snapshot_id: int | None = None, **options: Any) -> pa.Table:
-        """The manifests of the snapshot."""
+        """Return the manifests of the snapshot."""
         return self.scan("manifests", snapshot_id, **options).to_arrow()
 
     def partitions(self, snapshot_id: int | None = None, **options: Any) -> pa.Table:
-        """What lies in each partition of the snapshot."""
+        """Return the partitions of the snapshot, with the counts of their files and rows."""
         return self.scan("partitions", snapshot_id, **options).to_arrow()
 
     def position_deletes(self, snapshot_id: int | None = None, **options: Any) -> pa.Table:
-        """The rows of the snapshot's position delete files."""
+        """Return the rows of the snapshot's position delete files."""
         return self.scan("position_deletes", snapshot_id, **options).to_arrow()
 
     def history(self, **options: Any) -> pa.Table:
-        """When which snapshot became current."""
+        """Return the history of current snapshots, with the time at which each became current."""
         return self.scan("history", **options).to_arrow()
 
     def metadata_log_entries(self, **options: Any) -> pa.Table:
-        """The metadata files that are still known, the current one last."""
+        """Return the known metadata files, the current one last."""
         return self.scan("metadata_log_entries", **options).to_arrow()
 
     def snapshots(self, **options: Any) -> pa.Table:
-        """All snapshots."""
+        """Return all snapshots."""
         return self.scan("snapshots", **options).to_arrow()
 
     def refs(self, **options: Any) -> pa.Table:
-        """Branches and tags."""
+        """Return the branches and tags."""
         return self.scan("refs", **options).to_arrow()
 
     def all_data_files(self, **options: Any) -> pa.Table:
-        """The data files of all snapshots; one that several manifests hold comes several times."""
+        """Return the data files of all snapshots, one row for each manifest that has a file."""
         return self.scan("all_data_files", **options).to_arrow()
 
     def all_delete_files(self, **options: Any) -> pa.Table:
-        """The delete files of all snapshots; see `all_data_files`."""
+        """Return the delete files of all snapshots; see `all_data_files`."""
         return self.scan("all_delete_files", **options).to_arrow()
 
     def all_files(self, **options: Any) -> pa.Table:
-        """The data and delete files of all snapshots; see `all_data_files`."""
+        """Return the data and delete files of all snapshots; see `all_data_files`."""
         return self.scan("all_files", **options).to_arrow()
 
     def all_manifests(self, **options: Any) -> pa.Table:
-        """The manifests of all snapshots, each with the snapshot that has it."""
+        """Return the manifests of all snapshots, each with the snapshot that has it."""
         return self.scan("all_manifests", **options).to_arrow()
 
     def all_entries(self, **options: Any) -> pa.Table:
-        """The entries of the manifests of all snapshots."""
+        """Return the entries of the manifests of all snapshots."""
         return self.scan("all_entries", **options).to_arrow()
 
 
 @dataclass(frozen=True)
 class _State:
-    """What metadata tables are made of."""
+    """The state of a table that metadata tables are made from."""
 
     metadata: TableMetadata
     io: FileIO

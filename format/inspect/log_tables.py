@@ -1,4 +1,4 @@
-"""`history`, `snapshots`, `refs` and `metadata_log_entries`: what the metadata itself says."""
+"""The metadata tables that the metadata alone provides, such as `history` and `snapshots`."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _MICROS = 1000
 
 @dataclass(frozen=True)
 class LogTable:
-    """A table whose rows stand in the metadata.
+    """A metadata table whose rows are in the table metadata itself.
 
     Args:
         schema: The columns.
-        rows: Makes the rows.
+        rows: A function that yields the rows.
     """
 
     schema: Schema
     rows: Callable[[], Iterator[Row]]
 
     def parts(self, request: Request) -> Iterator[Part]:  # noqa: ARG002 - the scan filters
-        """One part with everything."""
+        """Yield a single part with all rows."""
         rows = list(self.rows())
         if rows:
             yield lambda: [batch_rows(self.schema, list(zip(*rows, strict=True)))]
 
 
 def history_rows(metadata: TableMetadata) -> Iterator[Row]:
-    """When which snapshot became current, and whether that was undone."""
+    """Yield when each snapshot became current, and whether that was undone."""
     parents = parents_of(metadata)
     ancestors = _ancestors(parents, metadata.current_snapshot_id)
     for entry in metadata.snapshot_log:
@@ -44,7 +44,7 @@ def history_rows(metadata: TableMetadata) -> Iterator[Row]:
 
 
 def snapshot_rows(metadata: TableMetadata) -> Iterator[Row]:
-    """All snapshots that are not expired."""
+    """Yield all snapshots that are not expired."""
     for snapshot in metadata.snapshots:
         summary = [(key, text) for key, text in snapshot.summary.items() if key != "operation"]
         yield (
@@ -58,7 +58,7 @@ def snapshot_rows(metadata: TableMetadata) -> Iterator[Row]:
 
 
 def ref_rows(metadata: TableMetadata) -> Iterator[Row]:
-    """Branches and tags."""
+    """Yield the branches and tags."""
     for name, ref in metadata.refs.items():
         yield (
             name,
@@ -71,11 +71,11 @@ def ref_rows(metadata: TableMetadata) -> Iterator[Row]:
 
 
 def metadata_log_rows(metadata: TableMetadata, location: str | None) -> Iterator[Row]:
-    """The metadata files, the current one last, and the snapshot that was current in each.
+    """Yield the metadata files, the current one last, with the snapshot that was current in each.
 
     Args:
-        metadata: The table.
-        location: The current metadata file; None leaves it out.
+        metadata: The table metadata.
+        location: The location of the current metadata file; None leaves it out.
     """
     files = [(entry.timestamp_ms, entry.metadata_file) for entry in metadata.metadata_log]
     if location is not None:

@@ -1,4 +1,4 @@
-"""Which manifests a filter on a metadata table can spare, before any of them is read."""
+"""Choice of the manifests that a filter on a metadata table needs, before any of them is read."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 
 def each_manifest(io: FileIO, snapshots: Iterator[Snapshot]) -> Iterator[list[ManifestFile]]:
-    """The manifests of several snapshots, those that no earlier one had."""
+    """Yield the manifests of each of several snapshots that no earlier one had."""
     for _, manifests in each_new_manifests(io, snapshots):
         yield list(manifests)
 
 
 def spec_of(manifest: ManifestFile, metadata: TableMetadata) -> PartitionSpec:
-    """The partition spec of a manifest.
+    """Return the partition spec of a manifest.
 
     Raises:
-        ValidationError: The table does not have it.
+        ValidationError: If the table does not have the spec.
     """
     spec = metadata.specs().get(manifest.partition_spec_id)
     if spec is None:
@@ -67,14 +67,14 @@ def choose_manifests(
     *,
     only_partitions: bool = False,
 ) -> list[ManifestFile]:
-    """The manifests that can hold an entry which a filter selects.
+    """Return the manifests that can hold an entry which a filter selects.
 
     Args:
-        manifests: Of any spec.
-        row_filter: Bound to the columns of the metadata table, without `Not`.
-        metadata: The table.
-        partition_ids: The ids of the partition's fields there, and of the partition fields.
-        only_partitions: Whether nothing but partition values is told of single entries.
+        manifests: Manifests of any partition spec.
+        row_filter: The filter, bound to the columns of the metadata table, without `Not`.
+        metadata: The table metadata.
+        partition_ids: The partition field ids, by the ids of the same fields in the metadata table.
+        only_partitions: Whether rows are partitions, for which only partition values are known.
     """
     if isinstance(row_filter, AlwaysTrue):
         return list(manifests)
@@ -95,7 +95,7 @@ def choose_manifests(
 
 
 def weakened(row_filter: BooleanExpression, field_ids: Collection[int]) -> BooleanExpression:
-    """What a filter says about these columns alone: true for every row that it selects."""
+    """Return the part of a filter about these columns, which is true for every row it selects."""
     return replaced(
         row_filter, BoundPredicate, lambda p: p if p.term.field_id in field_ids else AlwaysTrue()
     )
@@ -129,12 +129,12 @@ def _on_partition(
     known: Mapping[int, Sequence[int]],
     partition_ids: Mapping[int, int],
 ) -> BooleanExpression:
-    """What a filter says about the partitions of one spec, where all else that is known holds.
+    """Reduce a filter to a condition on the partitions of one spec, given other known values.
 
     Args:
         row_filter: The filter.
-        fields: The spec's fields by id, and whether what is stored there is of their types.
-        known: The values of other columns.
+        fields: The spec's field ids, and whether the stored values are of the fields' types.
+        known: The known values of other columns.
         partition_ids: See `choose_manifests`.
     """
 

@@ -1,4 +1,4 @@
-"""How many manifests a scan of one partition reads, by what the manifest list says of them."""
+"""Estimates of how many manifests a scan of one partition reads, from the manifest list."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
 _SAMPLE: Final = 32
-"""So many partitions are asked for, evenly spread over all of them."""
+"""The number of partitions to sample, evenly spread over all of them."""
 
 
 def manifests_per_partition(
@@ -39,13 +39,15 @@ def manifests_per_partition(
     manifests: Sequence[ManifestFile],
     partitions: PartitionCounts,
 ) -> float:
-    """How many manifests are read for one partition on average: summaries leave out the others.
+    """Return how many manifests a scan of one partition reads on average.
+
+    The others are skipped by their partition summaries.
 
     Args:
-        metadata: The table.
+        metadata: The table metadata.
         spec_id: A partition spec with fields.
-        manifests: Those of this spec that are counted.
-        partitions: Its partitions, as a `FileCensus` has them.
+        manifests: The manifests of this spec to count.
+        partitions: The partitions of the spec, as in a `FileCensus`.
     """
     spec = metadata.spec_by_id(spec_id)
     fields = spec.partition_type(metadata.schema_of(spec)).fields
@@ -57,14 +59,14 @@ def manifests_per_partition(
 
 
 def sampled(count: int, most: int) -> Longs:
-    """Row numbers evenly spread over so many, not more than asked for."""
+    """Return at most `most` row numbers, evenly spread over `count` rows."""
     return np.linspace(0, count - 1, min(count, most)).astype(np.int64)
 
 
 def partition_values(
     fields: Sequence[NestedField], partitions: PartitionCounts, rows: Longs
 ) -> Iterator[tuple[Any, ...]]:
-    """The tuples of some partitions of a census, as internal values."""
+    """Yield the tuples of some partitions of a census, as internal values."""
     columns = [array.to_pylist() for array in partitions.rows(rows)]
     for values in zip(*columns, strict=True):
         yield tuple(

@@ -1,4 +1,4 @@
-"""`manifests` and `all_manifests`: a row for each manifest of a snapshot."""
+"""The metadata tables `manifests` and `all_manifests`, with a row for each manifest."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
 
 @dataclass(frozen=True)
 class ManifestTable:
-    """The manifests of some snapshots, as often as snapshots have them.
+    """The manifests of some snapshots, with a row for each snapshot that has a manifest.
 
     Args:
-        metadata: The table.
-        io: Where its files lie.
-        snapshots: Whose manifests.
+        metadata: The table metadata.
+        io: File system that holds the table.
+        snapshots: The snapshots whose manifests are read.
         is_all: Whether rows name the snapshot.
     """
 
@@ -50,11 +50,11 @@ class ManifestTable:
 
     @property
     def schema(self) -> Schema:
-        """The columns."""
+        """The columns of the metadata table."""
         return ALL_MANIFESTS if self.is_all else MANIFESTS
 
     def parts(self, request: Request) -> Iterator[Part]:
-        """A part for each snapshot that can be selected."""
+        """Yield a part for each snapshot that can be selected."""
         asked = weakened(request.row_filter, {REFERENCE_SNAPSHOT_ID})
         for snapshot in self.snapshots:
             known = {REFERENCE_SNAPSHOT_ID: pa.array([snapshot.snapshot_id], pa.int64())}
@@ -83,7 +83,7 @@ class ManifestTable:
         return (*row, snapshot.snapshot_id, manifest.key_metadata) if self.is_all else row
 
     def _counted(self, manifest: ManifestFile) -> ManifestFile:
-        # Lists of format version 1 may leave the counts out; the manifest itself has them.
+        # Lists of format version 1 may omit the counts; the manifest itself has them.
         if all(getattr(manifest, name) is not None for name in _COUNTS):
             return manifest
         from icecomb.format.manifests.decoder import count_manifest
@@ -92,7 +92,7 @@ class ManifestTable:
 
     def _summaries(self, manifest: ManifestFile) -> list[dict[str, Any]] | None:
         if manifest.partitions is None:
-            # The column is required where rows do not name the snapshot.
+            # The column is required if rows do not name the snapshot.
             return None if self.is_all else []
         spec, written = spec_of(manifest, self.metadata), self._written_with(manifest)
         return [
@@ -111,7 +111,7 @@ class ManifestTable:
         return None if snapshot is None else schema_of(self.metadata, snapshot)
 
     def _schema_with(self, field_id: int, written: Schema | None) -> Schema:
-        """The current schema; where it has no such column, or one of another type, an older one."""
+        """Return the current schema, or an older one if it lacks the column or changed its type."""
         now = self.metadata.schema()
         if written is not None and written.contains(field_id):
             gone = not now.contains(field_id) or field_id in unlike_columns(written, now)
@@ -121,7 +121,7 @@ class ManifestTable:
     def _text(
         self, spec: PartitionSpec, at: int, bound: bytes | None, written: Schema | None
     ) -> str | None:
-        """A bound as partition paths spell it; one that is not there is spelled `null`."""
+        """Return a bound as spelled in partition paths; a missing one is spelled `null`."""
         if at >= len(spec.fields):
             return None
         field = spec.fields[at]

@@ -1,4 +1,4 @@
-"""A question to a metadata table: which rows, which columns."""
+"""A scan of a metadata table, with a row filter and selected columns."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _WORKERS: Final = min(4, os.cpu_count() or 1)
 
 @dataclass(frozen=True)
 class MetadataScan:
-    """A question to one metadata table of one state of a table.
+    """A scan of one metadata table of one state of a table.
 
     Args:
         table: The metadata table.
-        row_filter: Which rows: an expression on the metadata table's own columns, or SQL text such
-            as `"partition.day >= '2024-01-01' and content = 0"`.
-        selected_fields: Which columns, also nested ones (`"readable_metrics.id.lower_bound"`), in
-            the order of the table; `"*"` for all.
-        case_sensitive: Whether names of columns are.
+        row_filter: A filter on rows: an expression on the metadata table's own columns, or SQL text
+            such as `"partition.day >= '2024-01-01' and content = 0"`; None for all rows.
+        selected_fields: The columns to return, also nested ones
+            (`"readable_metrics.id.lower_bound"`), in the order of the table; `"*"` for all.
+        case_sensitive: Whether column names are case-sensitive.
 
     Raises:
-        ExpressionError: The filter cannot be parsed.
+        ExpressionError: If the filter cannot be parsed.
     """
 
     table: MetadataTable
@@ -58,7 +58,7 @@ class MetadataScan:
         """The columns that are returned.
 
         Raises:
-            ValidationError: A selected column is unknown.
+            ValidationError: If a selected column is unknown.
         """
         return self.schema.select(*self.selected_fields, case_sensitive=self.case_sensitive)
 
@@ -67,7 +67,7 @@ class MetadataScan:
         """The filter bound to the columns of the metadata table.
 
         Raises:
-            ExpressionError: A column is unknown, or a literal does not fit its type.
+            ExpressionError: If a column is unknown, or a literal does not fit its type.
         """
         assert isinstance(self.row_filter, BooleanExpression)  # noqa: S101 - parsed on construction
         return bind(self.schema, self.row_filter, self.case_sensitive)
@@ -80,10 +80,10 @@ class MetadataScan:
         return schema_to_pyarrow(self.projection)
 
     def to_arrow_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow record batches, about one a manifest, none of them empty.
+        """Yield the rows as non-empty Arrow record batches, about one per manifest.
 
         Raises:
-            CorruptFileError: A manifest or delete file cannot be read.
+            CorruptFileError: If a manifest or delete file cannot be read.
         """
         from icecomb.format.arrow.batch_stream import stream
         from icecomb.format.inspect.metadata_table import Request
@@ -95,23 +95,23 @@ class MetadataScan:
         yield from stream(map(self._producer, parts), _WORKERS)
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream of Arrow record batches, in bounded memory."""
+        """Return the rows as a stream of Arrow record batches, in bounded memory."""
         import pyarrow as pa
 
         return pa.RecordBatchReader.from_batches(self.arrow_schema, self.to_arrow_batches())
 
     def to_arrow(self) -> pa.Table:
-        """The rows as one Arrow table."""
+        """Return the rows as one Arrow table."""
         import pyarrow as pa
 
         return pa.Table.from_batches(self.to_arrow_batches(), self.arrow_schema)
 
     def to_pandas(self, **options: Any) -> Any:
-        """The rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`."""
+        """Return the rows as a pandas `DataFrame`; see `pyarrow.Table.to_pandas` for `options`."""
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> Any:
-        """The rows as a polars data frame."""
+        """Return the rows as a Polars `DataFrame`."""
         import polars as pl
 
         return pl.from_arrow(self.to_arrow())

@@ -1,4 +1,4 @@
-"""The columns of the metadata tables, with the names, order, types and ids of Iceberg Java."""
+"""The schemas of the metadata tables, with the names, order, types and ids of Iceberg Java."""
 
 from __future__ import annotations
 
@@ -131,12 +131,12 @@ _AFTER_PARTITION: Final = (
 
 
 def files_schema(metadata: TableMetadata) -> Schema:
-    """Of `files`, `data_files`, `delete_files` and their `all_` forms."""
+    """Return the schema of `files`, `data_files`, `delete_files` and their `all_` forms."""
     return _with_metrics(_file_fields(metadata), metadata)
 
 
 def entries_schema(metadata: TableMetadata) -> Schema:
-    """Of `entries` and `all_entries`."""
+    """Return the schema of `entries` and `all_entries`."""
     fields = (
         _required(STATUS_ID, "status", _INT),
         NestedField(1, "snapshot_id", _LONG),
@@ -148,7 +148,10 @@ def entries_schema(metadata: TableMetadata) -> Schema:
 
 
 def partitions_schema(metadata: TableMetadata) -> Schema:
-    """Of `partitions`; an unpartitioned table has one row and neither partition nor spec."""
+    """Return the schema of `partitions`.
+
+    An unpartitioned table has one row, with neither partition nor spec.
+    """
     union = partition_union(metadata)
     key: tuple[NestedField, ...] = ()
     if union.fields:
@@ -157,7 +160,7 @@ def partitions_schema(metadata: TableMetadata) -> Schema:
 
 
 def position_deletes_schema(metadata: TableMetadata) -> Schema:
-    """Of `position_deletes`; partition fields get ids that no column of the table ever had."""
+    """Return the schema of `position_deletes`, with partition field ids that no column ever had."""
     union = partition_union(metadata)
     row = NestedField(
         DELETED_ROW_ID, "row", metadata.schema().as_struct(), doc="Deleted row values"

@@ -1,4 +1,4 @@
-"""What a metadata table is to the scan that reads it: columns, and rows in parts."""
+"""The interface of a metadata table to the scan that reads it: columns, and rows in parts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from icecomb.format.spec.types import NestedField, StructType
 
 
 class Rows(Protocol):
-    """Some rows, whose columns are made when they are asked for."""
+    """Rows whose columns are made on demand."""
 
     def __len__(self) -> int: ...
 
     def column(self, field: NestedField) -> pa.Array:
-        """A column of the table, or what the field keeps of its struct."""
+        """Return a column of the table, or the part of its struct that `field` has."""
 
     def filter(self, mask: pa.BooleanArray) -> Rows:
-        """Some of the rows."""
+        """Return the rows that a mask selects."""
 
 
 Part: TypeAlias = Callable[[], Iterable[Rows]]
@@ -33,12 +33,12 @@ Part: TypeAlias = Callable[[], Iterable[Rows]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a scan wants of a table.
+    """The request of a scan to a metadata table.
 
     Attributes:
         fields: The columns of the projection and of the filter; nothing else need be read.
-        row_filter: Bound to the table's columns. Leaving out what it cannot select is up to the
-            table, the scan checks every row.
+        row_filter: The filter, bound to the table's columns. The table may leave out rows that it
+            does not select; the scan checks every row.
     """
 
     fields: Schema
@@ -50,14 +50,14 @@ class MetadataTable(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """Its columns."""
+        """The columns of the metadata table."""
 
     def parts(self, request: Request) -> Iterator[Part]:
-        """Where its rows come from; parts may be read at the same time."""
+        """Yield the parts that the rows are read from, possibly several at the same time."""
 
 
 class BatchRows:
-    """Rows that are there with all columns of a schema.
+    """Rows in memory, with all columns of a schema.
 
     Args:
         schema: The columns.
@@ -72,17 +72,17 @@ class BatchRows:
         return int(self._batch.num_rows)
 
     def column(self, field: NestedField) -> pa.Array:
-        """A column, or what the field keeps of it."""
+        """Return a column, or the part of its struct that `field` has."""
         fields = file_fields(schema_to_pyarrow(self._schema), None, "")
         return Projection((field,), fields, {}).apply(self._batch, 0).column(0)
 
     def filter(self, mask: pa.BooleanArray) -> Rows:
-        """Some of the rows."""
+        """Return the rows that a mask selects."""
         return BatchRows(self._schema, self._batch.filter(mask))
 
 
 def batch_rows(schema: Schema, columns: Sequence[Sequence[object]]) -> BatchRows:
-    """Rows of Python values, one sequence a column."""
+    """Make rows from Python values, one sequence per column."""
     arrow = schema_to_pyarrow(schema)
     arrays = [
         number_array(field.name, values, field.type)
@@ -92,10 +92,10 @@ def batch_rows(schema: Schema, columns: Sequence[Sequence[object]]) -> BatchRows
 
 
 def number_array(name: str, values: Sequence[object], kind: pa.DataType) -> pa.Array:
-    """A column of numbers that metadata states.
+    """Make a column of numbers that metadata states.
 
     Raises:
-        ValidationError: The column's type cannot hold one of them.
+        ValidationError: If the column's type cannot hold one of them.
     """
     try:
         return pa.array(values, kind)
@@ -108,7 +108,7 @@ def number_array(name: str, values: Sequence[object], kind: pa.DataType) -> pa.A
 
 
 def struct_array(field: NestedField, children: Sequence[pa.Array]) -> pa.Array:
-    """A struct that is never null."""
+    """Make a struct array without nulls."""
     assert isinstance(field.field_type, StructType)  # noqa: S101 - callers dispatch on it
     return pa.StructArray.from_arrays(
         list(children), fields=list(schema_to_pyarrow(field.field_type))
@@ -116,12 +116,12 @@ def struct_array(field: NestedField, children: Sequence[pa.Array]) -> pa.Array:
 
 
 def leaf_arrays(rows: Rows, schema: Schema, field_ids: Iterable[int]) -> Mapping[int, pa.Array]:
-    """Columns of any depth of structs by field id.
+    """Return columns by field id, also those inside structs.
 
     Args:
-        rows: Where they are.
-        schema: Holds the columns of these ids.
-        field_ids: Which.
+        rows: The rows that have the columns.
+        schema: A schema that has the columns.
+        field_ids: The ids of the columns.
     """
     wanted, found = set(field_ids), {}
 

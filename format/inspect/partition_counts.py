@@ -1,4 +1,4 @@
-"""Files added up by partition."""
+"""Counts of files by partition."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ COUNTS: Final = (
 )
 """The counts of a partition; deleted rows are counted as delete files state them."""
 NEVER: Final = (1 << 63) - 1
-"""The data sequence number of the oldest data file where there is none."""
+"""The data sequence number of the oldest data file if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionCounts:
-    """What lies in the partitions of one spec, a row a partition.
+    """The counts of files in the partitions of one spec, one row per partition.
 
     Attributes:
-        values: For each field of the spec its values, as a manifest has them.
-        counts: The numbers by the names of `COUNTS`.
-        oldest: The least data sequence number of the data files, or `NEVER`.
+        values: The partition values, one array per field of the spec, as a manifest has them.
+        counts: The counts by the names in `COUNTS`.
+        oldest: The lowest data sequence number of the data files, or `NEVER`.
     """
 
     values: tuple[pa.Array, ...]
@@ -54,7 +54,7 @@ class PartitionCounts:
         return self.counts[name]
 
     def rows(self, chosen: Longs) -> tuple[pa.Array, ...]:
-        """The values of some partitions."""
+        """Return the values of some partitions."""
         places = integers(chosen.tolist())
         return tuple(array.take(places) for array in self.values)
 
@@ -62,11 +62,11 @@ class PartitionCounts:
 def added_up(
     values: Sequence[pa.Array], counts: Mapping[str, Longs], oldest: Longs
 ) -> PartitionCounts:
-    """Rows of the same values added up: of files, or of what was added up before.
+    """Sum up rows with the same values, which are single files or earlier sums.
 
     Args:
-        values: For each field its values.
-        counts: The numbers by the names of `COUNTS`.
+        values: The partition values, one array per field.
+        counts: The counts by the names in `COUNTS`.
         oldest: The data sequence numbers of data files, `NEVER` for others.
     """
     numbers, first = group_numbers(values, len(oldest))
@@ -86,7 +86,7 @@ def added_up(
 
 
 def joined(parts: Sequence[PartitionCounts]) -> PartitionCounts:
-    """Several of one spec as one; the type of a field may have been widened between them."""
+    """Merge counts of one spec; the type of a field may have been widened between them."""
     if len(parts) == 1:
         return parts[0]
     values = [together(arrays) for arrays in zip(*(part.values for part in parts), strict=True)]

@@ -1,4 +1,4 @@
-"""`partitions`: what lies in each partition of a snapshot, whatever spec it was written with."""
+"""The metadata table `partitions`, with the counts for each partition of a snapshot in any spec."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SUMS: Final = {
     "equality_delete_record_count": (DataFileContent.EQUALITY_DELETES, "record_count"),
     "equality_delete_file_count": (DataFileContent.EQUALITY_DELETES, None),
 }
-"""Counts of a partition: which files count, and by which of their columns (None: one each)."""
+"""The counts of a partition: which files count, and by which of their columns (None: one each)."""
 _LATEST: Final = ("spec_id", "last_updated_at", "last_updated_snapshot_id")
 _EVERYWHERE: Final = "everywhere"
 _MICROS: Final = 1000
@@ -44,12 +44,12 @@ _MICROS: Final = 1000
 class PartitionsTable:
     """The partitions of a snapshot.
 
-    Where specs share a partition, the row names the spec of the file that came last.
+    If specs share a partition, the row names the spec of the file that was added last.
 
     Args:
-        metadata: The table.
-        io: Where its files lie.
-        snapshots: The snapshot, or none.
+        metadata: The table metadata.
+        io: File system that holds the table.
+        snapshots: The snapshot; empty if there is none.
     """
 
     metadata: TableMetadata
@@ -58,11 +58,11 @@ class PartitionsTable:
 
     @cached_property
     def schema(self) -> Schema:
-        """The columns."""
+        """The columns of the metadata table."""
         return partitions_schema(self.metadata)
 
     def parts(self, request: Request) -> Iterator[Part]:
-        """One part: a partition's files may be in any manifest that can hold them."""
+        """Yield a single part, as a partition's files may be in any manifest."""
         yield lambda: self._rows(request)
 
     def _rows(self, request: Request) -> Iterator[Rows]:
@@ -103,7 +103,7 @@ class PartitionsTable:
         return pa.table(table).filter(columns.live)
 
     def _updates(self, columns: ManifestColumns) -> tuple[pa.Array, pa.Array]:
-        """When and by which snapshot each file was added; null where that is expired."""
+        """Return when and by which snapshot each file was added; null if that has expired."""
         encoded = columns.column("snapshot_id").dictionary_encode()
         known = [
             None if number is None else self.metadata.snapshot_by_id(number)
@@ -132,8 +132,8 @@ class PartitionsTable:
 
 
 def _grouped(files: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """One row a partition; also of rows that were grouped before."""
-    # Files of expired snapshots come first, so that they are nobody's last.
+    """Return one row per partition; the rows may have been grouped before."""
+    # Files of expired snapshots come first, so that they are never the last of a partition.
     order = pc.sort_indices(files, sort_keys=[("last_updated_at", "ascending", "at_start")])
     groups = files.take(order).group_by([*keys, _EVERYWHERE], use_threads=False)
     wanted = [(name, "sum") for name in _SUMS] + [(name, "last") for name in _LATEST]
@@ -143,7 +143,7 @@ def _grouped(files: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def _storage(array: pa.Array) -> pa.Array:
-    # Grouping knows no extension types.
+    # Grouping does not support extension types.
     return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 

@@ -1,4 +1,4 @@
-"""`position_deletes`: the rows of all position delete files of a snapshot."""
+"""The metadata table `position_deletes`: the rows of a snapshot's position delete files."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class PositionDeletesTable:
     """The deleted positions of a snapshot, as delete files list them.
 
     Args:
-        metadata: The table.
-        io: Where its files lie.
-        snapshots: The snapshot, or none.
+        metadata: The table metadata.
+        io: File system that holds the table.
+        snapshots: The snapshot; empty if there is none.
     """
 
     metadata: TableMetadata
@@ -73,11 +73,11 @@ class PositionDeletesTable:
 
     @cached_property
     def schema(self) -> Schema:
-        """The columns."""
+        """The columns of the metadata table."""
         return position_deletes_schema(self.metadata)
 
     def parts(self, request: Request) -> Iterator[Part]:
-        """A part for each delete file that can hold a selected row."""
+        """Yield a part for each delete file that can hold a selected row."""
         for snapshot in self.snapshots:
             manifests = [
                 manifest
@@ -91,7 +91,7 @@ class PositionDeletesTable:
 
     @cached_property
     def _partition_ids(self) -> dict[int, int]:
-        """The partition fields' ids by the ids of the columns here."""
+        """The partition field ids, by the ids of the same fields in this table."""
         column = next((f for f in self.schema.fields if f.name == PARTITION), None)
         if column is None or not isinstance(column.field_type, StructType):
             return {}
@@ -130,7 +130,7 @@ class PositionDeletesTable:
     def _constants(
         self, columns: ManifestColumns, rows: pa.Array, fields: Schema
     ) -> pa.RecordBatch:
-        """What the manifest says about delete files: those of the columns that are its."""
+        """Return the columns whose values come from the manifest, one row per delete file."""
         spec = spec_of(columns.manifest, self.metadata)
         schema = self.metadata.schema()
         doubted = ColumnDoubts(self.metadata, schema).of(columns)

@@ -1,4 +1,4 @@
-"""`readable_metrics`: the statistics of each column of the table, with bounds as values."""
+"""The column `readable_metrics`: statistics of each table column, with decoded bounds."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ METRICS: Final = {
     "lower_bound": ("lower_bounds", "Lower bound"),
     "upper_bound": ("upper_bounds", "Upper bound"),
 }
-"""The metrics of a column: name to the statistic of the files, and what it says."""
+"""The metrics of a column by name, with the statistic of the files and its description."""
 
 
 def readable_metrics_field(schema: Schema, highest_field_id: int) -> NestedField:
-    """The type of `readable_metrics` for a table.
+    """Return the field `readable_metrics` for a table.
 
     Args:
-        schema: Of the table. Each primitive field of any depth has a struct, under its full name.
-        highest_field_id: Of the other columns of the metadata table; new ids follow it.
+        schema: The table schema. Each primitive field, of any depth, gets a struct under its full
+            name.
+        highest_field_id: The highest id in the other columns of the metadata table, after which
+            new ids follow.
     """
     numbers = count(highest_field_id + 1)
     fields = [
@@ -56,7 +58,7 @@ class StatisticColumns:
     """One statistic of some files, split by column id.
 
     Args:
-        lists: A list of (key, value) structs a file; null where a file does not state it.
+        lists: A list of (key, value) structs per file; null if a file does not state it.
     """
 
     def __init__(self, lists: pa.Array) -> None:
@@ -72,14 +74,14 @@ class StatisticColumns:
         self._offsets: Any = int_view(lists.offsets) if self._files else np.zeros(1, np.int64)
 
     def column(self, column_id: int) -> pa.Array:
-        """The values of one column, null where a file has none."""
+        """Return the values of one column, null if a file has none."""
         import numpy as np
         import pyarrow as pa
 
         first, last = np.searchsorted(self._ids, [column_id, column_id + 1])
         hits = self._order[first:last]
         rows = np.searchsorted(self._offsets, hits, side="right") - 1
-        # What lies outside of the offsets belongs to files that were sliced off.
+        # Values outside of the offsets belong to files that were sliced off.
         inside = (rows >= 0) & (rows < self._files)
         picked = np.full(self._files, -1, np.int64)
         picked[rows[inside]] = hits[inside]
@@ -87,7 +89,7 @@ class StatisticColumns:
 
 
 def key_values(lists: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The keys and the values of all pairs of a statistic, as its offsets count them."""
+    """Return the keys and the values of all pairs of a statistic, as its offsets count them."""
     pairs = lists.values
     key = 1 if pairs.type[1].name == "key" else 0
     return pairs.field(key), pairs.field(1 - key)

@@ -1,1 +1,1 @@
-"""Maintenance of tables: plans of what to rewrite, and the rewriting itself."""
+"""Table maintenance: planning which files to rewrite, and rewriting them."""

@@ -1,7 +1,8 @@
-"""The metrics of data files whose row groups were copied.
+"""Metrics of data files whose row groups were copied.
 
-Their footer tells counts and bounds as that of a file that was written anew would. What it does not
-tell, manifests told of the sources: how many values are NaN, and the bounds of such columns.
+Their footer has the same counts and bounds as that of a newly written file. The counts of NaN
+values and the bounds of columns with them are not in the footer, and come from the manifest
+entries of the sources.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
 
 @dataclass(frozen=True, slots=True)
 class CopiedPart:
-    """What of a source is in a new file.
+    """The part of a source that is in a new file.
 
     Attributes:
         file: The source.
-        whole: Whether all its rows are.
+        whole: Whether the new file has all its rows.
     """
 
     file: DataFile
@@ -39,13 +40,13 @@ class CopiedPart:
 def completed(
     written: DataFile, parts: Sequence[CopiedPart], schema: Schema, config: MetricsConfig
 ) -> DataFile:
-    """A copied file with all that is known about its columns.
+    """Complete the metrics of a copied file with those of its sources.
 
     Args:
-        written: What its footer says.
-        parts: What it is made of.
-        schema: The table's.
-        config: What is kept.
+        written: The file, with the metrics from its footer.
+        parts: The parts of sources that the file consists of.
+        schema: The table schema.
+        config: The metrics to keep.
     """
     nulls = dict(written.null_value_counts or {})
     nans = dict(written.nan_value_counts or {})
@@ -83,7 +84,7 @@ def _put(where: dict[int, Any], number: int, value: Any) -> None:
 
 
 def _count(parts: Iterable[CopiedPart], number: int, name: str) -> int | None:
-    """How many such values the parts have together, None when that is not known."""
+    """Return the total count of such values in the parts; None if unknown."""
     total = 0
     for part in parts:
         found = _of(part.file, name).get(number)
@@ -96,7 +97,7 @@ def _count(parts: Iterable[CopiedPart], number: int, name: str) -> int | None:
 def _bound(
     choose: Any, parts: Iterable[CopiedPart], number: int, kind: PrimitiveType, name: str
 ) -> Any:
-    """A bound of all values, None when that is not known; a file's bound is one of its parts."""
+    """Return a bound of all values, None if unknown; the bound of a file is valid for its parts."""
     found = []
     for part in parts:
         file = part.file
@@ -112,7 +113,7 @@ def _bound(
 
 
 def _has_no_values(file: DataFile, number: int) -> bool:
-    """Whether a column is known to hold nothing but nulls and NaN."""
+    """Return whether a column is known to hold only nulls and NaN."""
     values = _of(file, "value_counts").get(number)
     nulls = _of(file, "null_value_counts").get(number)
     if values is None or nulls is None:

@@ -1,4 +1,4 @@
-"""Delete files that apply to no data file any more."""
+"""Delete files that no longer apply to any data file."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 class DanglingDeletesRemoval:
-    """Removes them, for `icecomb.catalog.commit`; what is dangling is looked for in each attempt.
+    """The removal of dangling deletes, for `icecomb.catalog.commit`.
 
-    Data files that others add meanwhile may be older than those that are there, if they replace
-    old ones: what is dangling counts only for the state on which it is removed.
+    Dangling deletes are determined again in each attempt: data files that other writers add
+    meanwhile may be older than the existing ones, if they replace old files.
 
     Args:
-        io: Reads and writes manifests.
+        io: File system for manifests.
         branch: The branch.
-        snapshot_properties: More keys for the snapshot's summary.
+        snapshot_properties: Additional keys for the snapshot summary.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class DanglingDeletesRemoval:
 
     @property
     def starting_point(self) -> tuple[str, int] | None:
-        """See `SnapshotProducer.starting_point`: nothing is compared with an earlier state."""
+        """None, because nothing is compared with an earlier snapshot."""
         return None
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `SnapshotProducer.apply`."""
+        """Implement `SnapshotProducer.apply`."""
         for operation in self._operations:
             operation.check_not_committed(base)
         head = base.snapshot_by_name(self._branch)
@@ -69,7 +69,7 @@ class DanglingDeletesRemoval:
         return operation.apply(base)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `SnapshotProducer.clean_up`."""
+        """Implement `SnapshotProducer.clean_up`."""
         for operation in self._operations:
             operation.clean_up(committed)
 
@@ -79,8 +79,8 @@ class _Oldest:
     """The data sequence numbers of the oldest data files.
 
     Attributes:
-        of: By partition.
-        everywhere: Of all; None while there are no files.
+        of: The lowest number by partition.
+        everywhere: The lowest number of all files; None as long as there are no files.
     """
 
     of: dict[PartitionKey, int] = field(default_factory=dict)
@@ -92,11 +92,11 @@ class _Oldest:
 
 
 def dangling_deletes(io: FileIO, metadata: TableMetadata, head: Snapshot) -> list[DataFile]:
-    """The delete files of a snapshot that apply to none of its data files (spec: Scan Planning).
+    """Return the delete files that apply to no data file of a snapshot (spec: Scan Planning).
 
     Args:
-        io: Reads manifests.
-        metadata: The table.
+        io: File system to read manifests from.
+        metadata: The table metadata.
         head: The snapshot.
     """
     manifests = read_manifests(io, head)
@@ -109,7 +109,7 @@ def dangling_deletes(io: FileIO, metadata: TableMetadata, head: Snapshot) -> lis
         for key, number in zip(data.keys, data.ages.tolist(), strict=True):
             oldest.add(key, number)
         named = data.chosen(pc.is_in(data.paths, value_set=targets))
-        # a file may be there several times
+        # the table may have a file several times
         for path, age in zip(named.paths.to_pylist(), named.ages.tolist(), strict=True):
             there[path] = min(there.get(path, age), age)
     dangling: dict[str, DataFile] = {}
@@ -119,7 +119,7 @@ def dangling_deletes(io: FileIO, metadata: TableMetadata, head: Snapshot) -> lis
             dangling[one.file_path] = one.file
         else:
             needed.add(one.file_path)
-    # what is there several times can only be removed as a whole
+    # a file that the table has several times can only be removed as a whole
     return [file for path, file in dangling.items() if path not in needed]
 
 
@@ -134,5 +134,5 @@ def _is_dangling(delete: LiveDelete, oldest: _Oldest, there: Mapping[str, int]) 
 
 
 def _target(file: DataFile) -> str | None:
-    """The data file that a file of position deletes is about, if it is only one."""
+    """Return the data file to which a position delete file applies, if it is only one."""
     return None if file.content is DataFileContent.EQUALITY_DELETES else only_target(file)

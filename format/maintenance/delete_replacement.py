@@ -1,9 +1,9 @@
-"""Rewritten delete files that take the place of others, whatever others did meanwhile.
+"""The replacement of delete files by rewritten ones, despite concurrent commits.
 
-New deletes of others stay as they are, and it does no harm that a data file is gone. A group has to
-be rewritten once more where its delete files are gone, where a data file that they name is there
-again, or at another age, and where equality deletes that were converted apply to a data file that
-was not looked at: one that replaces older ones may be as old as these.
+New deletes of other writers stay as they are, and it does no harm if a data file is gone. A group
+has to be rewritten again if its delete files are gone, if a data file that they name was added
+again or has another age, or if converted equality deletes apply to a data file that was not
+searched: a file that replaces older ones may be as old as these.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class DeleteReplacement:
     """The commit of some rewritten groups of delete files, for `icecomb.catalog.commit`.
 
     Args:
-        io: Where the files lie.
-        start: What was read.
-        groups: What was written. The files stay whoever's they are: they are not deleted when the
-            commit fails.
-        snapshot_properties: More keys for the snapshot's summary.
+        io: File system that holds the table.
+        start: The state of the table that was read.
+        groups: The groups that were written. Their files still belong to the caller, and are not
+            deleted if the commit fails.
+        snapshot_properties: Additional keys for the snapshot summary.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class DeleteReplacement:
 
     @property
     def starting_point(self) -> tuple[str, int] | None:
-        """See `SnapshotProducer.starting_point`."""
+        """The branch and starting snapshot; see `SnapshotProducer.starting_point`."""
         return self._start.branch, self._start.snapshot.snapshot_id
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `SnapshotProducer.apply`.
+        """Implement `SnapshotProducer.apply`.
 
         Raises:
-            GroupConflictError: Some groups have to be rewritten again.
+            GroupConflictError: If some groups have to be rewritten again.
         """
         self._operation.check_not_committed(base)
         self._start.written_with.check(base)
@@ -84,19 +84,19 @@ class DeleteReplacement:
         return self._operation.apply(base)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `SnapshotProducer.clean_up`."""
+        """Implement `SnapshotProducer.clean_up`."""
         self._operation.clean_up(committed)
 
     def _check(self, base: TableMetadata) -> None:
-        """Refuse groups of which others changed what matters since the start."""
+        """Refuse groups with which other commits since the start conflict."""
         head = self._start.moved_to(self._io, base, len(self._groups))
         if head is None:
             return
         planner = ScanPlanner(base, self._io, base.schema(), AlwaysTrue())
         manifests, index = planner.live(head)
-        # what is in the same manifests as before is the same as before
+        # files in the same manifests as before are unchanged
         before: set[str] = set()
-        with suppress(FileMissingError):  # that state has expired: everything is looked at
+        with suppress(FileMissingError):  # the snapshot has expired: all manifests are checked
             before = {m.manifest_path for m in read_manifests(self._io, self._start.snapshot)}
         new = [m for m in manifests if m.manifest_path not in before]
         problems: dict[int, str] = {}
@@ -113,7 +113,7 @@ class DeleteReplacement:
     def _changed_data(
         self, base: TableMetadata, manifests: Sequence[ManifestFile]
     ) -> dict[int, str]:
-        """The groups that know another age of a data file."""
+        """Return the groups for which the age of a data file has changed, with the reason."""
         problems: dict[int, str] = {}
         for at, one in enumerate(self._groups):
             for path in changed_ages(self._io, base, manifests, one.ages):
@@ -123,7 +123,7 @@ class DeleteReplacement:
     def _not_looked_at(
         self, planner: ScanPlanner, manifests: Sequence[ManifestFile], index: DeleteFileIndex
     ) -> dict[int, str]:
-        """The groups whose equality deletes apply to data files in which nobody looked for rows."""
+        """Return the groups whose equality deletes apply to data files that were not searched."""
         owners = {
             delete.file_path: at
             for at, one in enumerate(self._groups)

@@ -1,9 +1,9 @@
-"""Equality deletes turned into position deletes: the rows that they delete are looked up once.
+"""Conversion of equality deletes to position deletes: the rows that they delete are looked up once.
 
-An equality delete file applies to data files that are older (spec: Scan Planning), of its partition
-or, if its spec has no fields, of all. Of a key only the newest file that has it matters: a row of
-an older data file is deleted, whatever other files delete the same key. So all keys of a group are
-one set of keys with their ages, and each data file is read once, its key columns only.
+An equality delete file applies to older data files (spec: Scan Planning) of its partition or, if
+its spec has no fields, of all partitions. For each key, only the newest file that has it matters: a
+row of an older data file is deleted, whichever other files delete the same key. So all keys of a
+group form one set of keys with their ages, and each data file is read once, only its key columns.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _KEYS_AT_ONCE: Final = 1 << 22
-"""So many keys are held in memory; for more, data files are read once more."""
+"""The number of keys to hold in memory; for more, data files are read again."""
 _POSITIONS_AT_ONCE: Final = 1 << 24
 _MATCHED: Final = Schema((IS_DELETED, ROW_POSITION))
 
@@ -56,7 +56,7 @@ class ReachedFile:
     Attributes:
         task: The file, with all its deletes.
         age: Its data sequence number.
-        deletes: Those equality delete files.
+        deletes: The equality delete files that apply to it.
     """
 
     task: FileScanTask
@@ -66,7 +66,7 @@ class ReachedFile:
 
 @dataclass(frozen=True, slots=True)
 class EqualityGroup(RewriteGroup[LiveDelete]):
-    """Equality delete files of one partition, or those about all partitions.
+    """A group of the equality delete files for one partition, or of those for all partitions.
 
     Attributes:
         data: All data files to which one of them applies.
@@ -82,17 +82,17 @@ def plan_conversion(
     chosen: Collection[str],
     options: GroupOptions,
 ) -> list[EqualityGroup]:
-    """The groups of equality delete files to convert, in their order.
+    """Plan the groups of equality delete files to convert, in the order of conversion.
 
     Args:
-        io: Reads manifests.
-        metadata: The table.
+        io: File system to read manifests from.
+        metadata: The table metadata.
         head: The snapshot.
-        chosen: Only these delete files, by their paths.
-        options: Say the order.
+        chosen: The paths of the delete files to convert.
+        options: The options, which determine the order.
 
     Raises:
-        ValidationError: A data file to which they apply is there several times.
+        ValidationError: If the table has a data file to which they apply several times.
     """
     planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue())
     manifests, index = planner.live(head)
@@ -110,7 +110,8 @@ def plan_conversion(
             own.setdefault(scope_of[file.file_path], []).append(file)
         for key, files in own.items():
             data[key].append(ReachedFile(one.task, one.age, tuple(files)))
-    # positions name a file: they would delete rows of another that is newer, or elsewhere
+    # positions name a file by its path: in a newer entry, or one of another partition, they would
+    # delete rows, too
     paths = {one.task.file_path for reached in data.values() for one in reached}
     check_once(io, metadata, manifests, pa.array(paths, pa.string()))
     groups = [
@@ -133,13 +134,13 @@ def reached_files(
     index: DeleteFileIndex,
     chosen: Collection[str],
 ) -> Iterator[ReachedFile]:
-    """The data files of manifests to which some equality deletes apply.
+    """Yield the data files of manifests to which some equality deletes apply.
 
     Args:
-        planner: Plans all files.
-        manifests: Of any content.
+        planner: A planner for all files.
+        manifests: Manifests of any content.
         index: All deletes of the snapshot.
-        chosen: The paths of those equality delete files.
+        chosen: The paths of the equality delete files.
     """
     for selected in planner.selected(manifests, index):
         ages = selected.column("sequence_number").fill_null(0).to_pylist()
@@ -150,7 +151,7 @@ def reached_files(
 
 
 class _NewerKeys:
-    """Keys, and of each the newest delete file that has it."""
+    """A set of keys, with the newest delete file that has each."""
 
     def __init__(
         self,
@@ -168,13 +169,13 @@ class _NewerKeys:
         np.maximum.at(self._newest, self.keys.places(columns), np.repeat(numbers, counts))
 
     def from_number(self, number: int) -> _KeysFrom:
-        """The keys of delete files that are not older than this."""
+        """Return the keys of delete files whose sequence number is at least `number`."""
         return _KeysFrom(self.keys, self._newest, number)
 
 
 @dataclass(frozen=True, slots=True)
 class _KeysFrom:
-    """The keys of a set that some delete file has which is not older than a number."""
+    """The keys in a set that some delete file with at least a given sequence number has."""
 
     keys: KeySet
     newest: npt.NDArray[np.int64]
@@ -182,21 +183,21 @@ class _KeysFrom:
 
     @property
     def field_ids(self) -> tuple[int, ...]:
-        """See `Keys.field_ids`."""
+        """The ids of the columns that are compared."""
         return self.keys.field_ids
 
     def contains(self, arrays: Mapping[int, pa.Array]) -> pa.BooleanArray:
-        """See `Keys.contains`."""
+        """Implement `Keys.contains`."""
         places = self.keys.places(arrays)
         return pa.array((places >= 0) & (self.newest[np.maximum(places, 0)] >= self.number))
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Keys that are in memory at once.
+    """The keys that are in memory at once.
 
     Attributes:
-        keys: By the columns that they compare.
+        keys: The keys by the columns that they compare.
         numbers: The data sequence numbers of the delete files that have some of them, by path.
     """
 
@@ -204,10 +205,10 @@ class _Round:
     numbers: Mapping[str, int]
 
     def of(self, delete_files: Sequence[DataFile]) -> list[_KeysFrom]:
-        """See `KeySource.of`: what these files delete, of which all or none are newer than a row.
+        """Return the keys that these files delete, all of which apply to one data file.
 
-        Those that apply to a data file are all that are newer than it, but such as by their bounds
-        have none of its rows: the oldest of them says from which age on keys delete rows of it.
+        The delete files that apply to a data file are all those newer than it, except files whose
+        bounds exclude all its rows: the oldest determines from which age on keys delete its rows.
         """
         oldest: dict[tuple[int, ...], int] = {}
         for file in delete_files:
@@ -217,11 +218,11 @@ class _Round:
 
 
 class EqualityConverter:
-    """Finds the rows that groups of equality delete files delete.
+    """A converter that finds the rows which groups of equality delete files delete.
 
     Args:
-        io: Where the files lie.
-        metadata: The table.
+        io: File system that holds the table.
+        metadata: The table metadata.
         operation_id: The common part of the names of new files.
     """
 
@@ -232,19 +233,19 @@ class EqualityConverter:
         self._deleted = PositionDeletes(io)
 
     def rewrite(self, number: int, group: EqualityGroup, workers: int) -> RewrittenDeletes:
-        """Write the positions of rows that a group deletes, and that are not deleted by position.
+        """Write the positions of the rows that a group deletes, unless already deleted by position.
 
-        When anything fails, what was written is removed.
+        If anything fails, the written files are removed.
 
         Args:
-            number: Of the group among those of the operation.
+            number: The number of the group within the operation.
             group: The group.
-            workers: How many data files are read at once.
+            workers: The number of data files to read at once.
 
         Raises:
-            CorruptFileError: A file is damaged or does not fit the table.
-            UnsupportedError: No schema of the table has a column any more that is compared.
-            FileIOError: The storage failed.
+            CorruptFileError: If a file is damaged or does not fit the table.
+            UnsupportedError: If no schema of the table has a compared column any more.
+            FileIOError: If the storage fails.
         """
         files: list[DataFile] = []
         parts = 0
@@ -273,7 +274,7 @@ class EqualityConverter:
         files: list[DataFile],
     ) -> None:
         """Write the positions of rows with some keys; finished files are added to `files`."""
-        # once the deletes are gone nobody can tell that a value was another one
+        # once the deletes are gone, a wrong value can no longer be noticed
         scan = ArrowScan(self._metadata, self._io, _MATCHED, workers=1, checksums=True, keys=keys)
         producers = (partial(self._matches, scan, one, keys) for one in data)
         writer, held = new_writer(), 0
@@ -314,7 +315,7 @@ class EqualityConverter:
             yield one, positions
 
     def _rounds(self, group: EqualityGroup) -> Iterator[_Round]:
-        """The keys of a group, so many at a time."""
+        """Yield the keys of a group, a bounded number at a time."""
         if not group.data:
             return
         by_columns: dict[tuple[int, ...], list[LiveDelete]] = {}

@@ -1,7 +1,7 @@
-"""Which data files a rewrite takes, and in which groups: Iceberg Java's rules.
+"""Choice of the files to rewrite, and their division into groups, by Iceberg Java's rules.
 
-A group is rewritten and committed as a whole. It has files of one partition, or, where these are of
-another partition spec than the new files get, files of any partitions of older specs.
+A group is rewritten and committed as a whole. It has files of one partition, or, if these are of
+another partition spec than the new files, files of any partitions of older specs.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from icecomb.format.spec.partition import partition_key
 
 
 class Sized(Protocol):
-    """A file of which it is known how long it is."""
+    """A file whose size is known."""
 
     @property
     def file_size_in_bytes(self) -> int:
-        """Its bytes."""
+        """The size of the file in bytes."""
 
     @property
     def record_count(self) -> int:
-        """Its rows."""
+        """The number of rows in the file."""
 
 
 T = TypeVar("T", bound=Sized)
@@ -36,14 +36,14 @@ T = TypeVar("T", bound=Sized)
 
 @dataclass(frozen=True, slots=True)
 class RewriteGroup(Generic[T]):
-    """Files that are rewritten together.
+    """A group of files that are rewritten together.
 
     Attributes:
-        partition: Their partition; () where they are of other specs than the new files.
+        partition: Their partition; () if they are of other specs than the new files.
         tasks: The files; data files with the deletes that apply to them.
-        size: Their bytes.
-        expected_files: How many files they are to become.
-        split_size: About how many bytes each of these gets.
+        size: Their total size in bytes.
+        expected_files: The number of new files.
+        split_size: The approximate size of each new file in bytes.
     """
 
     partition: tuple[Any, ...]
@@ -54,7 +54,7 @@ class RewriteGroup(Generic[T]):
 
     @property
     def record_count(self) -> int:
-        """How many rows the files have, deleted ones included."""
+        """The number of rows in the files, including deleted ones."""
         return sum(task.record_count for task in self.tasks)
 
 
@@ -64,11 +64,11 @@ FileGroup: TypeAlias = RewriteGroup[FileScanTask]
 def plan_groups(
     tasks: Iterable[FileScanTask], options: RewriteOptions, output_spec_id: int
 ) -> list[FileGroup]:
-    """The groups that are worth rewriting, in the order in which they are rewritten.
+    """Return the groups that are worth rewriting, in the order of rewriting.
 
     Args:
         tasks: Whole data files with their deletes.
-        options: What is worth it.
+        options: The options, which say what is worth rewriting.
         output_spec_id: The partition spec of the new files.
     """
     partitions: dict[Any, tuple[tuple[Any, ...], list[FileScanTask]]] = {}
@@ -85,12 +85,12 @@ def pack_groups(
     options: GroupOptions,
     is_worth_it: Callable[[Sequence[T]], bool],
 ) -> list[RewriteGroup[T]]:
-    """Groups of files that may be rewritten, in the order in which they are rewritten.
+    """Divide files into groups, in the order of rewriting.
 
     Args:
         partitions: The files of each partition.
-        options: How large a group is, and in which order they come.
-        is_worth_it: Whether such a group is rewritten, unless all are.
+        options: The options, which limit the groups and determine their order.
+        is_worth_it: A function that decides whether a group is rewritten, unless all are.
     """
     groups = [
         _group(partition, members, options)
@@ -102,12 +102,12 @@ def pack_groups(
 
 
 def is_outside(file: Sized, options: GroupOptions) -> bool:
-    """Whether a file is shorter or longer than it should be."""
+    """Return whether a file is shorter or longer than it should be."""
     return not options.min_file_bytes <= file.file_size_in_bytes <= options.max_file_bytes
 
 
 def is_enough(members: Sequence[Sized], options: GroupOptions) -> bool:
-    """Whether files are many enough, or long enough together, to be worth rewriting."""
+    """Return whether files are numerous enough, or together large enough, to be rewritten."""
     size = sum(file.file_size_in_bytes for file in members)
     several = len(members) > 1
     return (
@@ -141,7 +141,7 @@ def _has_too_high_delete_ratio(task: FileScanTask, options: RewriteOptions) -> b
 
 
 def _packed(tasks: Sequence[T], options: GroupOptions) -> Iterator[list[T]]:
-    """Files in their order, as many as fit into one group."""
+    """Yield groups of files in their order, with as many files as fit into each."""
     members: list[T] = []
     size = 0
     for task in tasks:
@@ -176,12 +176,12 @@ def _group(
 
 
 def _split(size: int, files: int, longest: int) -> int:
-    # what is a little more than one file need not become another one
+    # a little more than one file need not become two
     return longest if files == 1 else min(max(-(-size // files), 1), longest)
 
 
 def _expected_files(size: int, options: GroupOptions) -> int:
-    """How many files: without a remainder that would be rewritten again soon."""
+    """Return a number of files that leaves no remainder to be rewritten again soon."""
     target = options.target_bytes
     if size < target:
         return 1
@@ -196,12 +196,12 @@ def _expected_files(size: int, options: GroupOptions) -> int:
 
 
 def cut_group(group: RewriteGroup[T], parts: int, longest: int) -> list[RewriteGroup[T]]:
-    """A group as some that follow each other, which together become as many files.
+    """Cut a group into consecutive ones that together become as many files.
 
     Args:
         group: The group.
-        parts: How many are wanted; there are no more than there are files, before and after.
-        longest: How many bytes a new file may get.
+        parts: The wanted number of groups; at most the number of files, old or new.
+        longest: The most bytes that a new file may get.
     """
     sizes = [task.file_size_in_bytes for task in group.tasks]
     middles = [end - size // 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]
@@ -223,7 +223,7 @@ G = TypeVar("G", bound=RewriteGroup[Any])
 
 
 def ordered(groups: list[G], order: JobOrder) -> list[G]:
-    """Groups in the order in which they are rewritten."""
+    """Sort groups into the order of rewriting."""
     if order is JobOrder.NONE:
         return groups
     by_files = order in {JobOrder.FILES_ASC, JobOrder.FILES_DESC}
@@ -232,7 +232,7 @@ def ordered(groups: list[G], order: JobOrder) -> list[G]:
 
 
 def _limited(groups: list[RewriteGroup[T]], options: GroupOptions) -> list[RewriteGroup[T]]:
-    """The first groups, with no more files than asked for; the last one may be cut."""
+    """Return the first groups up to the maximum number of files; the last one may be cut."""
     if options.max_files is None:
         return groups
     kept: list[RewriteGroup[T]] = []

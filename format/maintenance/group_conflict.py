@@ -1,4 +1,4 @@
-"""What a rewrite began with, and the conflict of some of its groups with what others did since."""
+"""The start of a rewrite, and the conflict of some of its groups with later commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 class GroupConflictError(ConflictError):
-    """Groups have to be rewritten again; nothing was committed. `groups` are their numbers."""
+    """Error raised if groups have to be rewritten again; nothing was committed.
+
+    Attributes:
+        groups: The numbers of these groups.
+    """
 
     def __init__(self, groups: Mapping[int, str], *, hint: str) -> None:
         super().__init__(
@@ -32,13 +36,13 @@ class GroupConflictError(ConflictError):
 
 @dataclass(frozen=True, slots=True)
 class RewriteStart:
-    """The state of a table that was read.
+    """The state of a table that a rewrite read.
 
     Attributes:
         written_with: The schema and specs of the table, and of new data files.
-        name_mapping: What files without ids of columns were read by, if anything.
-        snapshot: What was read.
-        branch: Whose head it was.
+        name_mapping: The mapping by which files without field ids were read, if any.
+        snapshot: The snapshot that was read.
+        branch: The branch whose head it was.
     """
 
     written_with: WrittenWith
@@ -48,10 +52,10 @@ class RewriteStart:
 
     @classmethod
     def of(cls, metadata: TableMetadata, branch: str) -> RewriteStart:
-        """The state of now.
+        """Return the current state of a branch.
 
         Raises:
-            NoSuchSnapshotError: The branch has no snapshot.
+            NoSuchSnapshotError: If the branch has no snapshot.
         """
         snapshot = head_of(metadata, branch)
         if snapshot is None:
@@ -67,27 +71,27 @@ class RewriteStart:
         return self.written_with.schema
 
     def check_names(self, base: TableMetadata, groups: int) -> None:
-        """Refuse where names of columns mean something else by now.
+        """Check that the name mapping is unchanged.
 
         Raises:
-            GroupConflictError: Of all groups.
+            GroupConflictError: If it has changed; for all groups.
         """
         if base.name_mapping() != self.name_mapping:
-            # new files say what their columns are; of others, names said so and say it anew
+            # new files have field ids; those of the sources came from the mapping, which changed
             why = "the names of columns were mapped to others"
             raise _of_all(groups, why)
 
     def moved_to(self, io: FileIO, base: TableMetadata, groups: int) -> Snapshot | None:
-        """The head of the branch if it is another by now; None where nothing happened.
+        """Return the head of the branch if it has changed; None if it has not.
 
         Args:
-            io: Reads manifests.
-            base: The table as it is now.
-            groups: How many groups there are.
+            io: File system to read manifests from.
+            base: The current table metadata.
+            groups: The number of groups.
 
         Raises:
-            GroupConflictError: Of all groups: the head is no descendant of what was read. Rows that
-                were read may not be there any more, and others be there again.
+            GroupConflictError: If the head does not descend from the snapshot that was read, so
+                that rows may have been removed or restored; for all groups.
         """
         head = head_of(base, self.branch)
         if head is not None and head.snapshot_id == self.snapshot.snapshot_id:
@@ -106,5 +110,5 @@ def _of_all(groups: int, why: str) -> GroupConflictError:
 
 
 def head_of(base: TableMetadata, branch: str) -> Snapshot | None:
-    """The head of a branch, if it has one."""
+    """Return the head of a branch, if it has one."""
     return base.snapshot_by_name(branch) or (base.current_snapshot() if branch == "main" else None)

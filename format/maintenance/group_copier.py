@@ -1,7 +1,8 @@
-"""Groups of files rewritten without decoding a row: their row groups are copied.
+"""Rewriting of groups of files without decoding rows: their row groups are copied.
 
-Only where that is exact: Parquet files of one writer, with exactly the table's columns of now, none
-of whose rows are deleted. Row groups keep what their writer chose: codec, encodings, page sizes.
+Only for files for which this is exact: Parquet files of one writer, with exactly the current
+columns of the table and without deleted rows. Row groups keep the codec, encodings and page sizes
+that their writer chose.
 """
 
 from __future__ import annotations
@@ -39,29 +40,29 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _LONGEST: Final = 1.4
-"""No file gets so much longer than intended, if another row group can be the first of the next."""
+"""The factor above the intended length at which a row group goes to the next file."""
 
 
 def is_large_enough(group: FileGroup, properties: Mapping[str, str]) -> bool:
-    """Whether row groups may be long enough to be copied, as far as sizes of files tell.
+    """Return whether row groups may be long enough to be copied, judged by the sizes of files.
 
     Args:
         group: The group.
-        properties: The table's.
+        properties: The table properties.
     """
     files = sum(1 for task in group.tasks if task.record_count)
     return group.size >= files * COPY_MIN_ROW_GROUP_BYTES.of(properties)
 
 
 class GroupCopier:
-    """Copies groups of one state of a table.
+    """A copier of groups of files, for one state of a table.
 
     Args:
-        io: Where the files lie.
-        metadata: The table.
-        spec: The partition spec of new files.
-        settings: How files would be written anew.
-        locations: Says where new files go.
+        io: File system that holds the table.
+        metadata: The table metadata.
+        spec: The partition spec of the new files.
+        settings: The settings of newly written files.
+        locations: The provider of locations of new files.
         sources: The metrics of the files.
     """
 
@@ -89,17 +90,17 @@ class GroupCopier:
     def copy(
         self, group: FileGroup, origins: RowOrigins, name: Callable[[int], str]
     ) -> list[DataFile]:
-        """Write the files of a group; when anything fails, what was written is removed.
+        """Write the files of a group; if anything fails, the written files are removed.
 
         Args:
             group: The group.
-            origins: Gets where each row comes from.
-            name: The name of a file by its number, without the extension.
+            origins: The object that records where each row comes from.
+            name: A function that returns the name of a file, without extension, by its number.
 
         Raises:
-            NotCopyableError: It has to be decoded; the text says why, and of which file.
-            CorruptFileError: A file is damaged, or has not as many rows as its manifest says.
-            FileIOError: The storage failed.
+            NotCopyableError: If the group has to be decoded; the text names the file and reason.
+            CorruptFileError: If a file is damaged, or its row count differs from its manifest's.
+            FileIOError: If the storage fails.
         """
         layout, digests = self._layout(group)
         settings = replace(self._settings, options=CopyOptions(layout=layout))
@@ -123,11 +124,11 @@ class GroupCopier:
             raise
 
     def _layout(self, group: FileGroup) -> tuple[FileLayout, list[bytes]]:
-        """What the files of a group have in common, and the digests of their footers.
+        """Return the common layout of the files of a group, and the digests of their footers.
 
         Raises:
-            NotCopyableError: Not all that copying needs.
-            CorruptFileError: A footer is damaged or wrong.
+            NotCopyableError: If the files do not have all that copying needs.
+            CorruptFileError: If a footer is damaged or wrong.
         """
         if self._settings.options.file_format is not FileFormat.PARQUET:
             raise NotCopyableError(f"new files are {self._settings.options.file_format.value}")
@@ -163,7 +164,7 @@ class GroupCopier:
         return first, digests
 
     def _check_entry(self, task: FileScanTask) -> None:
-        """What the manifest says of a file is enough to refuse most that cannot be copied."""
+        """Refuse a file that cannot be copied, by its manifest entry, which is mostly enough."""
         file = task.file
         if file.file_format is not FileFormat.PARQUET:
             raise NotCopyableError(f"it is {file.file_format.value}")
@@ -186,7 +187,7 @@ class GroupCopier:
             )
 
     def _check_bloom_filters(self, footer: RawFooter) -> None:
-        """Bloom filters that the table asks for are made where rows are decoded."""
+        """Refuse a file without the table's bloom filters, which are made from decoded rows."""
         if not self._bloom_columns:
             return
         for _, group in footer.numbered_groups():
@@ -196,7 +197,10 @@ class GroupCopier:
                     raise NotCopyableError(f"it has no bloom filter of column {name}")
 
     def _check_partition(self, footer: RawFooter, partition: tuple[Any, ...]) -> None:
-        """Readers take a partition's value for the column; bounds of other values would hide it."""
+        """Refuse a file whose identity columns may have other values than its partition.
+
+        Readers take the partition's value for the column; bounds of other values would hide it.
+        """
         for field, value in zip(self._spec.fields, partition, strict=True):
             column = next((c for c in self._schema.fields if c.field_id == field.source_id), None)
             if column is None or not isinstance(field.transform, IdentityTransform):
@@ -222,16 +226,16 @@ class GroupCopier:
 
 
 class _Run:
-    """Row groups on their way into files.
+    """The copying of one group's row groups to new files.
 
     Args:
-        io: Where the files go.
-        settings: How they are written.
-        spec: Their partition spec.
-        group: What is rewritten.
-        origins: Gets where each row comes from.
-        sources: The metrics of the files.
-        new_location: Where the next file goes.
+        io: File system to write the files to.
+        settings: The settings of the files.
+        spec: The partition spec of the files.
+        group: The group to rewrite.
+        origins: The object that records where each row comes from.
+        sources: The metrics of the source files.
+        new_location: A function that returns the location of the next file.
     """
 
     def __init__(
@@ -264,8 +268,8 @@ class _Run:
         """Copy all row groups of a file.
 
         Args:
-            source: Its number in the group.
-            footer: The file.
+            source: The number of the file in the group.
+            footer: The footer of the file.
         """
         position = 0
         for number, group in footer.numbered_groups():
@@ -288,7 +292,7 @@ class _Run:
             self._total += size
 
     def close(self) -> list[DataFile]:
-        """Finish the last file and describe all."""
+        """Finish the last file, and return all files."""
         self._finish()
         return self._done
 
@@ -301,7 +305,7 @@ class _Run:
         self._done = []
 
     def _is_full(self, more: int) -> bool:
-        """Whether a row group of so many bytes comes into the next file."""
+        """Return whether a row group of `more` bytes belongs in the next file."""
         if self._file is None:
             return False
         split = self._group.split_size
@@ -344,7 +348,7 @@ def _has_only(found: ChunkStatistics, value: Any) -> bool:
 def _bloom_columns(
     schema: Schema, numbers: Mapping[int, int], options: FileOptions
 ) -> dict[str, int]:
-    """The numbers of the physical columns that are to have bloom filters, by name."""
+    """Return the numbers of the physical columns that are to have bloom filters, by name."""
     if not isinstance(options, ParquetOptions):
         return {}
     found = {}

@@ -1,8 +1,8 @@
-"""Rewritten groups that take the place of their sources, whatever others did to these meanwhile.
+"""The replacement of files by rewritten groups, despite concurrent changes of the sources.
 
-Others may delete rows of a file while it is rewritten, or replace it as a whole. What they deleted
-is deleted from the new files in the same snapshot: it is known where each row went. Only where that
-cannot be told, or would leave too little of a group, the group has to be rewritten once more.
+Other writers may delete rows of a file while it is rewritten, or replace it as a whole. The rows
+that they deleted are deleted from the new files in the same snapshot: it is known where each row
+went. Only if that is unknown, or would leave too little of a group, is the group rewritten again.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _MOST_REMOVED: Final = 0.3
-"""Beyond this share of rows that are deleted at once, a group is worth another reading."""
+"""The share of removed rows above which a group is rewritten again."""
 
 
 @dataclass(slots=True)
 class _Meanwhile:
-    """What others did to the sources of one group.
+    """The changes that other writers made to the sources of one group.
 
     Attributes:
-        removed: The numbers of files that are gone.
+        removed: The numbers of sources that are gone.
         deletes: New position delete files, by the number of a source.
     """
 
@@ -46,7 +46,7 @@ class _Meanwhile:
     deletes: dict[int, tuple[DataFile, ...]] = field(default_factory=dict)
 
     def signature(self) -> object:
-        """Equal where the same happened."""
+        """Return a value that is equal for equal changes."""
         return (
             frozenset(self.removed),
             {
@@ -60,13 +60,13 @@ class GroupReplacement:
     """The commit of some rewritten groups, for `icecomb.catalog.commit`.
 
     Args:
-        io: Where the files lie.
-        start: What was read.
-        groups: What was written. The data files stay whoever's they are: they are not deleted when
-            the commit fails.
-        keeps_age: Whether the new files are as old as the state that was read, so that equality
-            deletes that others added since apply to them.
-        snapshot_properties: More keys for the snapshot's summary.
+        io: File system that holds the table.
+        start: The state of the table that was read.
+        groups: The groups that were written. Their data files still belong to the caller, and are
+            not deleted if the commit fails.
+        keeps_age: Whether the new files are as old as the snapshot that was read, so that equality
+            deletes added since by other writers apply to them.
+        snapshot_properties: Additional keys for the snapshot summary.
     """
 
     def __init__(
@@ -90,22 +90,22 @@ class GroupReplacement:
 
     @property
     def starting_point(self) -> tuple[str, int] | None:
-        """See `SnapshotProducer.starting_point`."""
+        """The branch and starting snapshot; see `SnapshotProducer.starting_point`."""
         return self._start.branch, self._start.snapshot.snapshot_id
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `SnapshotProducer.apply`.
+        """Implement `SnapshotProducer.apply`.
 
         Raises:
-            GroupConflictError: Some groups have to be rewritten again.
-            ValidationError: The columns of the files mean something else by now.
+            GroupConflictError: If some groups have to be rewritten again.
+            ValidationError: If the columns of the files have another meaning by now.
         """
         if self._operation is not None:
             self._operation.check_not_committed(base)
         self._start.written_with.check(base)
         self._start.check_names(base, len(self._groups))
         meanwhile = self._look(base)
-        # with the version, what files are as old as changes
+        # the age of the new files depends on the format version
         signature = (base.format_version, [one.signature() for one in meanwhile])
         if self._operation is None or signature != self._meanwhile:
             self._forget()
@@ -116,7 +116,7 @@ class GroupReplacement:
         return self._operation.apply(base)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `SnapshotProducer.clean_up`."""
+        """Implement `SnapshotProducer.clean_up`."""
         if self._operation is None:
             return
         self._operation.clean_up(committed)
@@ -124,7 +124,7 @@ class GroupReplacement:
             self._forget()
 
     def _forget(self) -> None:
-        """Let what an attempt wrote go."""
+        """Discard the files that an attempt wrote."""
         if self._operation is not None and not self._operation.is_committed:
             self._operation.clean_up(None)
             self._operation = None
@@ -132,12 +132,12 @@ class GroupReplacement:
         self._deletes = []
 
     def _look(self, base: TableMetadata) -> list[_Meanwhile]:
-        """What others did to each group since the start."""
+        """Return the changes that other writers made to each group since the start."""
         head = self._start.moved_to(self._io, base, len(self._groups))
         if head is None:
             return [_Meanwhile() for _ in self._groups]
         paths = [t.file_path for group in self._groups for t in group.group.tasks]
-        # what was added since is another file of that name, with rows and deletes of its own
+        # a file added since is another file of that name, with its own rows and deletes
         history = History(self._io, base, head, self._start.snapshot.snapshot_id)
         there = known_paths(self._io, base, head, paths, set()) - history.added(paths)
         planner = ScanPlanner(base, self._io, base.schema(), AlwaysTrue())
@@ -154,7 +154,7 @@ class GroupReplacement:
         there: set[str],
         index: DeleteFileIndex,
     ) -> _Meanwhile | str:
-        """What others did to a group's sources, or why that cannot be said of its new files."""
+        """Return the changes to a group's sources, or why they cannot be applied to new files."""
         meanwhile = _Meanwhile()
         age = self._start.snapshot.sequence_number
         known = {file.file_path for task in group.group.tasks for file in task.delete_files}
@@ -200,7 +200,7 @@ class GroupReplacement:
         return meanwhile
 
     def _problem(self, file: DataFile, path: str) -> str | None:
-        """Why new equality deletes would not delete the same of the new files."""
+        """Return why new equality deletes would delete other rows of the new files, if so."""
         schema = self._start.schema
         if not self._keeps_age:
             why = "the new files would be newer than they are"

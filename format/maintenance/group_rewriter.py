@@ -1,4 +1,4 @@
-"""The rows of a group of files written anew: without deleted ones, in files of a better size."""
+"""Rewriting of groups of files: without deleted rows, to files of a better size."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
 
 _RUN_BYTES: Final = 4 << 20
 _RUN_ROWS: Final = 1 << 17
-"""Files are handed to a thread until they have so many bytes, or rows: each handing over takes as
-long as a small file."""
+"""The bytes and rows up to which files are handed to a thread at once: each handover takes as long
+as a small file."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewrittenGroup:
-    """A group whose new files are written, and in no table yet.
+    """A group whose new files are written, but not yet committed.
 
     Attributes:
-        group: What was read.
-        files: What was written.
-        origins: Where their rows come from; sources are numbered as the group's tasks. None where
-            that is not known.
+        group: The group that was read.
+        files: The files that were written.
+        origins: The origins of their rows, with sources numbered as the group's tasks; None if
+            unknown.
     """
 
     group: FileGroup
@@ -64,7 +64,7 @@ class RewrittenGroup:
     origins: RowOrigins | None
 
     def release(self) -> None:
-        """Let go what only a commit needs."""
+        """Release the resources that only a commit needs."""
         if self.origins is not None:
             self.origins.close()
 
@@ -75,15 +75,15 @@ class RewrittenGroup:
 
 
 class GroupRewriter:
-    """Rewrites groups of one state of a table.
+    """A rewriter of groups of files, for one state of a table.
 
     Args:
-        io: Where the files lie.
-        metadata: The table.
-        spec: The partition spec of new files.
+        io: File system that holds the table.
+        metadata: The table metadata.
+        spec: The partition spec of the new files.
         operation_id: The common part of their names.
-        order: How rows are sorted; None leaves them in their order.
-        copy: Whether row groups are copied instead, where that can be.
+        order: The sort order of rows; None leaves them in their order.
+        copy: Whether row groups are copied instead, if possible; never by default.
         sources: The metrics of files that may be copied.
     """
 
@@ -108,19 +108,19 @@ class GroupRewriter:
         self._schema = metadata.schema()
 
     def rewrite(self, number: int, group: FileGroup, workers: int) -> RewrittenGroup:
-        """Write the rows of a group; when anything fails, what was written is removed.
+        """Write the rows of a group; if anything fails, the written files are removed.
 
         Args:
-            number: Of the group among those of the operation.
+            number: The number of the group within the operation.
             group: The group.
-            workers: How many of its files are read at once.
+            workers: The number of its files to read at once.
 
         Raises:
-            CorruptFileError: A file is damaged, does not fit the table, or has not as many rows as
-                its manifest says.
-            ValidationError: A required column holds a null, or row groups cannot be copied that
-                must be.
-            FileIOError: The storage failed.
+            CorruptFileError: If a file is damaged, does not fit the table, or its row count differs
+                from its manifest's.
+            ValidationError: If a required column holds a null, or row groups that must be copied
+                cannot be.
+            FileIOError: If the storage fails.
         """
         if self._copy is not CopyMode.NEVER and self._sources is not None:
             copied = self._copied(number, group, self._sources)
@@ -153,7 +153,7 @@ class GroupRewriter:
     def _copied(
         self, number: int, group: FileGroup, sources: SourceMetrics
     ) -> RewrittenGroup | None:
-        """The group with its row groups copied; None where it has to be decoded."""
+        """Copy the row groups of a group; return None if it has to be decoded."""
         origins = RowOrigins()
         copier = GroupCopier(
             self._io,
@@ -171,7 +171,7 @@ class GroupRewriter:
                 return None
             raise ValidationError(
                 f"Row groups cannot be copied: {problem}",
-                hint="leave option copy out: what cannot be copied is decoded then",
+                hint="leave option copy out: files that cannot be copied are then decoded",
             ) from None
         except BaseException:
             origins.close()
@@ -207,7 +207,7 @@ class GroupRewriter:
 
     def _rows(self, tasks: Sequence[FileScanTask], workers: int) -> Iterator[pa.RecordBatch]:
         projected = Schema((*self._schema.fields, ROW_POSITION))
-        # Once the file is gone nobody can tell that a value was another one.
+        # Once the file is gone, a wrong value can no longer be noticed.
         scan = ArrowScan(self._metadata, self._io, projected, workers=1, checksums=True)
         producers = (
             partial(self._pieces, scan, first, tasks[first:end]) for first, end in _runs(tasks)
@@ -217,9 +217,9 @@ class GroupRewriter:
     def _pieces(
         self, scan: ArrowScan, first: int, tasks: Sequence[FileScanTask]
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of some tasks that follow each other, those of small files put together."""
+        """Yield the rows of consecutive tasks, with those of small files put together."""
         width = len(self._schema.fields)
-        # In whole: a filter that chose the file is not what its rows are chosen by.
+        # Whole files: the filter that chose a file does not apply to its rows.
         read = (
             self._read(scan, source, FileScanTask(t.file, t.delete_files, spec=t.spec))
             for source, t in enumerate(tasks, first)
@@ -247,7 +247,7 @@ class GroupRewriter:
 
 
 def _runs(tasks: Sequence[FileScanTask]) -> Iterator[tuple[int, int]]:
-    """From where to where tasks are read by one thread: small files many at a time."""
+    """Yield the ranges of tasks for one thread each, with many small files in a range."""
     first, size, rows = 0, 0, 0
     for number, task in enumerate(tasks):
         size += task.file_size_in_bytes

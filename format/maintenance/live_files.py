@@ -1,4 +1,4 @@
-"""The files of a snapshot for maintenance: delete files, and how old the data files are."""
+"""The live files of a snapshot for maintenance: delete files, and the ages of data files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 Ages = npt.NDArray[np.int64]
-"""Data sequence numbers; -1 where there is no such file."""
+"""Data sequence numbers; -1 if there is no such file."""
 _NONE: Final = np.empty(0, np.int64)
 
 
@@ -34,7 +34,7 @@ class LiveDelete:
     Attributes:
         file: The file.
         number: Its data sequence number.
-        is_global: Whether equality deletes of its spec are about all partitions.
+        is_global: Whether equality deletes of its spec apply to all partitions.
     """
 
     file: DataFile
@@ -43,29 +43,29 @@ class LiveDelete:
 
     @property
     def file_path(self) -> str:
-        """Where it lies."""
+        """The location of the file."""
         return self.file.file_path
 
     @property
     def file_size_in_bytes(self) -> int:
-        """Its bytes."""
+        """The size of the file in bytes."""
         return self.file.file_size_in_bytes
 
     @property
     def record_count(self) -> int:
-        """How many deletes it has."""
+        """The number of deletes in the file."""
         return self.file.record_count
 
 
 def live_deletes(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]
 ) -> Iterator[LiveDelete]:
-    """The delete files of manifests, with the bounds of what they name.
+    """Yield the delete files of manifests, with the bounds of the paths they name.
 
     Args:
-        io: Reads the manifests.
-        metadata: The table.
-        manifests: Of any content.
+        io: File system to read the manifests from.
+        metadata: The table metadata.
+        manifests: Manifests of any content.
     """
     chosen = _alive(manifests, ManifestContent.DELETES)
     decoded = read_each_columns(io, chosen, metadata.spec_by_id, DELETE_STATISTICS)
@@ -83,11 +83,11 @@ def _alive(manifests: Iterable[ManifestFile], content: ManifestContent) -> list[
 
 @dataclass(frozen=True, slots=True)
 class LiveData:
-    """Data files of one manifest.
+    """The live data files of one manifest.
 
     Attributes:
         keys: Their partitions.
-        paths: Where they lie.
+        paths: Their locations.
         ages: Their data sequence numbers.
     """
 
@@ -96,7 +96,7 @@ class LiveData:
     ages: Ages
 
     def chosen(self, mask: pa.BooleanArray) -> LiveData:
-        """Some of them."""
+        """Return the files that a mask selects."""
         places = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         keys = [self.keys[place] for place in places]
         return LiveData(keys, self.paths.filter(mask), self.ages[places])
@@ -105,7 +105,7 @@ class LiveData:
 def live_data(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]
 ) -> Iterator[LiveData]:
-    """The data files of manifests; see `live_deletes`."""
+    """Yield the data files of each manifest; see `live_deletes`."""
     chosen = _alive(manifests, ManifestContent.DATA)
     for columns in read_each_columns(io, chosen, metadata.spec_by_id):
         rows = _live(columns)
@@ -117,15 +117,15 @@ def live_data(
 
 
 class DataFileAges:
-    """How old the data files of some partitions are, and those of some names in any partition.
+    """The ages of the data files in some partitions, and of named data files in any partition.
 
     Args:
-        io: Reads manifests.
-        metadata: The table.
-        manifests: Of a snapshot.
-        partitions: Which partitions.
-        targets: Which names.
-        wide: Whether names of other files of these partitions are asked for, too.
+        io: File system to read manifests from.
+        metadata: The table metadata.
+        manifests: The manifests of one snapshot.
+        partitions: The partitions.
+        targets: The paths of the named files.
+        wide: Whether other files of these partitions will be looked up, too.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class DataFileAges:
         for data in live_data(io, metadata, manifests):
             named = data.chosen(pc.is_in(data.paths, value_set=targets))
             for path, key in zip(named.paths.to_pylist(), named.keys, strict=True):
-                # a file of several partitions is elsewhere for each of them
+                # for each of its partitions, a file of several partitions is elsewhere
                 self._elsewhere[path] = key if self._elsewhere.get(path, key) == key else ()
             if wide:
                 numbers.append(_numbers(data.paths))
@@ -160,14 +160,14 @@ class DataFileAges:
         self._repeated = every[counts > 1]
 
     def is_elsewhere(self, path: str, key: PartitionKey) -> bool:
-        """Whether a file of one of the names is in another partition than this."""
+        """Return whether a named file is in another partition than this."""
         return self._elsewhere.get(path, key) != key
 
     def of(self, key: PartitionKey, paths: pa.Array) -> Ages:
-        """The data sequence numbers of files of a partition.
+        """Return the data sequence numbers of files in a partition.
 
         Raises:
-            ValidationError: The table has one of them twice.
+            ValidationError: If the table has one of the files twice.
         """
         known = self._of.get(key)
         if known is None:
@@ -187,16 +187,16 @@ class DataFileAges:
 def check_once(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: pa.Array
 ) -> None:
-    """Refuse data files that are there several times, in whatever partitions.
+    """Refuse data files that the table has several times, in whatever partitions.
 
     Args:
-        io: Reads the manifests.
-        metadata: The table.
-        manifests: Of any content.
-        paths: Which data files.
+        io: File system to read the manifests from.
+        metadata: The table metadata.
+        manifests: Manifests of any content.
+        paths: The paths of the data files.
 
     Raises:
-        ValidationError: One of them is.
+        ValidationError: If the table has one of them several times.
     """
     found = [
         data.paths.filter(pc.is_in(data.paths, value_set=paths))
@@ -212,13 +212,13 @@ def changed_ages(
     manifests: Iterable[ManifestFile],
     known: Mapping[str, int],
 ) -> set[str]:
-    """Which data files manifests have at another age than is known.
+    """Return the data files whose age in these manifests differs from the known one.
 
     Args:
-        io: Reads the manifests.
-        metadata: The table.
-        manifests: Of any content.
-        known: The ages by path; -1 for what was not there.
+        io: File system to read the manifests from.
+        metadata: The table metadata.
+        manifests: Manifests of any content.
+        known: The known ages by path; -1 for files that did not exist.
     """
     names = pa.array(list(known), pa.string())
     changed: set[str] = set()
@@ -245,7 +245,7 @@ def _refuse(path: str) -> NoReturn:
 
 
 def _numbers(paths: pa.Array) -> Ages:
-    """Eight bytes for each name; two names of one number only make more refused."""
+    """Hash each path to eight bytes; a collision can only make icecomb refuse more files."""
     return np.fromiter(map(hash, paths.to_pylist()), np.int64, len(paths))
 
 

@@ -1,13 +1,13 @@
-"""Position delete files written anew: fewer, of a better size, about data files that are there.
+"""Rewriting of position delete files: fewer, of a better size, for existing data files only.
 
-A position delete applies to its data file if this is not newer (spec: Scan Planning). The new file
-is as new as the newest of those that it replaces, so it may be newer than some delete in it was. It
-deletes no row for all that: of each old file only what applies is taken over, that is positions in
-data files which are not newer than that old file, and hence not newer than the new one. Whatever
-else an old file names (a data file that is gone, or one of that name which was added once more
-since) is left out. What is true for the state that was read the commit checks again: no named file
-may have come back, or be there at another age. A data file that is added later, under a name that
-was free by then, is newer than all delete files that are there.
+A position delete applies to its data file unless this is newer (spec: Scan Planning). The new file
+is as new as the newest of those that it replaces, so it may be newer than some deletes in it were.
+It still deletes no additional row: from each old file, only applicable positions are taken over,
+which are those in data files not newer than that old file, and hence not newer than the new one.
+Anything else that an old file names (a data file that is gone, or one that was added again under
+the same name) is left out. The commit checks again what held for the snapshot that was read: no
+named file may have been added again, or have another age. A data file that is added later, under a
+name that was then unused, is newer than all existing delete files.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _AT_ONCE: Final = 1 << 24
-"""So many positions are held in memory, 8 bytes each; for more, files are read again."""
+"""The number of positions to hold in memory, 8 bytes each; for more, files are read again."""
 
 
 class PositionDeletePlan:
-    """Which position delete files are worth rewriting.
+    """A plan of the position delete files that are worth rewriting.
 
     Args:
-        io: Reads manifests.
-        metadata: The table.
+        io: File system to read manifests from.
+        metadata: The table metadata.
         head: The snapshot.
-        chosen: Only these delete files, by their paths.
-        options: What is worth it.
+        chosen: The paths of the delete files to consider.
+        options: The options, which say what is worth rewriting.
 
     Attributes:
-        groups: Groups of one partition, in the order in which they are rewritten.
-        ages: How old the data files of their partitions are.
+        groups: Groups of one partition each, in the order of rewriting.
+        ages: The ages of the data files in their partitions.
     """
 
     def __init__(
@@ -94,7 +94,8 @@ class PositionDeletePlan:
             pa.array(targets - {None}, pa.string()),
             wide=None in targets,
         )
-        # what names only one file applies to it in any partition: among others it would not
+        # a delete file that names only one data file applies to it in any partition: merged with
+        # others it would not
         partitions = [
             (members[0].file.partition, [one for one in members if not self._strays(one, key)])
             for key, members in found.items()
@@ -109,15 +110,15 @@ class PositionDeletePlan:
 
 
 class PositionDeleteRewriter:
-    """Rewrites groups of position delete files.
+    """A rewriter of groups of position delete files.
 
-    The column `row`, with which some writers store deleted rows as well, is not taken over.
+    The column `row`, in which some writers also store deleted rows, is not taken over.
 
     Args:
-        io: Where the files lie.
-        metadata: The table.
+        io: File system that holds the table.
+        metadata: The table metadata.
         operation_id: The common part of the names of new files.
-        ages: How old the data files are.
+        ages: The ages of the data files.
     """
 
     def __init__(
@@ -129,17 +130,17 @@ class PositionDeleteRewriter:
         self._ages = ages
 
     def rewrite(self, number: int, group: DeleteGroup, workers: int) -> RewrittenDeletes:
-        """Write the positions of a group; when anything fails, what was written is removed.
+        """Write the positions of a group; if anything fails, the written files are removed.
 
         Args:
-            number: Of the group among those of the operation.
+            number: The number of the group within the operation.
             group: The group.
-            workers: How many of its files are read at once.
+            workers: The number of its files to read at once.
 
         Raises:
-            CorruptFileError: A file is damaged.
-            ValidationError: The table has a named data file twice.
-            FileIOError: The storage failed.
+            CorruptFileError: If a file is damaged.
+            ValidationError: If the table has a named data file twice.
+            FileIOError: If the storage fails.
         """
         shares = max(-(-group.record_count // _AT_ONCE), 1)
         known: dict[str, int] = {}
@@ -175,13 +176,13 @@ class PositionDeleteRewriter:
         workers: int,
         known: dict[str, int],
     ) -> Iterator[tuple[str, Positions]]:
-        """The positions that apply to data files of one share of the names, in their order.
+        """Yield the positions that apply to one share of the data files, ordered by path.
 
         Args:
             group: The delete files.
-            share: Which share, and of how many.
-            workers: How many files are read at once.
-            known: Told how old each named data file is.
+            share: The number of the share, and the number of shares.
+            workers: The number of files to read at once.
+            known: A mapping to add the age of each named data file to.
         """
         producers = (partial(self._read, delete, share) for delete in group.tasks)
         read = list(stream(producers, workers, depth=0))

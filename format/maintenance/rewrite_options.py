@@ -1,4 +1,4 @@
-"""The options of rewriting data files and delete files: Iceberg's names, defaults and refusals."""
+"""Options for rewriting data and delete files, with Iceberg's names, defaults and refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INT: Final = (1 << 31) - 1
 
 
 class Strategy(Enum):
-    """How rows are put together; the value is Iceberg's word."""
+    """The strategy by which rows are arranged in new files; the values are Iceberg's names."""
 
     BIN_PACK = "binpack"
     SORT = "sort"
@@ -26,7 +26,7 @@ class Strategy(Enum):
 
 
 class JobOrder(Enum):
-    """Which groups come first."""
+    """The order in which groups are rewritten."""
 
     NONE = "none"
     BYTES_ASC = "bytes-asc"
@@ -36,7 +36,7 @@ class JobOrder(Enum):
 
 
 class CopyMode(Enum):
-    """Whether row groups are copied."""
+    """The choice whether row groups are copied instead of decoded."""
 
     AUTO = "auto"
     NEVER = "never"
@@ -57,72 +57,74 @@ def _factor(text: str) -> float:
     return value
 
 
-_TARGET: Final = optional_number("target-file-size-bytes", "How long a new file is.", least=1)
+_TARGET: Final = optional_number("target-file-size-bytes", "Target size of new files.", least=1)
 _MIN: Final = optional_number("min-file-size-bytes", "Shorter files are rewritten.", least=0)
 _MAX: Final = optional_number("max-file-size-bytes", "Longer files are rewritten.", least=1)
 _MIN_INPUT: Final = number(
-    "min-input-files", 5, "So many files are a group worth rewriting.", least=1
+    "min-input-files", 5, "Number of files that makes a group worth rewriting.", least=1
 )
 _ALL: Final = flag("rewrite-all", "Whether all files are rewritten.", default=False)
 _GROUP_BYTES: Final = number(
-    "max-file-group-size-bytes", 100 << 30, "The most bytes of a group.", least=1
+    "max-file-group-size-bytes", 100 << 30, "Maximum size of a group.", least=1
 )
 _GROUP_FILES: Final = number(
-    "max-file-group-input-files", _LONG, "The most files of a group.", least=1
+    "max-file-group-input-files", _LONG, "Maximum number of files in a group.", least=1
 )
 _CONCURRENT: Final = number(
-    "max-concurrent-file-group-rewrites", 5, "How many groups are rewritten at once.", least=1
+    "max-concurrent-file-group-rewrites", 5, "Number of groups to rewrite at once.", least=1
 )
 _PARTIAL: Final = flag(
     "partial-progress.enabled", "Whether groups are committed before all are done.", default=False
 )
-_COMMITS: Final = number("partial-progress.max-commits", 10, "In how many commits.", least=1)
+_COMMITS: Final = number("partial-progress.max-commits", 10, "Maximum number of commits.", least=1)
 _FAILED_COMMITS: Final = optional_number(
-    "partial-progress.max-failed-commits", "How many of them may fail.", least=0
+    "partial-progress.max-failed-commits", "Number of these commits that may fail.", least=0
 )
 _STARTING: Final = flag(
     "use-starting-sequence-number",
-    "Whether equality deletes that others add meanwhile still apply to the new files.",
+    "Whether equality deletes added meanwhile by other writers apply to the new files.",
     default=True,
 )
 _ORDER: Final = choice(
-    "rewrite-job-order", [order.value for order in JobOrder], "Which groups come first."
+    "rewrite-job-order", [order.value for order in JobOrder], "Order of rewriting the groups."
 )
-_SPEC: Final = optional_number("output-spec-id", "The partition spec of new files.", least=0)
+_SPEC: Final = optional_number("output-spec-id", "Partition spec of new files.", least=0)
 _DANGLING: Final = flag(
     "remove-dangling-deletes",
-    "Whether delete files that apply to no data file any more are removed.",
+    "Whether delete files that no longer apply to any data file are removed.",
     default=False,
 )
-_MAX_FILES: Final = optional_number("max-files-to-rewrite", "How many files at most.", least=1)
+_MAX_FILES: Final = optional_number(
+    "max-files-to-rewrite", "Maximum number of files to rewrite.", least=1
+)
 _DELETES: Final = number(
-    "delete-file-threshold", _INT, "A file with so many delete files is rewritten.", least=0
+    "delete-file-threshold", _INT, "Number of delete files at which a file is rewritten.", least=0
 )
 _DELETE_RATIO: Final = Property(
     "delete-ratio-threshold",
     0.3,
-    "A file is rewritten of whose rows so many are known to be deleted.",
+    "Share of rows known to be deleted at which a file is rewritten.",
     "a number above 0, at most 1",
     _ratio,
 )
 _COPY: Final = choice(
     "copy",
     [mode.value for mode in CopyMode],
-    "Whether row groups of Parquet are copied instead of decoded, where that can be.",
+    "Whether Parquet row groups are copied instead of decoded, if possible.",
 )
 _COMPRESSION: Final = Property(
     "compression-factor",
     1.0,
-    "How much smaller new files are; here they are cut by their own size.",
+    "Factor by which new files are smaller; no effect here, where files are cut by their own size.",
     "a number above 0",
     _factor,
 )
 _SHUFFLE: Final = number(
-    "shuffle-partitions-per-file", 1, "Of Spark's sort; here rows are sorted as a whole.", least=1
+    "shuffle-partitions-per-file", 1, "Shuffle partitions of Spark's sort; no effect here.", least=1
 )
-_Z_MOST: Final = number("max-output-size", _INT, "How many bytes of a z-value count.", least=1)
+_Z_MOST: Final = number("max-output-size", _INT, "Bytes of a z-value that count.", least=1)
 _Z_TEXT: Final = number(
-    "var-length-contribution", 8, "How many bytes of a text or binary value count.", least=1
+    "var-length-contribution", 8, "Bytes of a string or binary value that count.", least=1
 )
 
 _ALWAYS: Final = (
@@ -144,21 +146,22 @@ _BY_STRATEGY: Final[Mapping[Strategy, tuple[Property[Any], ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOptions:
-    """Which files are rewritten, and in which groups.
+    """Options that decide which files are rewritten, and in which groups.
 
     Attributes:
-        target_bytes: How long a new file is, about.
-        min_file_bytes: Shorter files are rewritten.
-        max_file_bytes: Longer ones, too.
-        min_input_files: So many files are worth it.
+        target_bytes: The target size of a new file.
+        min_file_bytes: The size below which files are rewritten.
+        max_file_bytes: The size above which files are rewritten.
+        min_input_files: The number of files that makes a group worth rewriting.
         rewrite_all: Whether all files are rewritten, whatever their size.
-        group_bytes: The most bytes of a group.
-        group_files: The most files of a group.
-        concurrent: How many groups are rewritten at once.
-        max_commits: In how many commits; None for one of all groups, which all must succeed.
-        max_failed_commits: How many of these may fail.
-        job_order: Which groups come first.
-        max_files: How many files are rewritten at most.
+        group_bytes: The maximum size of a group in bytes.
+        group_files: The maximum number of files in a group.
+        concurrent: The number of groups to rewrite at once.
+        max_commits: The maximum number of commits; None for a single one, for which all groups must
+            succeed.
+        max_failed_commits: The number of these commits that may fail.
+        job_order: The order of rewriting the groups.
+        max_files: The maximum number of files to rewrite; None for all.
     """
 
     target_bytes: int
@@ -176,22 +179,22 @@ class GroupOptions:
 
     @property
     def longest_file_bytes(self) -> int:
-        """How long a new file may get: half way from the target to what is too long."""
+        """The longest that a new file may get: halfway from the target to `max_file_bytes`."""
         return self.target_bytes + (self.max_file_bytes - self.target_bytes) // 2
 
     @classmethod
     def of_position_deletes(
         cls, given: Mapping[str, str], properties: Mapping[str, str]
     ) -> GroupOptions:
-        """The options of rewriting position delete files.
+        """Parse the options for rewriting position delete files.
 
         Args:
-            given: What was given, by Iceberg's names.
-            properties: Of the table, which say how long its delete files are.
+            given: The given options, by Iceberg's names.
+            properties: The table properties, which set the target size of delete files.
 
         Raises:
-            ValidationError: One is unknown, or they contradict each other.
-            ConfigurationError: One cannot be set to that.
+            ValidationError: If an option is unknown, or options contradict each other.
+            ConfigurationError: If an option has an invalid value.
         """
         _check(given, _OF_POSITION_DELETES, "Rewriting position delete files")
         return cls(**_grouping(given, DELETE_TARGET_FILE_BYTES.of(properties)))
@@ -200,24 +203,24 @@ class GroupOptions:
     def of_equality_deletes(
         cls, given: Mapping[str, str], properties: Mapping[str, str]
     ) -> GroupOptions:
-        """The options of converting equality delete files; see `of_position_deletes`."""
+        """Parse the options for converting equality delete files; see `of_position_deletes`."""
         _check(given, _OF_EQUALITY_DELETES, "Converting equality delete files")
         return cls(**_grouping(given, DELETE_TARGET_FILE_BYTES.of(properties)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteOptions(GroupOptions):
-    """Which data files are rewritten, and how.
+    """Options that decide which data files are rewritten, and how.
 
     Attributes:
-        use_starting_sequence_number: Whether new files are as old as the state that was read.
+        use_starting_sequence_number: Whether new files are as old as the snapshot that was read.
         output_spec_id: The partition spec of new files; None for the table's.
-        remove_dangling_deletes: Whether delete files that apply to nothing any more are removed.
-        delete_file_threshold: A file with so many delete files is rewritten.
-        delete_ratio_threshold: A file of whose rows so many are deleted is rewritten.
+        remove_dangling_deletes: Whether delete files that no longer apply to anything are removed.
+        delete_file_threshold: The number of delete files at which a file is rewritten.
+        delete_ratio_threshold: The share of deleted rows at which a file is rewritten.
         copy: Whether row groups are copied.
-        z_bytes: How many bytes of a z-value count.
-        z_text_bytes: How many bytes of text do.
+        z_bytes: The number of bytes of a z-value that count.
+        z_text_bytes: The number of bytes of a string or binary value that count.
     """
 
     use_starting_sequence_number: bool
@@ -236,16 +239,16 @@ class RewriteOptions(GroupOptions):
         strategy: Strategy,
         properties: Mapping[str, str],
     ) -> RewriteOptions:
-        """The options of a call.
+        """Parse the options for rewriting data files.
 
         Args:
-            given: What was given, by Iceberg's names.
-            strategy: Says which there are.
-            properties: Of the table, which say how long its files are.
+            given: The given options, by Iceberg's names.
+            strategy: The strategy, on which the available options depend.
+            properties: The table properties, which set the target size of data files.
 
         Raises:
-            ValidationError: One is unknown, or they contradict each other.
-            ConfigurationError: One cannot be set to that.
+            ValidationError: If an option is unknown, or options contradict each other.
+            ConfigurationError: If an option has an invalid value.
         """
         options: tuple[Property[Any], ...] = (*_ALWAYS, *_BY_STRATEGY[strategy])
         _check(given, options, f"Rewriting data files by {strategy.value}")
@@ -263,10 +266,11 @@ class RewriteOptions(GroupOptions):
 
 
 def _check(given: Mapping[str, str], options: Iterable[Property[Any]], what: str) -> None:
-    """Refuse options that are unknown or make no sense.
+    """Refuse options that are unknown or have an invalid value.
 
     Raises:
-        ValidationError, ConfigurationError: One is.
+        ValidationError: If an option is unknown.
+        ConfigurationError: If an option has an invalid value.
     """
     known = {one.key: one for one in options}
     if unknown := sorted(given.keys() - known.keys()):
@@ -276,14 +280,14 @@ def _check(given: Mapping[str, str], options: Iterable[Property[Any]], what: str
             hint=f"did you mean {meant}?" if meant else f"there are {', '.join(sorted(known))}",
         )
     for one in known.values():
-        one.of(given)  # also those that have no effect here may not be nonsense
+        one.of(given)  # options without effect here are checked, too
 
 
 def _grouping(given: Mapping[str, str], default_target: int) -> dict[str, Any]:
-    """The values of `GroupOptions`.
+    """Return the values of `GroupOptions`.
 
     Raises:
-        ValidationError: They contradict each other.
+        ValidationError: If they contradict each other.
     """
     target = _TARGET.of(given) or default_target
     least = _or(_MIN.of(given), int(target * _MIN_SHARE))
@@ -315,8 +319,8 @@ def _copy(given: Mapping[str, str], strategy: Strategy) -> CopyMode:
         return mode
     if mode is CopyMode.REQUIRE:
         raise ValidationError(
-            f"Option {_COPY.key} cannot be {mode.value} with {strategy.value}: rows that come into "
-            "another order are decoded",
+            f"Option {_COPY.key} cannot be {mode.value} with {strategy.value}: rows are decoded to "
+            "be reordered",
             hint=f"leave {_COPY.key} out, or rewrite by {Strategy.BIN_PACK.value}",
         )
     return CopyMode.NEVER

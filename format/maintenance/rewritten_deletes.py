@@ -1,4 +1,4 @@
-"""Delete files written in the place of others, not yet in the table."""
+"""Rewritten delete files that are not yet committed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DeleteGroup: TypeAlias = RewriteGroup[LiveDelete]
 
 
 class NamedFile(NamedTuple):
-    """A data file of which rows are deleted."""
+    """A data file from which rows are deleted."""
 
     file_path: str
     spec_id: int
@@ -26,13 +26,13 @@ class NamedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RewrittenDeletes:
-    """A group of delete files with those that are to take their place.
+    """A group of delete files, with the files that are to replace them.
 
     Attributes:
-        group: What was read.
-        files: What was written.
-        number: The data sequence number of these; None for that of the commit.
-        ages: How old each data file was that mattered, by its path; -1 for what was not there.
+        group: The group that was read.
+        files: The files that were written.
+        number: The data sequence number of these files; None for that of the commit.
+        ages: The age of each data file that mattered, by path; -1 for files that did not exist.
     """
 
     group: DeleteGroup
@@ -41,7 +41,7 @@ class RewrittenDeletes:
     ages: Mapping[str, int]
 
     def release(self) -> None:
-        """Nothing but files is held."""
+        """Do nothing, as no resources are held."""
 
     def discard(self, io: FileIO) -> None:
         """Delete the new files."""

@@ -1,4 +1,4 @@
-"""The order that a rewrite sorts rows by, as Iceberg's procedures write it."""
+"""Sort orders of rewrites, in the syntax of Iceberg's procedures."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class RowOrder:
     """An order of rows.
 
     Attributes:
-        keys: What is compared, partitions first.
-        sort_order_id: The table's order that this is; 0 where it is none of these.
+        keys: The keys to compare, partitions first.
+        sort_order_id: The id of the same order in the table; 0 if it has none.
     """
 
     keys: Sequence[RowKey]
@@ -41,25 +41,25 @@ class RowOrder:
 
 @dataclass(frozen=True, slots=True)
 class ZOrder:
-    """Several columns as one.
+    """A z-order of several columns.
 
     Args:
-        columns: Their names.
+        columns: The names of the columns.
     """
 
     columns: tuple[str, ...]
 
 
 def parse_order(text: str, schema: Schema, *, case_sensitive: bool = True) -> SortOrder | ZOrder:
-    """The order of a text.
+    """Parse a sort order.
 
     Args:
-        text: As `c DESC NULLS LAST, bucket(8, id)`, or `zorder(a, b)`.
-        schema: Of the table.
-        case_sensitive: Whether names of columns are.
+        text: A text such as `c DESC NULLS LAST, bucket(8, id)` or `zorder(a, b)`.
+        schema: The table schema.
+        case_sensitive: Whether column names are case-sensitive.
 
     Raises:
-        ValidationError: It is none, or names an unknown column.
+        ValidationError: If the text is not an order, or names an unknown column.
     """
     try:
         return _Parser(text, schema, case_sensitive=case_sensitive).order()
@@ -70,16 +70,16 @@ def parse_order(text: str, schema: Schema, *, case_sensitive: bool = True) -> So
 def row_order(
     metadata: TableMetadata, spec: PartitionSpec, order: SortOrder, name: str
 ) -> RowOrder:
-    """What rows are compared by for a sort order.
+    """Return the order of rows for a sort order.
 
     Args:
-        metadata: The table.
-        spec: The partition spec of new files.
-        order: The order.
-        name: What the table is called.
+        metadata: The table metadata.
+        spec: The partition spec of the new files.
+        order: The sort order.
+        name: The name of the table, for messages.
 
     Raises:
-        ValidationError: The order has no keys.
+        ValidationError: If the order has no keys.
     """
     keys = sort_keys(metadata.schema(), spec, order)
     if keys is None:
@@ -94,18 +94,18 @@ def row_order(
 def z_order(
     schema: Schema, spec: PartitionSpec, order: ZOrder, *, most_bytes: int, text_bytes: int
 ) -> RowOrder:
-    """What rows are compared by for a z-order.
+    """Return the order of rows for a z-order.
 
     Args:
-        schema: Of the table.
-        spec: The partition spec of new files.
-        order: The columns.
-        most_bytes: How long a z-value is at most.
-        text_bytes: How many bytes of a text or binary value count.
+        schema: The table schema.
+        spec: The partition spec of the new files.
+        order: The z-order.
+        most_bytes: The maximum number of bytes in a z-value.
+        text_bytes: The number of bytes of a string or binary value that count.
 
     Raises:
-        ValidationError: There are no such columns, or they have no order of bytes, or all of them
-            are what the table is partitioned by.
+        ValidationError: If there are no such columns, they have no byte order, or the table is
+            partitioned by all of them.
     """
     value = ZValue.of(schema, spec, order.columns, most_bytes=most_bytes, text_bytes=text_bytes)
     return RowOrder([*partition_sort_keys(schema, spec), value])
@@ -175,7 +175,7 @@ class _Parser:
         if isinstance(transform, UnknownTransform):
             raise _wrong(self._text, f"there is no {word}(...), or its number is missing")
         if not transform.can_transform(self._schema.find_type(source)):
-            raise _wrong(self._text, f"{word}({name}) cannot be made of that column's type")
+            raise _wrong(self._text, f"{word}({name}) does not apply to that column's type")
         return transform, source
 
     def _names(self) -> list[str]:
@@ -232,4 +232,4 @@ class _Parser:
 
 
 def _wrong(text: str, why: str) -> ValidationError:
-    return ValidationError(f"{text!r} is no order of rows: {why}", hint=_HINT)
+    return ValidationError(f"{text!r} is not an order of rows: {why}", hint=_HINT)

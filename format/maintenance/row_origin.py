@@ -1,8 +1,8 @@
-"""Where each row of a new file was before: in which source file, at which position.
+"""The origin of each row of a new file: its source file and its position there.
 
-Deletes that others add to a source file while it is rewritten name its rows by position. Each row
-is kept as one number, its source and its position, and runs of consecutive numbers as one entry, so
-that rows which stay together take next to nothing. What is more than some memory goes to the disk.
+Deletes that other writers add to a source file while it is rewritten name its rows by position. The
+source and position of a row are kept as one number, and runs of consecutive numbers as one entry,
+so that rows which stay together take almost no memory. Large amounts are spilled to disk.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 
 _POSITION_BITS: Final = 40
 MOST_SOURCES: Final = 1 << 22
-"""How many source files can be told apart."""
+"""The number of source files that can be distinguished."""
 _IN_MEMORY: Final = 64 << 20
 
 
 def row_key(source: int, position: int) -> int:
-    """A row as a number.
+    """Encode the origin of a row as a number.
 
     Args:
-        source: The number of its file.
-        position: Its position in it.
+        source: The number of the row's file.
+        position: The position of the row in that file.
 
     Raises:
-        ValidationError: There are too many files or rows to number.
+        ValidationError: If there are too many files or rows to number.
     """
     if source >= MOST_SOURCES or position >> _POSITION_BITS:
         raise ValidationError(
@@ -54,15 +54,15 @@ def row_key(source: int, position: int) -> int:
 
 
 def with_origins(rows: pa.RecordBatch, source: int, positions: pa.Array) -> pa.RecordBatch:
-    """Rows with one more column, which says where they come from.
+    """Append a column with the origin of each row.
 
     Args:
         rows: The rows.
         source: The number of their file.
-        positions: Their positions in it.
+        positions: Their positions in that file.
 
     Raises:
-        ValidationError: There are too many files or rows to number.
+        ValidationError: If there are too many files or rows to number.
     """
     own = numbers_of(positions)
     first = row_key(source, 0)
@@ -74,18 +74,18 @@ def with_origins(rows: pa.RecordBatch, source: int, positions: pa.Array) -> pa.R
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Consecutive rows of a new file that were consecutive before.
+    """The runs of consecutive rows in a new file that were consecutive in a source.
 
     Attributes:
-        keys: Of the first row of each run, in the order of the new file.
-        lengths: How many rows each has.
+        keys: The key of the first row of each run, in the order of the new file.
+        lengths: The number of rows in each run.
     """
 
     keys: Numbers
     lengths: Numbers
 
     def positions(self, removed: Numbers, deleted: Numbers) -> Positions:
-        """The rows of the new file that come from removed files, or were deleted in others."""
+        """Return the positions in the new file of rows from removed files, or deleted in others."""
         first = np.cumsum(self.lengths) - self.lengths
         found = []
         if len(removed):
@@ -102,7 +102,7 @@ class _Runs:
 
 
 class RowOrigins:
-    """The origins of the rows of some new files; `close` lets the disk go.
+    """The origins of the rows of some new files; `close` frees their space on disk.
 
     Rows that were written with `with_origins` are recorded by the files that `open_file` begins.
     """
@@ -113,7 +113,7 @@ class RowOrigins:
         self._spilled: IO[bytes] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """For another process, which takes over the disk's part as well."""
+        """Return the state for another process, which also takes over the part on disk."""
         spilled = None
         if self._spilled is not None:
             with writing("of temporary origins of rows"):
@@ -147,7 +147,7 @@ class RowOrigins:
         return _OriginFile(self, io, location, settings, spec, partition)
 
     def keep(self, file: DataFile, keys: Numbers, lengths: Numbers) -> None:
-        """Take over the runs of a file that is complete."""
+        """Keep the runs of a complete file."""
         self._bytes += keys.nbytes + lengths.nbytes
         if self._bytes <= _IN_MEMORY:
             self._files.append((file, _Runs(keys, lengths)))
@@ -164,15 +164,15 @@ class RowOrigins:
     def affected(
         self, removed: Collection[int], deleted: Mapping[int, Positions]
     ) -> Iterator[tuple[DataFile, Positions]]:
-        """The new files with rows that are no rows any more, and which rows these are, ascending.
+        """Yield the new files that have deleted rows, with the positions of these, ascending.
 
         Args:
             removed: The numbers of sources all of whose rows are gone.
-            deleted: Positions of rows that are gone, by the number of their source; those that are
-                in no new file are passed over.
+            deleted: The positions of rows that are gone, by the number of their source; rows that
+                are in no new file are ignored.
         """
         gone = np.array(sorted(removed), np.int64)
-        # beyond its bits a position, which no file has, would name a row of another source
+        # a position with more bits, which no file has, would name a row of another source
         keys = [
             positions[positions >> _POSITION_BITS == 0] | (source << _POSITION_BITS)
             for source, positions in deleted.items()
@@ -185,7 +185,7 @@ class RowOrigins:
                 yield file, positions
 
     def close(self) -> None:
-        """Forget everything."""
+        """Discard all origins."""
         self._files = []
         if self._spilled is not None:
             self._spilled.close()
@@ -200,7 +200,7 @@ class RowOrigins:
 
 
 class _OriginFile(OpenDataFile):
-    """A file being written, of rows `with_origins`."""
+    """A file being written, whose rows come `with_origins`."""
 
     def __init__(  # noqa: PLR0917 - what `OpenDataFile` takes, too
         self,
@@ -217,14 +217,14 @@ class _OriginFile(OpenDataFile):
         self._lengths: list[Numbers] = []
 
     def write(self, batches: list[pa.RecordBatch]) -> None:
-        """See `OpenDataFile.write`."""
+        """Implement `OpenDataFile.write`."""
         own = [batch.select(range(batch.num_columns - 1)) for batch in batches]
         super().write(own)
         for batch in batches:
             self._note(numbers_of(batch.column(batch.num_columns - 1)))
 
     def close(self) -> DataFile:
-        """See `OpenDataFile.close`."""
+        """Implement `OpenDataFile.close`."""
         file = super().close()
         self._origins.keep(file, _joined(self._keys), _joined(self._lengths))
         return file
@@ -248,7 +248,7 @@ def _joined(parts: list[Numbers]) -> Numbers:
 
 
 def _ranges(first: Numbers, lengths: Numbers) -> Numbers:
-    """The numbers of ranges that begin here and are as long as that."""
+    """Return the numbers in ranges that have these first numbers and lengths."""
     total = int(lengths.sum())
     before = np.cumsum(lengths) - lengths
     return np.repeat(first - before, lengths) + np.arange(total, dtype=np.int64)

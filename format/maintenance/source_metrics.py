@@ -1,7 +1,7 @@
-"""What manifests say about the columns of files that are rewritten.
+"""Column metrics of source files, as manifests state them.
 
-Planning leaves that out: of most files nobody needs it. Manifests are read for it once a run, when
-the first group is copied.
+Planning leaves them out, because they are not needed for most files. Manifests are read for them
+once per run, when the first group is copied.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class SourceMetrics:
     """The metrics of some files of a snapshot.
 
     Args:
-        io: Reads manifests.
-        snapshot: What has the files.
-        paths: The files.
+        io: File system to read manifests from.
+        snapshot: The snapshot that has the files.
+        paths: The paths of the files.
     """
 
     def __init__(self, io: FileIO, snapshot: Snapshot, paths: Collection[str]) -> None:
@@ -50,7 +50,7 @@ class SourceMetrics:
         self.__init__(**state)  # type: ignore[misc]
 
     def of(self, file: DataFile) -> DataFile:
-        """A file with its metrics; without, where it is not among these."""
+        """Return a file with its metrics, or unchanged if it is not one of `paths`."""
         with self._lock:
             if self._places is None:
                 self._places = self._read()

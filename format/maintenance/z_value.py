@@ -1,6 +1,6 @@
-"""Several columns as one value, so that rows near in all of them are near each other (z-order).
+"""Z-order: several columns as one value, so that rows close in all of them are close together.
 
-Each value becomes bytes whose order is that of the values; a z-value takes one bit of each in turn.
+Each value becomes bytes with the same order as the values; a z-value interleaves their bits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from icecomb.format.spec.types import (
 )
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-"""One row of bytes a value."""
+"""An array with one row of bytes per value."""
 
 _WHOLE: Final = (IntegerType, LongType, DateType, TimeType, TimestampType, TimestamptzType)
 _WIDTH: Final = 8
@@ -66,11 +66,11 @@ class _Column:
 
 
 class ZValue:
-    """A key of rows; see `row_sort.RowKey`.
+    """A sort key of rows; see `row_key.RowKey`.
 
     Args:
-        columns: What it is made of.
-        width: How many bytes it has at most.
+        columns: The columns that it combines.
+        width: The maximum number of bytes in a z-value.
     """
 
     descending = False
@@ -98,17 +98,17 @@ class ZValue:
         most_bytes: int,
         text_bytes: int,
     ) -> ZValue:
-        """The z-value of columns.
+        """Return the key for a z-order of columns.
 
         Args:
-            schema: The table's.
-            spec: The partition spec of new files: what it has as it is is the same in each file.
-            names: The columns.
-            most_bytes: How many bytes a z-value has at most.
-            text_bytes: How many bytes of a text or binary value count.
+            schema: The table schema.
+            spec: The partition spec of the new files: its identity columns are constant in a file.
+            names: The names of the columns.
+            most_bytes: The maximum number of bytes in a z-value.
+            text_bytes: The number of bytes of a string or binary value that count.
 
         Raises:
-            ValidationError: There is none of these columns, or one has no order of bytes.
+            ValidationError: If no column is left, or one has no byte order.
         """
         same = {f.source_id for f in spec.fields if isinstance(f.transform, IdentityTransform)}
         columns = []
@@ -120,21 +120,21 @@ class ZValue:
             if found is None:
                 raise ValidationError(
                     f"Cannot z-order by column {name}: {field.field_type} has no order",
-                    hint="name columns of numbers, times, texts or bytes",
+                    hint="name columns of numbers, times, strings or bytes",
                 )
             kind, width = found
             path = field_path(schema, field.field_id)
             columns.append(_Column(path, kind, width or text_bytes))
         if not columns:
             raise ValidationError(
-                "Cannot z-order only by columns that the table is partitioned by: in a file they "
-                "are all the same",
+                "Cannot z-order only by columns that the table is partitioned by: they are "
+                "constant in a file",
                 hint="name other columns",
             )
         return cls(columns, most_bytes)
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
-        """The z-value of each row."""
+        """Return the z-value of each row."""
         parts = [self._of(batch.slice(at, _ROWS)) for at in range(0, batch.num_rows, _ROWS)]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.binary())
 
@@ -149,7 +149,7 @@ class ZValue:
 
 
 def _bytes_of(kind: IcebergType) -> tuple[Callable[[pa.Array, int], Bytes], int] | None:
-    """What makes bytes of values, and how many; 0 where that is to be said."""
+    """Return a function that converts values to bytes, and their number (0 if configurable)."""
     if isinstance(kind, BooleanType):
         return _of_booleans, 1
     if isinstance(kind, _WHOLE):
@@ -179,7 +179,7 @@ def _of_floating(array: pa.Array, width: int) -> Bytes:  # noqa: ARG001 - always
 
 
 def _of_decimals(array: pa.Array, width: int) -> Bytes:
-    # near enough: it is about which rows are near each other
+    # precise enough: only the closeness of rows matters
     return _of_floating(array.cast(pa.float64()), width)
 
 

@@ -1,1 +1,1 @@
-"""Manifests and manifest lists: what is in a snapshot, read into columns."""
+"""Manifests and manifest lists: the content of a snapshot, read into columns."""

@@ -1,4 +1,4 @@
-"""Small files that are decoded together: most of what one costs is not its records."""
+"""Batches of small files to decode together: most of the cost of one is not its records."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 BATCH_BYTES: Final = 256 << 10
-"""Compressed. A file of this length gains nothing by others, and is a batch of its own."""
+"""Maximum compressed size of a batch; a larger file is a batch of its own."""
 _MOST_FILES: Final = 64
-"""More of them gain nothing."""
+"""Maximum number of files in a batch; more gain nothing."""
 
 
 def batches(
     files: Iterable[T], length: Callable[[T], int], *, alone: bool = False
 ) -> Iterator[list[T]]:
-    """Files in their order, in batches: of one at first, so that who needs no more has it at once.
+    """Yield files in order, in growing batches that begin with one file, for a fast first result.
 
     Args:
-        files: Taken one batch ahead of what is needed of it.
-        length: How many bytes a file has.
-        alone: Whether each is a batch of its own.
+        files: The files, consumed lazily.
+        length: Function that returns the length of a file in bytes.
+        alone: Whether each file is a batch of its own.
     """
     batch: list[T] = []
     size, held = 1, 0

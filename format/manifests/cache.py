@@ -1,7 +1,7 @@
-"""Decoded manifests that are kept: in memory, and in a folder if one is configured.
+"""Cache of decoded manifests in memory, and in a folder if one is configured.
 
-Manifests never change, so what was decoded once stays right. Properties of a `FileIO` decide how
-much is kept, and where.
+Manifests never change, so cached ones stay valid. Properties of a `FileIO` set the limits and the
+folder.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 
 class Sized(Protocol):
-    """What can be kept."""
+    """A value that the cache can hold."""
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes, in bytes."""
+        """Its size in memory, in bytes."""
 
 
 _S = TypeVar("_S", bound=Sized)
 
 
 class ManifestCache:
-    """Decoded manifests, the least recently used ones dropped first; safe for threads.
+    """A thread-safe LRU cache of decoded manifests.
 
     Args:
-        limit: How many bytes of columns to keep in memory.
-        store: Where they are looked for after that, and kept, too.
+        limit: Maximum number of bytes of columns in memory.
+        store: Second-level cache on disk; None = none.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class ManifestCache:
         self._lock = Lock()
 
     def find(self, manifest: ManifestFile, statistics: frozenset[str]) -> ManifestColumns | None:
-        """The manifest's columns if they are here with these statistics."""
+        """Return the cached columns of a manifest if they have these statistics, else None."""
         key = cache_key(manifest)
         found = cast("ManifestColumns | None", self._recall(key))
         if found is not None and statistics <= found.statistics:
             if found.is_shared:
-                # those that were decoded with it may go long before it does
+                # manifests that share its arrays may be dropped long before it
                 found = found.on_its_own()
                 self._remember(key, found)
             return found
@@ -70,17 +70,17 @@ class ManifestCache:
         return stored
 
     def keep(self, columns: ManifestColumns) -> None:
-        """Remember a manifest."""
+        """Add a decoded manifest to the cache."""
         self._remember(cache_key(columns.manifest), columns)
         if self.store is not None:
             self.store.keep(columns)
 
     def derived(self, key: tuple[Any, ...], make: Callable[[], _S]) -> _S:
-        """What was made of manifests before, in memory only; made if it is not here.
+        """Return a value derived from manifests, computed once and cached only in memory.
 
         Args:
-            key: What it depends on: a name, and keys of manifests.
-            make: Makes it; it must not change after that.
+            key: The value's inputs: a name, and keys of manifests.
+            make: Function that computes the value, which must not change afterwards.
         """
         found = cast("_S | None", self._recall(key))
         if found is None:
@@ -89,7 +89,7 @@ class ManifestCache:
         return found
 
     def clear(self) -> None:
-        """Forget what is in memory."""
+        """Drop everything in memory."""
         with self._lock:
             self._kept.clear()
             self._bytes = 0
@@ -117,10 +117,10 @@ class ManifestCache:
 
 
 def manifest_cache(properties: Mapping[str, str]) -> ManifestCache | None:
-    """The cache of this process that these properties of a `FileIO` ask for; None for none.
+    """Return this process's cache for these properties of a `FileIO`; None if disabled.
 
     Raises:
-        ConfigurationError: A property makes no sense.
+        ConfigurationError: If a property is invalid.
     """
     if not CACHE_ENABLED.of(properties):
         return None
@@ -128,8 +128,8 @@ def manifest_cache(properties: Mapping[str, str]) -> ManifestCache | None:
     return _cache(CACHE_BYTES.of(properties), folder, STORE_BYTES.of(properties) if folder else 0)
 
 
-# Of the process, not of a FileIO: manifests are the same whoever reads them, the bytes are a bound
-# on the process's memory, and tables loaded by path have a FileIO each.
+# One per process, not per FileIO: manifests are the same for all readers, the limit is on the
+# process's memory, and tables loaded by path have a FileIO each.
 @cache
 def _cache(limit: int, folder: str | None, stored: int) -> ManifestCache:
     if not folder:
@@ -139,5 +139,5 @@ def _cache(limit: int, folder: str | None, stored: int) -> ManifestCache:
     return ManifestCache(limit, ManifestStore(folder, stored))
 
 
-# A thread that holds a lock of a cache does not go on in a forked process.
+# A thread that holds a lock of a cache does not exist in a forked process.
 os.register_at_fork(after_in_child=_cache.cache_clear)

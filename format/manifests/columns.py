@@ -1,8 +1,8 @@
-"""A manifest as Arrow columns: decoded at once, no object a file until one is asked for.
+"""A manifest as Arrow columns: decoded as a whole, with objects only for requested files.
 
-Planning looks at thousands of files to keep a few, so it works on columns; `DataFile` and
-`ManifestEntry` values are made for chosen rows only. Manifests never change, so decoded ones are
-kept: see `cache`.
+Planning examines thousands of files to keep a few, so it works on columns; `DataFile` and
+`ManifestEntry` values are created only for chosen rows. Manifests never change, so decoded ones are
+cached: see `cache`.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class PartitionColumn:
     """One field of a manifest's partition tuples.
 
     Attributes:
-        field_id: The partition field's id; None when the writer left it out.
-        name: The name in the file, escaped for Avro.
-        field_type: The type of the values; None when the file holds only nulls.
+        field_id: Id of the partition field; None if the writer left it out.
+        name: Name in the file, escaped for Avro.
+        field_type: Type of the values; None if the file has only nulls.
     """
 
     field_id: int | None
@@ -65,19 +65,19 @@ class PartitionColumn:
 
 
 class ManifestColumns:
-    """The entries of one manifest, a row each, with everything inherited filled in.
+    """The entries of one manifest, one per row, with inherited values filled in.
 
-    Columns that every question needs are always there: `status`, `snapshot_id`,
-    `sequence_number`, `file_sequence_number`, `content`, `file_path`, `file_format`,
-    `record_count`, `file_size_in_bytes`, `key_metadata`, `split_offsets`, `equality_ids`,
-    `sort_order_id`, `referenced_data_file`, and the partition. The statistics are there if they
-    were asked for. A column that the writer left out is all null.
+    These columns are always present: `status`, `snapshot_id`, `sequence_number`,
+    `file_sequence_number`, `content`, `file_path`, `file_format`, `record_count`,
+    `file_size_in_bytes`, `key_metadata`, `split_offsets`, `equality_ids`, `sort_order_id`,
+    `referenced_data_file`, and the partition. Statistics are present if they were requested. A
+    column that the writer left out is all null.
 
     Attributes:
-        manifest: What was read; of several that are joined the first.
-        partition_columns: The fields of the partition tuples, in the order of the spec.
-        statistics: The names of the statistics that are there.
-        is_shared: Whether the columns are slices of arrays that other manifests are in, too.
+        manifest: The manifest; the first one if several are joined.
+        partition_columns: Fields of the partition tuples, in the order of the spec.
+        statistics: Names of the statistics that are present.
+        is_shared: Whether the columns are slices of arrays shared with other manifests.
     """
 
     def __init__(
@@ -109,16 +109,16 @@ class ManifestColumns:
 
     @property
     def names(self) -> list[str]:
-        """The columns that are there, without the partition."""
+        """The names of the columns, without the partition."""
         return list(self._columns)
 
     def column(self, name: str) -> pa.Array:
-        """A column by its name in the specification.
+        """Return a column by its name in the specification.
 
         Statistics are lists of (key, value) structs; `statistic` picks one column id.
 
         Raises:
-            ValidationError: There is no such column, or it was not asked for.
+            ValidationError: If there is no such column, or it was not requested.
         """
         try:
             return self._columns[name]
@@ -139,7 +139,7 @@ class ManifestColumns:
         return self.manifest
 
     def partition(self, position: int) -> pa.Array:
-        """The values of the partition field at this position in the spec.
+        """Return the values of the partition field at a position in the spec.
 
         They are internal values: dates as days, times and timestamps as microseconds, UUIDs as
         16 bytes, decimals as Arrow decimals.
@@ -147,12 +147,12 @@ class ManifestColumns:
         return self._partition[position]
 
     def statistic(self, name: str, column_id: int) -> pa.Array:
-        """One column's count or bound in each file; null where the file has none.
+        """Return one column's count or bound in each file; null where the file has none.
 
         Args:
             name: `value_counts`, `null_value_counts`, `nan_value_counts`, `column_sizes`,
                 `lower_bounds` or `upper_bounds`.
-            column_id: The id of a table column.
+            column_id: Id of a table column.
         """
         import numpy as np
         import pyarrow as pa
@@ -162,7 +162,7 @@ class ManifestColumns:
             return _key_values(lists)[1].slice(0, 0)
         offsets = _numbers(lists.offsets)
         keys, values = _key_values(lists)
-        # what other rows have, the column being a slice, stands before and behind
+        # the column may be a slice, with values of other rows before and after it
         first, last = offsets[0], offsets[-1]
         hits = first + np.flatnonzero(_numbers(keys)[first:last] == column_id)
         rows = np.searchsorted(offsets, hits, side="right") - 1
@@ -174,7 +174,7 @@ class ManifestColumns:
 
     @cached_property
     def live(self) -> pa.Array:
-        """Which rows belong to the snapshot: all but the deleted ones (boolean)."""
+        """Boolean mask of the rows that belong to the snapshot: all but the deleted ones."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -185,14 +185,14 @@ class ManifestColumns:
 
     @property
     def nbytes(self) -> int:
-        """The memory the columns take, in bytes."""
+        """The size of the columns in memory, in bytes."""
         return sum(array.nbytes for array in (*self._columns.values(), *self._partition))
 
     def data_files(self, rows: Sequence[int] | None = None) -> list[DataFile]:
-        """Make the files of the chosen rows, with the statistics that were read.
+        """Return the files of the chosen rows, with the statistics that were read.
 
         Args:
-            rows: Row numbers; None is all of them.
+            rows: Row numbers; None = all.
         """
         indices = _indices(rows)
         count = len(self) if indices is None else len(indices)
@@ -203,14 +203,14 @@ class ManifestColumns:
         columns["file_format"] = map(_FORMATS.__getitem__, columns["file_format"])
         columns["partition"] = self.partition_tuples(rows)
         columns["spec_id"] = repeat(self.manifest.partition_spec_id)
-        # filled column by column they take a third of the time of the constructor
+        # filling column by column takes a third of the constructor's time
         files = list(map(object.__new__, repeat(DataFile, count)))
         for name, fill in _FILL.items():
             deque(map(fill, files, columns.get(name, _ABSENT)), maxlen=0)
         return files
 
     def entries(self, rows: Sequence[int] | None = None) -> list[ManifestEntry]:
-        """Make the entries of the chosen rows; see `data_files`."""
+        """Return the entries of the chosen rows; see `data_files`."""
         indices = _indices(rows)
         fields = [_values(name, self._columns[name], indices) for name in ENTRY_COLUMNS]
         return [
@@ -227,7 +227,7 @@ class ManifestColumns:
         ]
 
     def partition_tuples(self, rows: Sequence[int] | None = None) -> list[tuple[Any, ...]]:
-        """The partitions of the chosen rows as internal values."""
+        """Return the partitions of the chosen rows as internal values."""
         indices = _indices(rows)
         if not self._partition:
             return [()] * (len(self) if indices is None else len(indices))
@@ -238,7 +238,7 @@ class ManifestColumns:
         return list(zip(*values, strict=True))
 
     def on_its_own(self) -> ManifestColumns:
-        """The same rows, which hold nothing of other manifests in memory."""
+        """Return a copy that shares no arrays with other manifests."""
         from icecomb.format.arrow.array_build import integers
 
         rows = integers(range(len(self)))
@@ -250,7 +250,7 @@ class ManifestColumns:
         )
 
     def without_statistics(self, keep: Iterable[str] = ()) -> ManifestColumns:
-        """The same rows with only these statistics."""
+        """Return the same rows with only these statistics."""
         dropped = self.statistics - frozenset(keep)
         columns = {name: array for name, array in self._columns.items() if name not in dropped}
         return ManifestColumns(
@@ -263,13 +263,13 @@ class ManifestColumns:
 
 
 def joined(manifests: Iterable[ManifestColumns], rows: int = 10_000) -> Iterator[ManifestColumns]:
-    """Yield the entries of manifests in their order, those of small ones together.
+    """Yield the entries of manifests in order, joining those of small manifests.
 
-    What is done with columns costs about the same for one entry and for a thousand.
+    Operations on columns cost about the same for one entry as for a thousand.
 
     Args:
-        manifests: Of one partition spec.
-        rows: About how many entries are joined at most.
+        manifests: Manifests of one partition spec.
+        rows: Maximum number of entries to join.
     """
     parts: list[ManifestColumns] = []
     count = 0
@@ -284,18 +284,18 @@ def joined(manifests: Iterable[ManifestColumns], rows: int = 10_000) -> Iterator
 
 
 def _fits(first: ManifestColumns, other: ManifestColumns) -> bool:
-    """Whether arrays of two manifests, of whatever writers, have the same types."""
+    """Return whether arrays of two manifests, of any writers, have the same types."""
     return first.partition_columns == other.partition_columns and first.types == other.types
 
 
 def seems_another(columns: ManifestColumns, length: int) -> bool:
-    """Whether what was read as a manifest contradicts what its list says of it.
+    """Return whether a decoded manifest contradicts its description in the manifest list.
 
-    It may be another manifest then, or others' lists state what is not so.
+    It may be another manifest then, or another writer's list may be wrong.
 
     Args:
-        columns: What was decoded.
-        length: Bytes of the file.
+        columns: The decoded manifest.
+        length: Length of the file in bytes.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -312,7 +312,7 @@ def seems_another(columns: ManifestColumns, length: int) -> bool:
         return True
     if None not in counts and sum(map(int, filter(None, counts))) != len(columns):
         return True
-    # what a manifest adds and deletes is its snapshot's doing
+    # files are added and deleted by the snapshot that added the manifest
     if manifest.added_snapshot_id is None:
         return False
     own = pc.not_equal(columns.column("status"), scalar(_EXISTING, pa.int32()))
@@ -340,7 +340,7 @@ def _join(parts: Sequence[ManifestColumns]) -> ManifestColumns:
 
 
 def cache_key(manifest: ManifestFile) -> tuple[Any, ...]:
-    """What decoded columns depend on: the file, and what its entries inherit."""
+    """Return the cache key of decoded columns: the file, and the values its entries inherit."""
     return (
         manifest.manifest_path,
         manifest.manifest_length,
@@ -381,14 +381,14 @@ def _indices(rows: Sequence[int] | None) -> pa.Array | None:
 
 
 def _numbers(integers: pa.Array) -> Any:
-    """Integers without nulls as a numpy view."""
+    """Return integers without nulls as a numpy view."""
     from icecomb.format.arrow.number_view import numbers_of
 
     return numbers_of(integers)
 
 
 def _values(name: str, array: pa.Array, indices: pa.Array | None) -> list[Any]:
-    """Python values of a column: an integer column without nulls needs no object a row."""
+    """Return a column's Python values, without an Arrow scalar per row if possible."""
     import pyarrow as pa
 
     if indices is not None:
@@ -417,7 +417,7 @@ def _tuples(lists: pa.Array) -> list[tuple[int, ...] | None]:
 
 
 def mappings(lists: pa.Array) -> list[dict[int, Any] | None]:
-    """The counts or bounds of files, by column id: a statistic as Python values."""
+    """Return a statistic as Python values: each file's counts or bounds by column id."""
     offsets = _numbers(lists.offsets)
     first, last = int(offsets[0]), int(offsets[-1])
     keys, values = _key_values(lists)

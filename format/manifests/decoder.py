@@ -1,7 +1,7 @@
-"""Decoding a manifest into columns, whatever writer it is from (spec: Manifests).
+"""Decoding of manifests of any writer to columns (spec: Manifests).
 
-Fields are found by their ids, and only the ones that were asked for are decoded. What an entry
-inherits from the manifest is filled in for all rows at once (spec: Sequence Number Inheritance).
+Fields are found by their ids, and only requested ones are decoded. Values that entries inherit from
+the manifest are filled in for all rows at once (spec: Sequence Number Inheritance).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
 
 _FILE: Final = "data_file_"
-"""Stands before the names of a file's fields where those of its entry stand, too."""
+"""Prefix of the names of a file's fields where they are mixed with those of its entry."""
 _REQUIRED: Final = ("file_path", "file_format", "record_count", "file_size_in_bytes")
 
 
@@ -86,16 +86,16 @@ def decode_together(
     *,
     spec: PartitionSpec | None = None,
 ) -> dict[int, ManifestColumns]:
-    """Decode small manifests, those of one schema in one go: most of one's cost is not its rows.
+    """Decode small manifests, together if they have the same schema, as most cost is per file.
 
     Args:
-        files: The bytes of each, and the manifest.
-        statistics: Which to decode.
+        files: The bytes of each manifest, and its description.
+        statistics: Names of the statistics to decode.
         spec: The partition spec of all of them.
 
     Returns:
-        Their columns by their places; without those that `decode_manifest` has to read, or to
-        refuse, on their own. The columns are slices of the same arrays.
+        The columns by index in `files`, without manifests that `decode_manifest` has to read, or
+        to refuse, one by one. The columns are slices of the same arrays.
     """
     alike: dict[bytes, list[tuple[int, AvroContainer]]] = {}
     for place, (data, manifest) in enumerate(files):
@@ -114,7 +114,7 @@ def decode_together(
 
 
 def _plain_forms(container: AvroContainer) -> tuple[Any, Any]:
-    """The layout that a file declares, and the one that Iceberg Java 1.11 writes for it."""
+    """Return the layout that a file declares, and the one that Iceberg Java 1.11 writes for it."""
     declared = plain_form(container, ENTRY_NAMES)
     return declared, plain_form(container, ENTRY_NAMES, fixed_as_bytes=True)
 
@@ -147,7 +147,7 @@ def _decoded(
         _check_codes(columns, location)
     except (pa.ArrowException, SchemaError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(
-            f"{location} is no manifest that can be read: {reason_of(error)}",
+            f"{location} is not a readable manifest: {reason_of(error)}",
             hint="Read an older snapshot, or restore the file from a backup.",
             path=location,
         ) from error
@@ -168,7 +168,7 @@ def _decoded(
 
 
 def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
-    """The same manifest with its counts taken from the file, for a list that states none."""
+    """Return a manifest with counts taken from its file, for a list that states none."""
     import numpy as np
 
     columns = decode_manifest(data, manifest, ())
@@ -189,7 +189,7 @@ def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
 
 
 def manifest_schema(data: bytes) -> Schema | None:
-    """The table's schema that a manifest was written with; None if it does not say it readably."""
+    """Return the table schema a manifest was written with; None if missing or unreadable."""
     try:
         metadata, _ = read_header(data)
         return Schema.from_json(json.loads(metadata["schema"]))
@@ -198,12 +198,12 @@ def manifest_schema(data: bytes) -> Schema | None:
 
 
 def _flat(plain: Any, location: str) -> Any:
-    """The same bytes as records whose `data_file` is not nested: only whole fields are skipped."""
+    """Return the schema with a flat `data_file`, as the reader only skips top-level fields."""
     fields = {field["name"]: field for field in plain["fields"]}
     file = fields["data_file"]["type"] if {"status", "data_file"} <= set(fields) else None
     if not isinstance(file, dict) or file["type"] != "record":
         raise CorruptFileError(
-            f"{location} is an Avro file but no manifest",
+            f"{location} is an Avro file but not a manifest",
             hint="Check that the manifest list names manifests; read an older snapshot.",
             path=location,
         )
@@ -249,7 +249,7 @@ def _entry_columns(
     if columns["snapshot_id"].null_count:
         added_by = of_manifests([manifest.added_snapshot_id for manifest in manifests])
         columns["snapshot_id"] = pc.coalesce(columns["snapshot_id"], added_by)
-    # an existing file must say its own number, except where there were no numbers yet
+    # an existing file must have its own number, unless the manifest predates sequence numbers
     inherits = pc.equal(columns["status"], scalar(ManifestEntryStatus.ADDED.value, pa.int32()))
     for name in ("sequence_number", "file_sequence_number"):
         own = columns[name]
@@ -267,7 +267,7 @@ def _file_columns(file: Mapping[str, pa.Array], count: int, location: str) -> di
     for name in _REQUIRED:
         if name not in file:
             raise CorruptFileError(
-                f"{location} is no manifest: data_file has no {name}",
+                f"{location} is not a manifest: data_file has no {name}",
                 hint="Read an older snapshot, or restore the file from a backup.",
                 path=location,
             )
@@ -318,7 +318,7 @@ def _statistic(file: Mapping[str, pa.Array], name: str, count: int) -> pa.Array:
     lists = file[name]
     pair = lists.type.value_type if pa.types.is_large_list(lists.type) else None
     if pair is None or not pa.types.is_struct(pair) or pair.num_fields != 2:
-        raise SchemaError(f"{name} is no map")
+        raise SchemaError(f"{name} is not a map")
     return lists
 
 

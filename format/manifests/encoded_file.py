@@ -1,7 +1,7 @@
-"""Data files as the records that manifests have of them, where there are too many for objects.
+"""Data files as encoded manifest records, for numbers of files too large for objects.
 
-A record is made once, where a file is described, and is written into a manifest as it is. Millions
-of them lie on a disk meanwhile: whoever has them only says how to go through them.
+A record is encoded once, where a file is described, and later copied unchanged into a manifest.
+Millions of them may be stored on disk in between: `EncodedFiles` only iterates over them.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 class EncodedFile(NamedTuple):
-    """A data file as a record, and what is counted of it.
+    """A data file as an encoded record, with the values needed for totals.
 
     Attributes:
-        record: Its `data_file` as manifests of format version 2 have it.
-        partition: Its partition.
-        record_count: Rows in the file.
-        size: Its length in bytes.
+        record: The `data_file` record for manifests of format version 2.
+        partition: Partition of the file.
+        record_count: Number of rows.
+        size: Length in bytes.
     """
 
     record: bytes
@@ -52,27 +52,27 @@ class EncodedFile(NamedTuple):
 
 
 class EncodedFiles(Protocol):
-    """Any number of data files of one partition spec, each path once.
+    """Any number of data files of one partition spec with distinct paths.
 
-    They are gone through several times, and are the same in the same order each time.
+    They are iterated over several times, and must be the same in the same order each time.
     """
 
     @property
     def form(self) -> DataFileForm:
-        """What they were encoded by."""
+        """The form they were encoded with."""
 
     def __iter__(self) -> Iterator[EncodedFile]:
-        """The files."""
+        """Yield the files."""
 
 
 @dataclass(frozen=True)
 class DataFileForm:
-    """How new data files of one partition spec are encoded.
+    """The encoding of new data files of one partition spec.
 
     Attributes:
         spec: The partition spec.
         schema: The table's schema.
-        partition: What a partition tuple is.
+        partition: Type of the partition tuples.
     """
 
     spec: PartitionSpec
@@ -93,17 +93,17 @@ class DataFileForm:
         """Encode a file.
 
         Raises:
-            ValidationError: It cannot be a data file of this spec.
+            ValidationError: If it cannot be a data file of this spec.
         """
         check_entry(file, ManifestContent.DATA, self.spec)
         record = self._encode(file_record(file, self.partition))
         return EncodedFile(record, file.partition, file.record_count, file.file_size_in_bytes)
 
     def decode(self, file: EncodedFile) -> DataFile:
-        """What was encoded.
+        """Decode a file.
 
         Raises:
-            CorruptFileError: The record does not decode.
+            CorruptFileError: If the record does not decode.
         """
         import fastavro
 
@@ -111,8 +111,8 @@ class DataFileForm:
             found: Any = fastavro.schemaless_reader(BytesIO(file.record), self._plain, None)
         except Exception as error:  # damaged bytes surface as errors of many kinds
             raise CorruptFileError(
-                f"What was kept of a data file does not decode: {reason_of(error)}",
-                hint="begin again",
+                f"The stored record of a data file does not decode: {reason_of(error)}",
+                hint="start again",
             ) from error
         maps: dict[str, Any] = {
             name: None
@@ -135,7 +135,7 @@ class DataFileForm:
         )
 
     def entries(self, files: EncodedFiles, snapshot_id: int) -> Iterator[EncodedEntry]:
-        """The files as added ones of a snapshot, for manifests of format version 2."""
+        """Yield entries that add the files in a snapshot, for manifests of format version 2."""
         head = StructType(entry_type(2, self.partition).fields[:-1])
         before = encoder(plain_schema(avro_schema(head, "manifest_entry"), ENTRY_NAMES))(
             {

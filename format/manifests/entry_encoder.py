@@ -1,8 +1,8 @@
-"""Entries of manifests copied into other manifests, without a Python object for what they say.
+"""Copying of manifest entries to other manifests without Python objects for their content.
 
-A commit that removes one file writes the other entries of its manifest anew, and rewriting
-manifests moves all of a table: their columns are encoded as they were decoded, whole arrays at a
-time. Only what belongs to the entry itself, its status and the numbers it has, may change.
+A commit that removes one file rewrites the other entries of its manifest, and rewriting manifests
+moves all entries of a table: their columns are encoded as they were decoded, whole arrays at a
+time. Only the fields of the entry itself, its status and numbers, may change.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STATUSES = {status.value: status for status in ManifestEntryStatus}
 
 
 class EntryEncoder:
-    """Encodes entries of one partition spec for the manifests of one snapshot.
+    """An encoder of entries of one partition spec for the manifests of one snapshot.
 
     Args:
         format_version: 1 or 2.
@@ -83,19 +83,18 @@ class EntryEncoder:
     ) -> list[EncodedEntry]:
         """Encode entries of a manifest.
 
-        Existing entries keep the snapshot and the numbers they have; deleted ones get this
-        snapshot's id, and so do added ones, which inherit their numbers again unless they were
-        given one.
+        Existing entries keep their snapshot and numbers; deleted ones get this snapshot's id, and
+        so do added ones, which inherit their numbers again unless they were given one.
 
         Args:
             columns: The manifest, with all statistics.
-            rows: Which of its entries.
-            statuses: The status each of them gets.
+            rows: Indices of the entries to encode.
+            statuses: The new status of each of them.
 
         Raises:
-            ValidationError: A file does not fit into such a manifest, or an entry that is no
-                added one has no sequence number.
-            CorruptFileError: A value is missing that every manifest must have.
+            ValidationError: If a file does not belong into such a manifest, or an entry that is
+                not added has no sequence number.
+            CorruptFileError: If a value is missing that every manifest must have.
         """
         if not len(rows):
             return []
@@ -176,7 +175,7 @@ class EntryEncoder:
         suspect = is_data != (self._content is ManifestContent.DATA)
         suspect |= _mask(pc.equal(content, equality)) != (_numbers(named) > 0)
         suspect |= _numbers(pc.binary_length(columns.column("file_path").take(chosen))) == 0
-        # a count that its writer did not know, below zero in old imports, is handed on as it is
+        # unknown counts, negative in old imports, are kept
         added = statuses == ManifestEntryStatus.ADDED.value
         for name in ("record_count", "file_size_in_bytes"):
             suspect |= added & (_numbers(columns.column(name).take(chosen)) < 0)
@@ -205,7 +204,7 @@ def _file_column(columns: ManifestColumns, name: str, chosen: pa.Array) -> pa.Ar
 
 
 def _as_stored(kind: IcebergType, array: pa.Array) -> pa.Array:
-    """Partition values in the type of the spec: the source column may have been promoted since."""
+    """Convert partition values to the spec's type: the source column may have been promoted."""
     if isinstance(kind, FloatType):
         return array.cast(pa.float32())
     if isinstance(kind, DoubleType):

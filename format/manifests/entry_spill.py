@@ -1,7 +1,7 @@
-"""Many encoded entries in little memory: their records lie in a file, in any order they come back.
+"""Disk storage for many encoded entries, readable in any order.
 
-A record is a kilobyte where a table has many columns; a million of them is more than a process
-should hold. What is kept of an entry is some forty bytes: where its record is, and numbers.
+A record is a kilobyte if a table has many columns, so a million of them is too much for memory.
+There only some forty bytes per entry remain: the offset of its record, and numbers.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _IN_MEMORY: Final = 64 << 20
-"""Bytes of records that need no file."""
+"""Bytes of records up to which no file is created."""
 _INHERITED: Final = -(1 << 62)
 
 Order = npt.NDArray[np.int64]
 
 
 class EntrySpill:
-    """Entries, numbered as they come.
+    """Entries, numbered in the order they are added.
 
     Attributes:
-        partitions: The partitions that there are, as `partition_of` numbers them.
+        partitions: The distinct partitions, indexed by the numbers in `partition_of`.
     """
 
     def __init__(self) -> None:
@@ -62,14 +62,14 @@ class EntrySpill:
 
     @property
     def partition_of(self) -> Order:
-        """The partition of each entry."""
+        """The number of each entry's partition."""
         return np.array(self._partition_of, np.int64)
 
     def add(self, entries: Iterable[EncodedEntry]) -> None:
-        """Take some more.
+        """Add entries.
 
         Raises:
-            FileIOError: There is no space for them.
+            FileIOError: If there is no space for them.
         """
         end = self._ends[-1]
         for entry in entries:
@@ -79,7 +79,7 @@ class EntrySpill:
                 raise FileIOError(
                     f"Cannot keep entries of manifests in {tempfile.gettempdir()}: "
                     f"{error.strerror}",
-                    hint="free space there, or set TMPDIR to a folder that has some",
+                    hint="free space there, or set TMPDIR to a folder with free space",
                 ) from error
             end += len(entry.record)
             self._ends.append(end)
@@ -90,7 +90,7 @@ class EntrySpill:
             self._partition_of.append(self._number_of(entry.partition))
 
     def entries(self, order: Order) -> Iterator[EncodedEntry]:
-        """Entries by their numbers."""
+        """Yield the entries with these numbers, in this order."""
         for at in order.tolist():
             start, number = self._ends[at], self._numbers[at]
             self._file.seek(start)

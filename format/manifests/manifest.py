@@ -1,8 +1,8 @@
 """Manifests as values: the files of a snapshot and the entries that track them (spec: Manifests).
 
 A manifest is an Avro file of entries, each a data or delete file that was added, kept or deleted.
-`manifest_columns` decodes one, `manifest_writer` writes one, `manifest_list` reads and writes the
-list of a snapshot's manifests.
+`decoder` decodes one, `writer` writes one, `manifest_list` reads and writes the list of a
+snapshot's manifests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Code(int, Enum):
 
 
 class DataFileContent(_Code):
-    """What a file tracked by a manifest holds."""
+    """The content of a file tracked by a manifest."""
 
     DATA = 0
     POSITION_DELETES = 1
@@ -35,14 +35,14 @@ class DataFileContent(_Code):
 
 
 class ManifestContent(_Code):
-    """Whether a manifest tracks data files or delete files; never both."""
+    """The content of a manifest: data files or delete files, never both."""
 
     DATA = 0
     DELETES = 1
 
 
 class ManifestEntryStatus(_Code):
-    """What happened to a file in the snapshot that wrote the manifest."""
+    """The change to a file in the snapshot that wrote the manifest."""
 
     EXISTING = 0
     ADDED = 1
@@ -71,23 +71,23 @@ class DataFile:
 
     Attributes:
         content: Data, position deletes or equality deletes.
-        file_path: The location, spelled as it must be found in delete files.
+        file_path: Location, spelled as delete files refer to it.
         file_format: Parquet, ORC or Avro.
-        partition: The partition tuple in the order of the spec's fields, internal values.
-        record_count: Rows in the file.
-        file_size_in_bytes: The file's length.
+        partition: Partition tuple in the order of the spec's fields, internal values.
+        record_count: Number of rows.
+        file_size_in_bytes: Length of the file.
         column_sizes: Column id to bytes on disk.
         value_counts: Column id to number of values, nulls and NaNs included.
         null_value_counts: Column id to number of nulls.
         nan_value_counts: Column id to number of NaNs.
-        lower_bounds: Column id to a value not greater than any, as Appendix D serialises it.
-        upper_bounds: Column id to a value not less than any.
-        key_metadata: Encryption key metadata, kept as it is.
-        split_offsets: Where the file may be split, ascending.
-        equality_ids: The columns that an equality delete file compares.
-        sort_order_id: The order of the rows; None means unknown.
-        referenced_data_file: The one data file that all these position deletes refer to.
-        spec_id: The partition spec of `partition`; a manifest stores it once for all its files.
+        lower_bounds: Column id to a value not greater than any, serialized as in Appendix D.
+        upper_bounds: Column id to a value not less than any, serialized likewise.
+        key_metadata: Encryption key metadata, kept unchanged.
+        split_offsets: Ascending offsets at which the file may be split.
+        equality_ids: Columns that an equality delete file compares.
+        sort_order_id: Sort order of the rows; None = unknown.
+        referenced_data_file: The only data file that these position deletes refer to.
+        spec_id: Partition spec of `partition`; a manifest stores it once for all its files.
     """
 
     content: DataFileContent = DataFileContent.DATA
@@ -115,13 +115,13 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """One file in one manifest, with what it inherits from the manifest already filled in.
+    """One file in one manifest, with the values inherited from the manifest filled in.
 
     Attributes:
         status: Existing, added or deleted.
-        snapshot_id: The snapshot that added the file, or deleted it.
-        sequence_number: The data sequence number: which deletes apply to these rows.
-        file_sequence_number: The sequence number of the commit that added the file.
+        snapshot_id: Snapshot that added or deleted the file.
+        sequence_number: Data sequence number, which decides which deletes apply to the rows.
+        file_sequence_number: Sequence number of the commit that added the file.
         data_file: The file.
     """
 
@@ -139,13 +139,13 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFieldSummary:
-    """The values of one partition field in all files of a manifest.
+    """A summary of the values of one partition field in all files of a manifest.
 
     Attributes:
-        contains_null: Whether any is null.
-        contains_nan: Whether any is NaN; None when the writer did not say.
-        lower_bound: The least value that is neither, serialised as Appendix D says, or None.
-        upper_bound: The greatest.
+        contains_null: Whether any value is null.
+        contains_nan: Whether any value is NaN; None = unknown.
+        lower_bound: The least value that is neither, serialized as in Appendix D, or None.
+        upper_bound: The greatest such value, or None.
     """
 
     contains_null: bool
@@ -158,24 +158,24 @@ class PartitionFieldSummary:
 class ManifestFile:
     """One manifest of a snapshot, as its manifest list describes it.
 
-    A count that the writer did not state is None; then there may be such files.
+    A count that the writer did not state is None; there may be such files then.
 
     Attributes:
-        manifest_path: The location.
-        manifest_length: The file's length in bytes.
-        partition_spec_id: The partition spec of all its files.
+        manifest_path: Location of the manifest.
+        manifest_length: Length of the file in bytes.
+        partition_spec_id: Partition spec of all its files.
         content: Data files or delete files.
-        sequence_number: Of the commit that added the manifest; 0 in format version 1.
-        min_sequence_number: The least data sequence number of its live files.
-        added_snapshot_id: The snapshot that added the manifest.
-        added_files_count: Entries with status ADDED.
-        existing_files_count: Entries with status EXISTING.
-        deleted_files_count: Entries with status DELETED.
-        added_rows_count: Rows in the added files.
-        existing_rows_count: Rows in the existing files.
-        deleted_rows_count: Rows in the deleted files.
-        partitions: A summary a partition field, in the order of the spec.
-        key_metadata: Encryption key metadata, kept as it is.
+        sequence_number: Sequence number of the commit that added it; 0 in format version 1.
+        min_sequence_number: Least data sequence number of its live files.
+        added_snapshot_id: Snapshot that added the manifest.
+        added_files_count: Number of entries with status ADDED.
+        existing_files_count: Number of entries with status EXISTING.
+        deleted_files_count: Number of entries with status DELETED.
+        added_rows_count: Number of rows in the added files.
+        existing_rows_count: Number of rows in the existing files.
+        deleted_rows_count: Number of rows in the deleted files.
+        partitions: Summary of each partition field, in the order of the spec.
+        key_metadata: Encryption key metadata, kept unchanged.
     """
 
     manifest_path: str
@@ -195,19 +195,19 @@ class ManifestFile:
     key_metadata: bytes | None = None
 
     def has_added_files(self) -> bool:
-        """Whether there may be files with status ADDED."""
+        """Return whether there may be files with status ADDED."""
         return self.added_files_count != 0
 
     def has_existing_files(self) -> bool:
-        """Whether there may be files with status EXISTING."""
+        """Return whether there may be files with status EXISTING."""
         return self.existing_files_count != 0
 
     def has_deleted_files(self) -> bool:
-        """Whether there may be files with status DELETED."""
+        """Return whether there may be files with status DELETED."""
         return self.deleted_files_count != 0
 
     def has_live_files(self) -> bool:
-        """Whether there may be files that belong to the snapshot."""
+        """Return whether there may be files that belong to the snapshot."""
         return self.has_added_files() or self.has_existing_files()
 
     def fetch_manifest_entry(
@@ -215,7 +215,12 @@ class ManifestFile:
         io: FileIO,
         discard_deleted: bool = True,  # noqa: FBT001, FBT002
     ) -> list[ManifestEntry]:
-        """Read the entries; see `reader.read_manifest`."""
+        """Read the entries of the manifest.
+
+        Args:
+            io: File system that holds the manifest.
+            discard_deleted: Whether to leave out entries with status DELETED; true by default.
+        """
         from icecomb.format.manifests.reader import read_manifest
 
         return read_manifest(io, self, discard_deleted=discard_deleted)
@@ -225,7 +230,7 @@ def check_data_file(file: DataFile) -> None:
     """Refuse a file that no manifest could describe.
 
     Raises:
-        ValidationError: Says which file and why.
+        ValidationError: If the file is invalid; names the file and the reason.
     """
     problem = None
     if not file.file_path:

@@ -1,4 +1,4 @@
-"""The list of a snapshot's manifests: one Avro file a snapshot (spec: Manifest Lists)."""
+"""The list of a snapshot's manifests: one Avro file per snapshot (spec: Manifest Lists)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _BLOCK_BYTES: Final = 16_000
-"""Encoded; small enough for a commit to compress, large enough to be compressed well."""
+"""Encoded size of a block: cheap for a commit to compress, yet large enough to compress well."""
 _ADDED: Final = ("added-data-files", "added-delete-files")
 _REQUIRED = ("manifest_path", "manifest_length")
 _COUNTS = (
@@ -46,13 +46,13 @@ _COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class ListBlock:
-    """Some manifests of a list, which are one block of the Avro file.
+    """The manifests in one block of a list's Avro file.
 
     Attributes:
         manifests: The manifests.
-        records: Their records, encoded.
-        packed: The records, compressed.
-        is_full: Whether no record will join them.
+        records: Their encoded records.
+        packed: The compressed records.
+        is_full: Whether no more records will be added.
     """
 
     manifests: tuple[ManifestFile, ...]
@@ -65,13 +65,13 @@ class ListBlock:
 class ManifestList:
     """A manifest list that was written.
 
-    The blocks are full from the last one on, and new manifests come first: the next commit packs
-    the first block anew, and takes the others as they are.
+    New manifests come first and blocks are filled from the end: the next commit compresses only
+    the first block again and copies the others.
 
     Attributes:
-        format_version: 1 or 2.
-        codec: How the blocks are compressed.
-        blocks: What stands in it.
+        format_version: Format version, 1 or 2.
+        codec: Compression codec of the blocks.
+        blocks: The blocks in order.
     """
 
     format_version: int
@@ -79,27 +79,27 @@ class ManifestList:
     blocks: tuple[ListBlock, ...]
 
     def manifests(self) -> list[ManifestFile]:
-        """All manifests of the snapshot, in the order of the list."""
+        """Return all manifests of the snapshot, in the order of the list."""
         return [manifest for block in self.blocks for manifest in block.manifests]
 
     def count(self) -> int:
-        """How many manifests there are."""
+        """Return the number of manifests."""
         return sum(len(block.manifests) for block in self.blocks)
 
 
 def read_manifests(
     io: FileIO, snapshot: Snapshot, known: Container[str] = ()
 ) -> tuple[ManifestFile, ...]:
-    """The manifests of a snapshot, in the order of its list.
+    """Read the manifests of a snapshot, in the order of its list.
 
-    A snapshot of format version 1 may name its manifests itself; then what a list would say about
-    each is taken from the manifest's own file.
+    A snapshot of format version 1 may name its manifests itself; their descriptions are then taken
+    from the manifests' own files.
 
     Args:
-        io: Where the list is.
+        io: File system that holds the list.
         snapshot: The snapshot.
-        known: Locations of manifests that are left out: lists of a long history name the same ones
-            again and again.
+        known: Locations of manifests to leave out, as the lists of a long history name the same
+            ones repeatedly.
     """
     if snapshot.manifest_list:
         return read_manifest_list(io, snapshot, known)
@@ -113,19 +113,19 @@ def read_manifests(
 def read_manifest_list(
     io: FileIO, snapshot: Snapshot, known: Container[str] = (), data: bytes | None = None
 ) -> tuple[ManifestFile, ...]:
-    """The manifests in the list of a snapshot; see `read_manifests`.
+    """Read the manifests in the list of a snapshot; see `read_manifests`.
 
-    What is not the list that it should be is read once more, and counts then: a proxy or a cache
-    may have answered with another file or a page of its own.
+    An invalid list is read once more, as a proxy or a cache may have responded with another file
+    or a page of its own; the second result is final.
 
     Args:
-        io: Where the list is.
+        io: File system that holds the list.
         snapshot: The snapshot, which has a list.
-        known: Locations of manifests that are left out.
-        data: The list, where it was read before.
+        known: Locations of manifests to leave out.
+        data: Bytes of the list, if it was read before.
 
     Raises:
-        CorruptFileError: As `parse_manifest_list`.
+        CorruptFileError: If the list is invalid; see `parse_manifest_list`.
     """
     location = str(snapshot.manifest_list)
     data = io.read(location) if data is None else data
@@ -137,12 +137,12 @@ def read_manifest_list(
 def read_each_list(
     io: FileIO, snapshots: Iterable[Snapshot], read: Callable[[Snapshot], T]
 ) -> Iterator[T]:
-    """What is read of each snapshot's list, in their order; several at once as `FileIO.each` says.
+    """Yield the result of `read` for each snapshot, in order and with the threads of `FileIO.each`.
 
     Args:
-        io: Where they are.
-        snapshots: Whose.
-        read: As `read_manifests` does; it runs in other threads.
+        io: File system that holds the lists.
+        snapshots: The snapshots.
+        read: Function that reads a snapshot's list, called in other threads.
     """
     chosen = list(snapshots)
     location = next((one.manifest_list for one in chosen if one.manifest_list), None)
@@ -150,20 +150,20 @@ def read_each_list(
 
 
 def parse_manifest_list(data: bytes, snapshot: Snapshot) -> AvroContainer:
-    """Take the list of a snapshot apart.
+    """Parse the list of a snapshot and check that it belongs to the snapshot.
 
-    The specification asks for no header, but all known writers state the snapshot there: a store's
-    or a proxy's answer to another request would hide the snapshot's files from an expiration or a
-    search for orphans. A list may be cut between any two blocks of Avro: without a block, that of a
-    snapshot that added files was.
+    The specification does not require it, but all known writers state the snapshot in the header:
+    the response of a store or a proxy to another request would hide the snapshot's files from an
+    expiration or a search for orphans. A list may be truncated between any two Avro blocks; one
+    without a block is, if its snapshot added files.
 
     Args:
-        data: What was read at the location that the snapshot names.
+        data: Bytes read at the location that the snapshot names.
         snapshot: The snapshot.
 
     Raises:
-        CorruptFileError: The bytes are no Avro file, the list of another snapshot, or no whole one;
-            the message names the file.
+        CorruptFileError: If the bytes are not an Avro file, or are another snapshot's list or an
+            incomplete one; the message names the file.
     """
     location = str(snapshot.manifest_list)
     container = parse_container(data, location)
@@ -172,18 +172,18 @@ def parse_manifest_list(data: bytes, snapshot: Snapshot) -> AvroContainer:
         raise CorruptFileError(
             f"{location} was read as the manifest list of snapshot {stated}, where the table"
             f" names it for snapshot {snapshot.snapshot_id}",
-            hint="Try again: a proxy or a cache may have answered with another file."
-            " If it stays so, restore the file from a backup, or read another snapshot.",
+            hint="Try again: a proxy or a cache may have responded with another file."
+            " If that fails, restore the file from a backup, or read another snapshot.",
             path=location,
         )
     counts = (snapshot.summary.get(key, "") for key in _ADDED)
     added = sum(int(count) for count in counts if re.fullmatch("[0-9]{1,18}", count))
     if added and not container.record_count:
         raise CorruptFileError(
-            f"{location} was read as a list of no manifests, where the snapshot says that it added"
+            f"{location} was read as an empty manifest list, but the snapshot says that it added"
             f" files ({added})",
-            hint="Try again: what lies between here and the file may have cut the answer."
-            " If it stays so, restore the file from a backup, or read another snapshot.",
+            hint="Try again: a proxy may have truncated the response."
+            " If that fails, restore the file from a backup, or read another snapshot.",
             path=location,
         )
     return container
@@ -195,7 +195,7 @@ def decode_manifest_list(
     """Decode a manifest list; see `read_manifests`.
 
     Raises:
-        CorruptFileError: The file is no manifest list; the message names it.
+        CorruptFileError: If the file is not a manifest list; the message names it.
     """
     records = read_records(container, plain_form(container, MANIFEST_FILE_NAMES))
     return tuple(
@@ -220,18 +220,18 @@ def write_manifest_list(
     """Write a manifest list.
 
     Args:
-        io: Creates the file.
-        location: Its name.
+        io: File system to write to.
+        location: Location of the list.
         manifests: All manifests of the snapshot, with their sequence numbers assigned.
-        format_version: 1 or 2.
+        format_version: Format version, 1 or 2.
         snapshot_id: The snapshot.
         parent_snapshot_id: Its parent, if any.
-        sequence_number: That of the commit; format version 1 has none.
+        sequence_number: Sequence number of the commit; format version 1 has none.
         codec: A value of `write.manifest.compression-codec`.
-        parent: The list that `manifests` was made from; what stands in there is used again.
+        parent: The list that `manifests` was derived from, whose records and blocks are reused.
 
     Raises:
-        ValidationError: A manifest of deletes in format version 1, or one without a number.
+        ValidationError: If a manifest tracks deletes in format version 1, or has no number.
     """
     form, record_type = _form(format_version)
     metadata = {
@@ -265,7 +265,7 @@ def write_manifest_list(
 
 @cache
 def _form(format_version: int) -> tuple[RecordForm, str]:
-    """The records of a list, and what they are as a type of the specification."""
+    """Return the form of a list's records, and their Iceberg type as JSON."""
     struct = manifest_file_type(format_version)
     schema = avro_schema(struct, "manifest_file")
     text = json.dumps({**struct.to_json(), "schema-id": 0}, separators=(",", ":"))
@@ -275,7 +275,7 @@ def _form(format_version: int) -> tuple[RecordForm, str]:
 def _kept_blocks(
     blocks: Sequence[ListBlock], manifests: tuple[ManifestFile, ...]
 ) -> Sequence[ListBlock]:
-    """The full blocks at the end that hold the last of these manifests."""
+    """Return the full blocks at the end that hold the last of these manifests."""
     end = len(manifests)
     for number in range(len(blocks), 0, -1):
         block = blocks[number - 1]
@@ -289,7 +289,7 @@ def _kept_blocks(
 def _new_blocks(
     out: ContainerWriter, manifests: tuple[ManifestFile, ...], records: Sequence[bytes]
 ) -> list[ListBlock]:
-    """Blocks of these manifests, filled from the last one on."""
+    """Pack these manifests into blocks, filled from the last one on."""
     blocks: list[ListBlock] = []
     end, size = len(records), 0
     for start in range(end - 1, -1, -1):
@@ -348,19 +348,19 @@ def _summary_record(summary: PartitionFieldSummary) -> dict[str, Any]:
 
 
 def manifest_of(record: Mapping[str, Any], location: str) -> ManifestFile:
-    """The manifest that a record of a list describes.
+    """Return the manifest that a record of a list describes.
 
     Args:
-        record: Its values by the names of `MANIFEST_FILE_NAMES`.
-        location: That of the list.
+        record: Values by the names of `MANIFEST_FILE_NAMES`.
+        location: Location of the list.
 
     Raises:
-        CorruptFileError: The record describes none.
+        CorruptFileError: If the record does not describe a manifest.
     """
     for name in _REQUIRED:
         if record.get(name) is None:
             raise CorruptFileError(
-                f"{location} is an Avro file but no manifest list: no {name}",
+                f"{location} is an Avro file but not a manifest list: no {name}",
                 hint="Check that the location is right; if so, read an older snapshot.",
                 path=location,
             )

@@ -1,4 +1,4 @@
-"""The manifests of many snapshots, each once: lists of a history name the same ones again."""
+"""The distinct manifests of many snapshots, whose lists name the same ones repeatedly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def distinct_manifests(
     snapshots: Iterable[Snapshot],
     unreadable: Callable[[Snapshot, IcecombError], None] | None = None,
 ) -> dict[str, ManifestFile]:
-    """The manifests of several snapshots by their locations; see `each_new_manifests`."""
+    """Return the manifests of several snapshots by location; see `each_new_manifests`."""
     return {
         manifest.manifest_path: manifest
         for _, manifests in each_new_manifests(io, snapshots, unreadable=unreadable)
@@ -48,17 +48,18 @@ def each_new_manifests(
     *,
     unreadable: Callable[[Snapshot, IcecombError], None] | None = None,
 ) -> Iterator[tuple[Snapshot, Manifests]]:
-    """Snapshots in their order, each with manifests of it that were not told with another.
+    """Yield snapshots in order, each with its manifests not yielded with an earlier one.
 
     Args:
-        io: Where their lists are.
-        snapshots: Whose.
-        known: Locations of manifests that are left out.
-        unreadable: Told of a snapshot whose list cannot be read, and why; it is passed over unless
-            this raises.
+        io: File system that holds the lists.
+        snapshots: The snapshots.
+        known: Locations of manifests to leave out.
+        unreadable: Function called with a snapshot whose list cannot be read, and the error; the
+            snapshot is skipped unless it raises.
 
     Raises:
-        CorruptFileError, FileMissingError: A list, behind all that stands before it.
+        CorruptFileError: If a list is invalid, after all snapshots before it.
+        FileMissingError: If a list is missing, likewise.
     """
     told = set(known)
 
@@ -66,7 +67,7 @@ def each_new_manifests(
         try:
             location = snapshot.manifest_list
             return snapshot, io.read(location) if location else None
-        except IcecombError as error:  # raised when it is its turn
+        except IcecombError as error:  # raised later, in order
             return snapshot, error
 
     def length(fetched: _Fetched) -> int:
@@ -100,11 +101,11 @@ def _on_its_own(
 
 
 def _decoded_together(batch: Sequence[_Fetched], told: set[str]) -> dict[int, Manifests]:
-    """The new manifests of the lists that decode together, by their places in the batch."""
+    """Return the new manifests of the lists that decode together, by index in the batch."""
     alike: dict[bytes, list[tuple[int, AvroContainer]]] = {}
     for place, (snapshot, data) in enumerate(batch if len(batch) > 1 else ()):
         if isinstance(data, bytes) and snapshot.manifest_list:
-            with suppress(IcecombError):  # told when it is its turn
+            with suppress(IcecombError):  # reported later, in order
                 container = parse_manifest_list(data, snapshot)
                 alike.setdefault(container.metadata["avro.schema"], []).append((place, container))
     found: dict[int, Manifests] = {}

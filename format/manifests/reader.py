@@ -1,4 +1,4 @@
-"""Reading manifests: the bytes of a file, or what was decoded of it before."""
+"""Reading of manifests from files or from the cache."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Fetched: TypeAlias = "tuple[ManifestFile, bytes | IcecombError | None]"
-"""A manifest, and its bytes where they were read before, or why they could not be."""
+"""A manifest, and its bytes if they were read before, or the error of that attempt."""
 _Read: TypeAlias = ManifestColumns | bytes | IcecombError
 Batch: TypeAlias = Sequence[Fetched]
 """Manifests that are decoded together."""
 
 _AHEAD: Final = 64 << 20
-"""Bytes of manifests that are read ahead, compressed as they are."""
+"""Maximum number of compressed bytes of manifests that are read ahead."""
 
 
 def manifests_at_once(io: FileIO, manifests: Sequence[ManifestFile]) -> int:
-    """How many manifests are read at a time: more than one where that takes a network's time.
+    """Return the number of manifests to read concurrently: more than one on remote storage.
 
     Args:
-        io: Where they are.
-        manifests: Large ones are fewer: they are held in memory.
+        io: File system that holds the manifests.
+        manifests: The manifests; the larger they are, the fewer, as they are held in memory.
     """
     if not manifests:
         return 1
@@ -53,12 +53,12 @@ def manifests_at_once(io: FileIO, manifests: Sequence[ManifestFile]) -> int:
 def read_each(
     io: FileIO, manifests: Iterable[ManifestFile], read: Callable[[ManifestFile], T]
 ) -> Iterator[T]:
-    """What is read of each manifest, in their order; see `manifests_at_once`.
+    """Yield the result of `read` for each manifest, in order; see `manifests_at_once`.
 
     Args:
-        io: Where they are.
-        manifests: What to read.
-        read: Reads one; it runs in other threads.
+        io: File system that holds the manifests.
+        manifests: The manifests to read.
+        read: Function that reads one manifest, called in other threads.
     """
     chosen = list(manifests)
     if not chosen:
@@ -68,15 +68,15 @@ def read_each(
 
 
 def decoding_threads(io: FileIO, manifests: Sequence[ManifestFile], at_most: int) -> int:
-    """How many threads are worth it to decode manifests of `fetch_batches`.
+    """Return the useful number of threads to decode manifests of `fetch_batches`.
 
-    Those that decode small manifests hinder each other, so most bytes have to be in large ones; but
-    where reading waits for a network, and nobody fetches ahead, they read as well.
+    Threads that decode small manifests hinder each other, so several pay off only if most bytes are
+    in large ones, or if reading waits for a network without being done ahead.
 
     Args:
-        io: Where they are.
-        manifests: What is decoded.
-        at_most: As many as there may be.
+        io: File system that holds the manifests.
+        manifests: The manifests to decode.
+        at_most: Maximum number of threads.
     """
     if len(manifests) <= 1:
         return 1
@@ -94,16 +94,17 @@ def fetch_batches(
     *,
     cache: ManifestCache | EllipsisType | None = ...,
 ) -> Iterator[Batch]:
-    """Manifests with their bytes, in their order, in batches for `read_batch`.
+    """Yield manifests with their bytes, in order, in batches for `read_batch`.
 
-    What waits for a network takes no processor: as many are fetched at a time as
-    `manifests_at_once` says, ahead of who decodes them. Where that is one, none is.
+    As waiting for a network takes no CPU, `manifests_at_once` manifests are fetched concurrently,
+    ahead of their decoding. If that is 1, none is fetched. Bytes that are cached or not fetched are
+    None.
 
     Args:
-        io: Where they are.
-        manifests: What to fetch; None stands in for bytes that are cached or not fetched.
-        columns: Which statistics will be read of one; None is all.
-        cache: As for `read_manifest_columns`.
+        io: File system that holds the manifests.
+        manifests: The manifests to fetch.
+        columns: Function that returns the statistics to be read of a manifest; None = all.
+        cache: Cache of decoded manifests; see `read_manifest_columns`.
     """
     chosen = list(manifests)
     if not chosen:
@@ -116,7 +117,7 @@ def fetch_batches(
             return manifest, None
         try:
             return manifest, io.read(manifest.manifest_path)
-        except IcecombError as error:  # raised when it is its turn
+        except IcecombError as error:  # raised later, in order
             return manifest, error
 
     fetched = read_each(io, chosen, fetch) if ahead else ((one, None) for one in chosen)
@@ -137,18 +138,18 @@ def read_batch(
     """Decode a batch of `fetch_batches`: see `read_manifest_columns` and `decode_together`.
 
     Args:
-        io: Where they are.
+        io: File system that holds the manifests.
         batch: The manifests.
-        spec_by_id: The table's partition specs.
-        columns: Which statistics to read of one besides the columns that are always there; None
-            is all.
-        cache: As for `read_manifest_columns`.
-        unreadable: Told of a manifest that cannot be read, and why; it is passed over unless this
-            raises.
+        spec_by_id: Function that returns the table's partition spec of an id.
+        columns: Function that returns the statistics to read of a manifest in addition to the
+            columns that are always present; None = all.
+        cache: Cache of decoded manifests; see `read_manifest_columns`.
+        unreadable: Function called with a manifest that cannot be read, and the error; the
+            manifest is skipped unless it raises.
 
     Raises:
-        CorruptFileError, FileMissingError: Like one of `read_manifest_columns`, behind all that
-            stands before it in the batch.
+        CorruptFileError: If a manifest is invalid, after all before it in the batch.
+        FileMissingError: If a manifest is missing, likewise.
     """
     kept = _cache(io, cache)
     wanted = [_statistics(columns(manifest)) for manifest, _ in batch]
@@ -180,7 +181,7 @@ def _read(
     statistics: frozenset[str],
     cache: ManifestCache | None,
 ) -> _Read:
-    """What is cached of a manifest, or its bytes, or why there are none."""
+    """Return the cached columns of a manifest, or its bytes, or the error of reading them."""
     if data is None and cache is not None:
         found = cache.find(manifest, statistics)
         if found is not None:
@@ -198,7 +199,7 @@ def _decoded_together(
     spec_by_id: Callable[[int], PartitionSpec | None],
     cache: ManifestCache | None,
 ) -> list[_Read]:
-    """The same with columns in place of bytes, where they decode together with others."""
+    """Replace bytes by columns where they decode together with others."""
     alike: dict[tuple[int, frozenset[str]], list[tuple[int, bytes, ManifestFile]]] = {}
     for place, ((manifest, _), data) in enumerate(zip(batch, read, strict=True)):
         if isinstance(data, bytes) and len(data) >= manifest.manifest_length:
@@ -208,7 +209,7 @@ def _decoded_together(
     for (spec_id, statistics), files in alike.items():
         if len(files) == 1:
             continue
-        with suppress(ValidationError):  # an unknown spec is told when it is its turn
+        with suppress(ValidationError):  # an unknown spec is reported later, in order
             spec = spec_by_id(spec_id)
             pairs = [(data, manifest) for _, data, manifest in files]
             for at, columns in decode_together(pairs, statistics, spec=spec).items():
@@ -230,17 +231,17 @@ def read_each_columns(
     unreadable: Callable[[ManifestFile, IcecombError], None] | None = None,
     threads: int = 1,
 ) -> Iterator[ManifestColumns]:
-    """Manifests decoded, in their order; see `fetch_batches` and `read_batch`.
+    """Yield decoded manifests in order; see `fetch_batches` and `read_batch`.
 
     Args:
-        io: Where they are.
-        manifests: What to decode.
-        spec_by_id: The table's partition specs.
-        columns: Which statistics to read besides the columns that are always there, of all or of
-            each; None is all.
-        cache: As for `read_manifest_columns`.
-        unreadable: As for `read_batch`.
-        threads: How many may decode where that gains anything: see `decoding_threads`.
+        io: File system that holds the manifests.
+        manifests: The manifests to decode.
+        spec_by_id: Function that returns the table's partition spec of an id.
+        columns: Statistics to read in addition to the columns that are always present, or a
+            function that returns them for a manifest; None = all.
+        cache: Cache of decoded manifests; see `read_manifest_columns`.
+        unreadable: Function called with an unreadable manifest; see `read_batch`.
+        threads: Maximum number of decoding threads; see `decoding_threads`.
     """
     chosen = list(manifests)
     wanted = columns if callable(columns) else _always(columns)
@@ -266,18 +267,18 @@ def read_manifest_columns(
     """Decode a manifest.
 
     Args:
-        io: Reads the file.
-        manifest: From a manifest list: what entries inherit stands there.
-        columns: Which statistics to read besides the columns that are always there; None is all.
-        spec: The manifest's partition spec, to put the partition tuples in its order where a
-            writer did not; they are as a rule.
-        cache: Where decoded manifests are looked up and kept: by default what the properties of
-            `io` ask for; None decodes in any case.
-        data: The file, where it was read before.
+        io: File system that holds the manifest.
+        manifest: The manifest as its manifest list describes it, with values that entries inherit.
+        columns: Statistics to read in addition to the columns that are always present; None = all.
+        spec: Partition spec of the manifest, to reorder the partition tuples of writers that do
+            not use its order.
+        cache: Cache of decoded manifests: by default the one for the properties of `io`; None =
+            no cache.
+        data: Bytes of the file, if it was read before.
 
     Raises:
-        CorruptFileError: The file is not the manifest it should be; the message names it.
-        FileMissingError: There is no such file.
+        CorruptFileError: If the file is not the expected manifest; the message names it.
+        FileMissingError: If there is no such file.
     """
     wanted = _statistics(columns)
     cache = _cache(io, cache)
@@ -288,8 +289,8 @@ def read_manifest_columns(
             with suppress(CorruptFileError):
                 found = decode_manifest(data, manifest, wanted, spec=spec)
         if found is None or seems_another(found, len(data)):
-            # a proxy or a cache may have answered with another file or a page of
-            # its own; what is read twice counts
+            # a proxy or a cache may have responded with another file or a page of
+            # its own; the second result is final
             data = io.read(manifest.manifest_path)
             _check_whole(data, manifest)
             found = decode_manifest(data, manifest, wanted, spec=spec)
@@ -315,13 +316,13 @@ def read_manifest(
     discard_deleted: bool = False,
     spec: PartitionSpec | None = None,
 ) -> list[ManifestEntry]:
-    """All entries of a manifest, with all statistics.
+    """Read all entries of a manifest, with all statistics.
 
     Args:
-        io: Reads the file.
-        manifest: From a manifest list.
-        discard_deleted: Leave out the files that were deleted.
-        spec: The manifest's partition spec.
+        io: File system that holds the manifest.
+        manifest: The manifest as its manifest list describes it.
+        discard_deleted: Whether to leave out deleted files.
+        spec: Partition spec of the manifest.
     """
     columns = read_manifest_columns(io, manifest, spec=spec, cache=None)
     rows = columns.live.to_numpy(zero_copy_only=False).nonzero()[0] if discard_deleted else None

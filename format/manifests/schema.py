@@ -1,7 +1,7 @@
 """The record types of manifests and manifest lists, for format versions 1 and 2.
 
 Names, ids, order and optionality are those of the specification's tables, as Iceberg Java writes
-them; fields that the specification says not to write are left out, but have a name for reading.
+them; fields that must not be written are left out, but have a name for reading.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from icecomb.format.spec.types import (
 )
 
 BLOCK_SIZE_IN_BYTES: Final = 64 * 1024 * 1024
-"""What version 1 wants in a field that has no use any more."""
+"""The value of a field that version 1 requires but nobody uses."""
 
 _PARTITION_SUMMARY = StructType(
     (
@@ -61,11 +61,11 @@ STATISTICS: Final = tuple(field.name for field in _STATISTICS)
 
 
 def entry_type(format_version: int, partition: StructType) -> StructType:
-    """The type of a manifest's records.
+    """Return the type of a manifest's records.
 
     Args:
-        format_version: 1 or 2.
-        partition: The partition type of the manifest's spec.
+        format_version: Format version, 1 or 2.
+        partition: Partition type of the manifest's spec.
     """
     optional: tuple[NestedField, ...] = (NestedField(1, "snapshot_id", LongType()),)
     if format_version > 1:
@@ -83,7 +83,7 @@ def entry_type(format_version: int, partition: StructType) -> StructType:
 
 
 def data_file_type(format_version: int, partition: StructType) -> StructType:
-    """The type of a manifest entry's `data_file`."""
+    """Return the type of a manifest entry's `data_file`."""
     first = (
         NestedField(100, "file_path", StringType(), required=True),
         NestedField(101, "file_format", StringType(), required=True),
@@ -113,9 +113,9 @@ def data_file_type(format_version: int, partition: StructType) -> StructType:
 
 
 def stored_partition(partition: StructType) -> StructType:
-    """The partition as Avro stores it.
+    """Return the partition type in Avro's form.
 
-    Iceberg Java 1.11 puts a length before a `fixed` partition value, and expects one, although
+    Iceberg Java 1.11 writes a length before a `fixed` partition value, and expects one, although
     the type has none; `bytes` reads the same everywhere.
     """
     return StructType(
@@ -129,7 +129,7 @@ def stored_partition(partition: StructType) -> StructType:
 
 
 def manifest_file_type(format_version: int) -> StructType:
-    """The type of a manifest list's records."""
+    """Return the type of a manifest list's records."""
     path = (
         NestedField(500, "manifest_path", StringType(), required=True),
         NestedField(501, "manifest_length", LongType(), required=True),
@@ -174,7 +174,7 @@ def _names(struct: StructType) -> dict[int, str]:
 
 
 ENTRY_NAMES: Final = _names(entry_type(1, StructType(()))) | _names(entry_type(2, StructType(())))
-"""Field id to name of all that a manifest may hold."""
+"""Field id to name, for all fields of manifests."""
 
 MANIFEST_FILE_NAMES: Final = _names(manifest_file_type(2))
-"""Field id to name of all that a manifest list may hold."""
+"""Field id to name, for all fields of manifest lists."""

@@ -1,8 +1,8 @@
-"""Decoded manifests in a local folder, for processes to come: an Arrow file a manifest.
+"""Persistent cache of decoded manifests in a local folder: one Arrow file per manifest.
 
-Files are mapped into memory, so only what a question touches is read. A file appears complete or
-not at all and ends with a checksum: several processes may share a folder, and a damaged file is
-made anew. What cannot be stored is not: the folder only saves time.
+Files are mapped into memory, so only the accessed parts are read. A file appears complete or not at
+all and ends with a checksum: several processes may share a folder, and a damaged file is
+re-created. Failures to write are only logged: the folder just saves time.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from icecomb.format.spec.types import PrimitiveType, parse_type
 
 _LOG = logging.getLogger(__name__)
 _LAYOUT: Final = b"icecomb.manifest.1"
-"""Changed with the layout of the files, so that processes of two releases do not meet."""
+"""Version of the files' layout, so that releases with different layouts can share a folder."""
 _DESCRIPTION: Final = b"icecomb.manifest"
 _PARTITION: Final = "partition."
 _CHECKSUM_BYTES: Final = 4
 _SUFFIX: Final = ".arrow"
 _ROOM: Final = 0.9
-"""How full the folder is after files were dropped."""
+"""Fraction of the limit to which the folder is reduced when files are dropped."""
 _WRITING_NS: Final = 600 * 10**9
-"""How long a file may take to be written before its writer counts as dead."""
+"""Nanoseconds after which the writer of an unfinished file counts as dead."""
 
 
 class ManifestStore:
-    """A folder of decoded manifests, the least recently used ones dropped first.
+    """A folder of decoded manifests that drops the least recently used ones.
 
     Args:
-        folder: Where; made when it is needed, for this user only.
-        limit: How many bytes it may hold.
+        folder: Path of the folder; created on demand, with access only for this user.
+        limit: Maximum number of bytes in it.
     """
 
     def __init__(self, folder: str | Path, limit: int) -> None:
@@ -53,7 +53,7 @@ class ManifestStore:
         self._lock = Lock()
 
     def find(self, manifest: ManifestFile, statistics: frozenset[str]) -> ManifestColumns | None:
-        """The manifest's columns if they are here, whole, with these statistics."""
+        """Return the stored columns of a manifest if they are intact and have these statistics."""
         path = self._path(manifest)
         try:
             with pa.memory_map(str(path)) as mapped:
@@ -63,7 +63,7 @@ class ManifestStore:
         try:
             found = _decode(content, manifest)
         except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
-            _LOG.warning("%s is damaged and is made anew: %s", path, error)
+            _LOG.warning("%s is damaged and will be re-created: %s", path, error)
             return None
         if not statistics <= found.statistics:
             return None
@@ -72,7 +72,7 @@ class ManifestStore:
         return found
 
     def keep(self, columns: ManifestColumns) -> None:
-        """Store a manifest, in place of what is stored of it."""
+        """Store a manifest, replacing an earlier copy."""
         try:
             encoded = _encode(columns)
             checksum = isal_zlib.crc32(encoded).to_bytes(_CHECKSUM_BYTES, "little")
@@ -83,7 +83,7 @@ class ManifestStore:
             self._write(self._path(columns.manifest), encoded, checksum)
         except OSError as error:
             self._bytes = None
-            _LOG.warning("%s takes no decoded manifest: %s", self.folder, error)
+            _LOG.warning("Cannot store a decoded manifest in %s: %s", self.folder, error)
 
     def _path(self, manifest: ManifestFile) -> Path:
         name = hashlib.sha256(repr((_LAYOUT, cache_key(manifest))).encode())
@@ -108,7 +108,7 @@ class ManifestStore:
             self._bytes += size
 
     def _drop_old(self, size: int) -> int:
-        """Drop files until another one fits; returns how many bytes are left."""
+        """Drop files until another one fits; return the number of bytes that remain."""
         found, being_written = [], 0
         written_off = time.time_ns() - _WRITING_NS
         with os.scandir(self.folder) as entries:
@@ -163,7 +163,7 @@ def _decode(content: pa.Buffer, manifest: ManifestFile) -> ManifestColumns:
         batch = reader.get_batch(0)
     description = json.loads(batch.schema.metadata[_DESCRIPTION])
     if description["key"] != list(cache_key(manifest)):
-        raise ValueError("it is of another manifest")
+        raise ValueError("it belongs to another manifest")
     fields = tuple(map(_field_from_json, description["partition"]))
     partition = tuple(batch.column(f"{_PARTITION}{at}") for at in range(len(fields)))
     columns = {

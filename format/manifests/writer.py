@@ -1,4 +1,4 @@
-"""Writing manifests of format versions 1 and 2 (spec: Manifests, Sequence Number Inheritance)."""
+"""Writer of manifests of format versions 1 and 2 (spec: Manifests, Sequence Number Inheritance)."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ _ADDED, _EXISTING, _DELETED = (
 
 
 class EncodedEntry(NamedTuple):
-    """An entry as the record of a manifest, and what the manifest's list says about it.
+    """An entry as an encoded record, with the values needed for the manifest's description.
 
     Attributes:
-        record: The record, for a manifest of the spec and format version it was encoded for.
+        record: The record, for manifests of the spec and format version it was encoded for.
         status: Existing, added or deleted.
-        record_count: Rows in the file.
-        sequence_number: The data sequence number; None where it is inherited.
-        partition: The file's partition.
+        record_count: Number of rows in the file.
+        sequence_number: Data sequence number; None if it is inherited.
+        partition: Partition of the file.
     """
 
     record: bytes
@@ -70,16 +70,16 @@ class EncodedEntry(NamedTuple):
 
 
 class ManifestWriter:
-    """One manifest in the making.
+    """A writer of one manifest.
 
     Args:
-        format_version: 1 or 2.
-        spec: The partition spec of all the files.
-        schema: The table's schema.
-        snapshot_id: The snapshot that adds the manifest.
+        format_version: Format version, 1 or 2.
+        spec: Partition spec of all the files.
+        schema: Schema of the table.
+        snapshot_id: Snapshot that adds the manifest.
         content: Data files or delete files.
         codec: A value of `write.manifest.compression-codec`.
-        level: The compression level, or None.
+        level: Compression level; None = the codec's default.
     """
 
     def __init__(
@@ -120,15 +120,15 @@ class ManifestWriter:
 
         Args:
             file: The file.
-            sequence_number: A data sequence number of the past, for a file that replaces older
-                ones; None is that of the commit, whatever it will be.
+            sequence_number: An earlier data sequence number, for a file that replaces older ones;
+                None = that of the commit, inherited.
         """
         inherits = sequence_number is None or sequence_number == UNASSIGNED_SEQ
         number = None if inherits else sequence_number
         self._write(_ADDED, self._snapshot_id, number, None, file)
 
     def existing(self, entry: ManifestEntry) -> None:
-        """Keep a file of an earlier snapshot, with the numbers it has."""
+        """Keep a file of an earlier snapshot, with its numbers."""
         self._carry(_EXISTING, entry.snapshot_id, entry)
 
     def delete(self, entry: ManifestEntry) -> None:
@@ -136,7 +136,7 @@ class ManifestWriter:
         self._carry(_DELETED, self._snapshot_id, entry)
 
     def add_entry(self, entry: ManifestEntry) -> None:
-        """Write an entry as it is, but for what an added one inherits when it is read."""
+        """Write an entry unchanged, except for values that an added one inherits when read."""
         if entry.status is _ADDED and entry.snapshot_id in (None, self._snapshot_id):
             self.add(entry.data_file, entry.sequence_number)
         else:
@@ -148,19 +148,19 @@ class ManifestWriter:
         self._count(entry.status, entry.sequence_number, entry.record_count, entry.partition)
 
     def size(self) -> int:
-        """The length in bytes so far, about."""
+        """Return the approximate length so far, in bytes."""
         return self._out.size()
 
     @property
     def entry_count(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return sum(self._files.values())
 
     def finish(self, io: FileIO, location: str) -> ManifestFile:
         """Write the file.
 
         Returns:
-            What a manifest list says about it; its sequence number is assigned there.
+            The manifest for a manifest list, where its sequence number is assigned.
         """
         data = self._out.finish()
         create_own(io, location, data)
@@ -238,7 +238,7 @@ def check_entry(file: DataFile, content: ManifestContent, spec: PartitionSpec) -
     """Refuse a file that a manifest of this content and spec cannot track.
 
     Raises:
-        ValidationError: Says which file and why.
+        ValidationError: If the file does not fit; names the file and the reason.
     """
     check_data_file(file)
     problem = None
@@ -260,7 +260,7 @@ def check_entry(file: DataFile, content: ManifestContent, spec: PartitionSpec) -
 
 
 def file_record(file: DataFile, partition: StructType) -> dict[str, Any]:
-    """A file as the `data_file` of a manifest's record; `partition` is what its partition is."""
+    """Return a file as the `data_file` record of a manifest; `partition` is its partition type."""
     fields = zip(partition.fields, file.partition, strict=True)
     return {
         "content": file.content.value,
@@ -320,10 +320,10 @@ def write_manifest(
 def assign_sequence_number(
     manifest: ManifestFile, snapshot_id: int, sequence_number: int
 ) -> ManifestFile:
-    """A manifest as the list of this commit must state it.
+    """Return a manifest with the sequence number of this commit, if it has none.
 
     Raises:
-        ValidationError: It has no number, yet another snapshot wrote it.
+        ValidationError: If it has no number but was written by another snapshot.
     """
     if UNASSIGNED_SEQ not in (manifest.sequence_number, manifest.min_sequence_number):
         return manifest
@@ -381,7 +381,7 @@ class _Summary:
 
 @lru_cache
 def _form(format_version: int, partition: StructType) -> tuple[RecordForm, str]:
-    """The records of a manifest, and what they are as a type of the specification."""
+    """Return the form of a manifest's records, and their Iceberg type as JSON."""
     stored = avro_schema(entry_type(format_version, stored_partition(partition)), "manifest_entry")
     struct = entry_type(format_version, partition)
     form = RecordForm.of(stored, plain_schema(stored, ENTRY_NAMES))

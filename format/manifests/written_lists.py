@@ -1,8 +1,8 @@
-"""The manifest lists that this process wrote last: the next commit to the table builds on them.
+"""The manifest lists that this process wrote last, on which the next commit to the table builds.
 
-A list is found by the table and by all that its snapshot says, and only through the `FileIO` that
-wrote it. Commits ask for the head of a branch in metadata that they have just checked; what another
-writer committed has another snapshot, and is read. Scans read what is in storage.
+A list is found by its table and its whole snapshot, and only through the `FileIO` that wrote it.
+Commits look up the head of a branch in metadata they have just checked; another writer's commit has
+another snapshot, whose list is read. Scans always read from storage.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 MAX_MANIFESTS: Final = 100_000
-"""How many manifests the lists of one `FileIO` may name together, some 700 bytes each."""
+"""Maximum number of manifests in all lists of one `FileIO`, some 700 bytes each."""
 
 
 class WrittenLists:
-    """The last list of each table, those of the tables written to longest ago dropped first."""
+    """The last list written of each table; those of the tables written longest ago are dropped.
+
+    Args:
+        limit: Maximum number of manifests in all lists together.
+    """
 
     def __init__(self, limit: int = MAX_MANIFESTS) -> None:
         self._limit = limit
@@ -34,12 +38,12 @@ class WrittenLists:
         self._lock = Lock()
 
     def find(self, table: UUID | None, snapshot: Snapshot) -> ManifestList | None:
-        """The list of a snapshot, if it was the last one written for the table."""
+        """Return the list of a snapshot, if it was the last one written for the table."""
         found = None if table is None else self._lists.get(table)
         return found[1] if found is not None and found[0] == snapshot else None
 
     def keep(self, table: UUID | None, snapshot: Snapshot, written: ManifestList) -> None:
-        """Remember a list instead of the one before; a table without identity has none."""
+        """Replace the list of a table; a table without a UUID is ignored."""
         if table is None:
             return
         with self._lock:
@@ -56,7 +60,7 @@ class WrittenLists:
 
 
 def written_lists(io: FileIO) -> WrittenLists:
-    """The lists written through a `FileIO`; none are kept without `io.manifest.cache-enabled`."""
+    """Return the lists written through a `FileIO`; empty without `io.manifest.cache-enabled`."""
     if manifest_cache(io.properties) is None:
         return WrittenLists(limit=0)
     return io.companion(WrittenLists)

@@ -1,1 +1,1 @@
-"""Changes of a table's files: each operation makes a snapshot out of a base and its own files."""
+"""Operations on a table's files: each makes a snapshot from a base and its own files."""

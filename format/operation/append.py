@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class FastAppend(SnapshotProducer):
-    """Adds data files by new manifests only; those of the table stay as they are.
+    """An append that adds data files in new manifests and leaves existing manifests as they are.
 
     Args:
-        io: Writes manifests and manifest lists.
-        snapshot_properties: More keys for the snapshot's summary.
+        io: File system to write manifests and manifest lists to.
+        snapshot_properties: Additional keys for the snapshot summary.
         branch: The branch to commit to.
         stage_only: Add the snapshot to the table without moving the branch.
     """
@@ -46,10 +46,10 @@ class FastAppend(SnapshotProducer):
         self._written: list[ManifestFile] | None = None
 
     def append_data_file(self, file: DataFile) -> FastAppend:
-        """Add a data file; a path that was added before is passed over.
+        """Add a data file; a path that was already added is ignored.
 
         Raises:
-            ValidationError: It is no data file.
+            ValidationError: If the file is not a data file.
         """
         if file.content is not DataFileContent.DATA:
             raise ValidationError(
@@ -65,25 +65,25 @@ class FastAppend(SnapshotProducer):
         """Add any number of data files, which are read when manifests are written.
 
         Args:
-            files: Files whose paths are in no other source and were not added otherwise.
+            files: The files, whose paths are in no other source and were not added otherwise.
         """
         self._check_open()
         self._sources.append(files)
         return self
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `SnapshotProducer.clean_up`."""
+        """Implement `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
             self._written = None
 
     @property
     def operation(self) -> str:
-        """`append`."""
+        """The operation `append`."""
         return Operation.APPEND
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:  # noqa: ARG002
-        """See `SnapshotProducer.validate`: the files must fit the table's partition specs."""
+        """Check that the files fit the table's partition specs."""
         if self._written is None:
             for file in self._files.values():
                 check_new_file(base, file)
@@ -91,7 +91,7 @@ class FastAppend(SnapshotProducer):
                 _check_form(base, source.form)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """See `SnapshotProducer.manifests`."""
+        """Implement `SnapshotProducer.manifests`."""
         if self._written is None:
             by_spec: dict[int, list[DataFile]] = {}
             for file in self._files.values():
@@ -108,7 +108,7 @@ class FastAppend(SnapshotProducer):
         return [*self._written, *parent_manifests(self.io, base, parent)]
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
-        """See `SnapshotProducer.summary`."""
+        """Implement `SnapshotProducer.summary`."""
         counts = self.new_summary(base)
         for file in self._files.values():
             counts.add_file(file, base.spec_by_id(file.spec_id))
@@ -138,7 +138,7 @@ def _check_form(base: TableMetadata, form: DataFileForm) -> None:
     """Refuse files that were encoded for another table.
 
     Raises:
-        ValidationError: The table has another partition spec of that number.
+        ValidationError: If the table has a different partition spec with that id.
     """
     spec = base.spec_by_id(form.spec.spec_id)
     if spec != form.spec or spec.partition_type(base.schema_of(spec)) != form.partition:

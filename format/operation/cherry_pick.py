@@ -1,4 +1,4 @@
-"""Applying to `main` what a snapshot changed that is not part of it, such as a staged one."""
+"""Applying to `main` the changes of a snapshot that is not part of it, such as a staged one."""
 
 from __future__ import annotations
 
@@ -36,15 +36,14 @@ if TYPE_CHECKING:
 
 
 class CherryPick(MergingProducer):
-    """Makes a snapshot's changes again on `main`.
+    """A cherry-pick, which repeats a snapshot's changes on `main`.
 
     When the snapshot was built on the head of `main`, that branch simply moves to it. Otherwise
     appended files are appended, and replaced partitions are replaced unless they were changed
-    meanwhile; other changes cannot be picked, nor rows that were added as they were
-    missing.
+    meanwhile; other changes cannot be picked, nor rows that were added because they were missing.
 
     Args:
-        io: Reads and writes manifests.
+        io: File system for manifests.
         snapshot_id: The snapshot to pick.
     """
 
@@ -56,15 +55,15 @@ class CherryPick(MergingProducer):
 
     @property
     def operation(self) -> str:
-        """That of the picked snapshot."""
+        """The operation of the picked snapshot."""
         return (self._picked.operation if self._picked else None) or Operation.APPEND
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `SnapshotProducer.apply`.
+        """Implement `SnapshotProducer.apply`.
 
         Raises:
-            NoSuchSnapshotError: There is no such snapshot.
-            ValidationError: It cannot be picked, or was picked before.
+            NoSuchSnapshotError: If there is no such snapshot.
+            ValidationError: If the snapshot cannot be picked, or was picked before.
         """
         picked = self._prepared(base)
         if _is_next(base, picked):
@@ -72,23 +71,23 @@ class CherryPick(MergingProducer):
         return _noted(base, picked, super().apply(base))
 
     def check(self, base: TableMetadata) -> None:
-        """Refuse what `apply` refuses before it writes anything.
+        """Refuse what `apply` refuses, without writing anything.
 
         Raises:
-            IcecombError: As `apply` does.
+            IcecombError: If `apply` would raise it.
         """
         if not _is_next(base, self._prepared(base)):
             self.validate(base, self._parent(base))
 
     def _prepared(self, base: TableMetadata) -> Snapshot:
-        """Return the snapshot to pick, with what it changed collected, or refuse it."""
+        """Return the snapshot to pick after collecting its changes, or refuse it."""
         picked = self._find(base)
         check_not_picked(base, picked)
         check_moved(
             base,
             picked,
             f"Cannot cherry-pick snapshot {self.picked_id}, which is of an older table",
-            "Read it by its id, and write its rows to the table anew.",
+            "Read it by its id, and write its rows to the table again.",
         )
         if not _is_next(base, picked):
             if self._picked is None:
@@ -101,17 +100,17 @@ class CherryPick(MergingProducer):
         picked = base.snapshot_by_id(self.picked_id)
         if picked is None:
             raise NoSuchSnapshotError(
-                f"Cannot cherry-pick snapshot {self.picked_id}: no such one",
+                f"Cannot cherry-pick snapshot {self.picked_id}: no such snapshot",
                 hint="Look for its id in the snapshots of the table; it may have expired.",
                 snapshot_id=self.picked_id,
             )
         return picked
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """See `SnapshotProducer.validate`."""
+        """Implement `SnapshotProducer.validate`."""
         super().validate(base, parent)
         if self.operation == Operation.OVERWRITE:
-            # no set: that would take 0.0 and -0.0 for one partition
+            # not a set, which would take 0.0 and -0.0 for one partition
             partitions = [
                 (file.spec_id, file.partition) for file in self.added[ManifestContent.DATA].values()
             ]
@@ -134,14 +133,14 @@ class CherryPick(MergingProducer):
             self._require_removed()
         elif picked.summary.get(ONTO_PARENT) == "true":
             raise ValidationError(
-                f"Cannot cherry-pick snapshot {self.picked_id}: its rows depend on what was there "
-                "when it was made, and it was not built on the current snapshot",
+                f"Cannot cherry-pick snapshot {self.picked_id}: its rows depend on the rows that "
+                "the table had when it was made, and it was not built on the current snapshot",
                 hint="Make the change again on the current state of the table.",
             )
         elif picked.operation != Operation.APPEND:
             raise ValidationError(
-                f"Cannot cherry-pick snapshot {self.picked_id}: it is no append, does not replace "
-                "partitions, and was not built on the current snapshot",
+                f"Cannot cherry-pick snapshot {self.picked_id}: it is not an append, does not "
+                "replace partitions, and was not built on the current snapshot",
                 hint="Make the change again on the current state of the table.",
             )
         self.validate_from_snapshot(picked.parent_snapshot_id)
@@ -175,7 +174,7 @@ class CherryPick(MergingProducer):
                     self._remove(entry.data_file)
 
     def _check_not_there(self, base: TableMetadata, picked: Snapshot) -> None:
-        """Refuse to add files that `main` has: published by others long ago, or added once more."""
+        """Refuse to add files that `main` already has: published long ago, or added again."""
         head = base.current_snapshot()
         names = [file.file_path for file in self.added[ManifestContent.DATA].values()]
         if head is None or not names:
@@ -184,7 +183,7 @@ class CherryPick(MergingProducer):
         added = set(plain_texts(names, properties))
         manifests = [m for m in read_manifests(self.io, head) if m.content is ManifestContent.DATA]
         if not may_be_hidden(base, picked):
-            # what was there before it was looked at when it was made
+            # older files were checked when the snapshot was made
             line = takewhile(
                 lambda found: found.snapshot_id != picked.parent_snapshot_id,
                 ancestors_of(base, head.snapshot_id),
@@ -199,20 +198,20 @@ class CherryPick(MergingProducer):
                     f"{len(added)} files that it added are in the table already, such as "
                     f"{min(there)}",
                     hint="It was published before, or another change added them. Nothing to do; "
-                    "where others are missing, add them anew.",
+                    "add the missing files again, if any are missing.",
                     snapshot_id=self.picked_id,
                 )
 
 
 def _is_next(base: TableMetadata, picked: Snapshot) -> bool:
-    """Whether `main` may simply move to a snapshot of the table: it was built on its head."""
+    """Return whether `main` can simply move to a snapshot, because it was built on its head."""
     return picked.parent_snapshot_id == base.current_snapshot_id and base.has_snapshot(
         picked.snapshot_id
     )
 
 
 def _noted(base: TableMetadata, picked: Snapshot, changes: Changes) -> Changes:
-    """Changes that also note what they publish."""
+    """Return the changes together with a note of what they publish."""
     return Changes(changes.requirements, (*changes.updates, noted_publications(base, picked)))
 
 

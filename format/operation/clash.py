@@ -1,4 +1,4 @@
-"""The commits of others that contradict a change, and the error that names them."""
+"""The error that names the commits of other writers that conflict with a change."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ if TYPE_CHECKING:
 
 _COMMITS: Final = 3
 _FILES: Final = 3
-"""So many are named; of the others it is said how many there are."""
+"""The number of commits and files to name; the others are only counted."""
 
 
 def clash_error(
     what: str, found: Iterable[tuple[int | None, str]], table: TableMetadata, hint: str
 ) -> ConflictError | None:
-    """Why a change is refused: which commits were first, and with what files.
+    """Return the error that says which commits, and which of their files, conflict with a change.
 
     Args:
-        what: What contradicts the change, for the beginning of the message.
-        found: The files, each with the snapshot that added or removed it; None where that cannot
-            be told.
-        table: The table as it is now.
-        hint: What the reader can do.
+        what: The beginning of the message, which says what conflicts.
+        found: The files, each with the snapshot that added or removed it; None if unknown.
+        table: The current table metadata.
+        hint: Advice for the user.
 
     Returns:
-        The error; None when there are no such files.
+        The error; None if there are no such files.
     """
     files: dict[int | None, list[str]] = {}
     for snapshot_id, path in found:
@@ -65,7 +64,7 @@ def _told(snapshot: Snapshot, files: list[str]) -> str:
 
 
 def writer_of(snapshot: Snapshot) -> list[str]:
-    """Who made a snapshot, as far as its summary says that."""
+    """Return the engine and application that made a snapshot, as far as its summary says."""
     summary = snapshot.summary
     engine = " ".join(summary[key] for key in ("engine-name", "engine-version") if summary.get(key))
     application = (

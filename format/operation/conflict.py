@@ -1,7 +1,7 @@
-"""What other writers did since an operation began, and whether it contradicts the operation.
+"""Conflicts of an operation with the commits of other writers since it began.
 
 The rules are Iceberg Java's: only snapshots between the starting one and the head of the branch
-count, only those of the operations that can do the harm in question, and only manifests that those
+count, only those whose operation can cause the conflict in question, and only manifests that those
 snapshots added.
 """
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _ADDING_DATA: Final = frozenset((Operation.APPEND, Operation.OVERWRITE))
 _ADDING_DELETES: Final = frozenset((Operation.OVERWRITE, Operation.DELETE))
 _ADDING_FILE_DELETES: Final = _ADDING_DELETES | {Operation.REPLACE}
-"""Who converts equality deletes replaces them by position deletes, which replaced files lack."""
+"""Converting equality deletes replaces them with position deletes, which replaced files lack."""
 _REMOVING_ROWS: Final = frozenset((Operation.OVERWRITE, Operation.DELETE))
 _REMOVING_DATA: Final = _REMOVING_ROWS | {Operation.REPLACE}
 _KNOWN: Final = frozenset(Operation)
@@ -53,13 +53,13 @@ _REWRITING_DATA: Final = frozenset((Operation.OVERWRITE, Operation.REPLACE))
 
 @dataclass(frozen=True)
 class History:
-    """What happened on a branch since a snapshot.
+    """The history of a branch since a snapshot.
 
     Args:
-        io: Reads manifests.
-        base: The table as it is now.
+        io: File system to read manifests from.
+        base: The current table metadata.
         parent: The head of the branch, if it has one.
-        start: The snapshot that the operation began with; None is the whole history.
+        start: The snapshot that the operation began with; None for the whole history.
     """
 
     io: FileIO
@@ -69,16 +69,16 @@ class History:
 
     @cached_property
     def snapshots(self) -> tuple[Snapshot, ...]:
-        """The snapshots since the start, the newest first.
+        """The snapshots since the start, newest first.
 
         Raises:
-            ValidationError: The start is no ancestor of the head, or snapshots have expired.
+            ValidationError: If the start is not an ancestor of the head, or snapshots have expired.
         """
         if self.parent is None and self.start is not None:
             raise ValidationError(
                 f"Cannot determine the history since snapshot {self.start}: it is not part of the "
                 "branch any more",
-                hint="begin the operation anew on the current snapshot",
+                hint="begin the operation again on the current snapshot",
             )
         found: list[Snapshot] = []
         head = None if self.parent is None else self.parent.snapshot_id
@@ -90,7 +90,7 @@ class History:
             raise ValidationError(
                 "Cannot determine the history between the starting snapshot "
                 f"{self.start} and the last known ancestor {found[-1].snapshot_id}",
-                hint="begin the operation anew on the current snapshot",
+                hint="begin the operation again on the current snapshot",
             )
         return tuple(found)
 
@@ -102,11 +102,12 @@ class History:
         """Refuse when data files were added that may hold matching rows.
 
         Args:
-            expression: What rows, by the names that columns have now; None is all.
-            partitions: In which partitions; None is all.
+            expression: A filter on rows, by current column names; None for all rows.
+            partitions: The partitions to check; None for all partitions.
 
         Raises:
-            ConflictError: Names the commits and their files, as all of these errors do.
+            ConflictError: If there are such files. Like all of these errors, it names the commits
+                and their files.
         """
         self._refuse(
             f"Found conflicting files that can contain {_target(expression, partitions)}",
@@ -124,12 +125,12 @@ class History:
         """Refuse when data files were removed that may have held matching rows.
 
         Args:
-            expression: What rows, by the names that columns have now; None is all.
-            partitions: In which partitions; None is all.
-            ignore_rewrites: Files that others replaced by such as hold the same rows do no harm.
+            expression: A filter on rows, by current column names; None for all rows.
+            partitions: The partitions to check; None for all partitions.
+            ignore_rewrites: Whether to accept that files were replaced by files with the same rows.
 
         Raises:
-            ConflictError: They were.
+            ConflictError: If such files were removed.
         """
         operations = _REMOVING_ROWS if ignore_rewrites else _REMOVING_DATA
         self._refuse(
@@ -146,7 +147,7 @@ class History:
         """Refuse when delete files were added that may apply to matching rows.
 
         Raises:
-            ConflictError: They were.
+            ConflictError: If such delete files were added.
         """
         if self.base.format_version < 2:
             return
@@ -165,15 +166,15 @@ class History:
     ) -> None:
         """Refuse when delete files were added that apply to one of these data files.
 
-        Whatever rows the operation is about: the files that replace these hold all the others, too.
+        The operation's row filter does not matter: the replacing files hold all other rows, too.
 
         Args:
             files: Data files that the operation replaces or removes.
-            ignore_equality_deletes: Only position deletes count, because the replacing files keep
-                an old data sequence number.
+            ignore_equality_deletes: Whether only position deletes count, because the replacing
+                files keep an old data sequence number.
 
         Raises:
-            ConflictError: They were.
+            ConflictError: If such delete files were added.
         """
         if not files or self.base.format_version < 2:
             return
@@ -207,10 +208,10 @@ class History:
 
         Args:
             paths: The files that the operation refers to.
-            ignore_deletes: Files removed by a `delete` snapshot do no harm.
+            ignore_deletes: Whether to accept that a `delete` snapshot removed them.
 
         Raises:
-            ConflictError: One did.
+            ConflictError: If another commit removed one of them.
         """
         if not paths:
             return
@@ -222,9 +223,9 @@ class History:
         )
 
     def added(self, paths: Collection[str]) -> frozenset[str]:
-        """Which of these data files other commits added, whether they were there before or not.
+        """Return those of these data files that other commits added, even if they existed before.
 
-        A file is known however its location is spelled.
+        A file is recognized however its location is spelled.
         """
         names, properties = list(paths), self.io.properties
         known = self._files(_KNOWN, ManifestStatus.ADDED_DATA, None, None)
@@ -233,18 +234,18 @@ class History:
         return frozenset(name for name, plain in pairs if plain in there)
 
     def refuse_missing(self, paths: Collection[str], content: ManifestContent) -> None:
-        """Refuse because files that must be removed are not there; say who removed them.
+        """Refuse because files to remove do not exist, naming the commits that removed them.
 
         Args:
             paths: The files.
-            content: What they are.
+            content: Their content: data or deletes.
 
         Raises:
             ConflictError: Always.
         """
         kind = (content, ManifestEntryStatus.DELETED)
         removed: dict[str, int | None] = dict.fromkeys(paths)
-        # what became of them before the history that is known, or on another branch, stays untold
+        # removals before the known history, or on another branch, are not reported
         with suppress(ValidationError):
             removed.update((path, owner) for owner, path in self._removed(_KNOWN, kind, paths))
         self._refuse(
@@ -276,7 +277,7 @@ class History:
     def _manifests(
         self, operations: Collection[str], content: ManifestContent
     ) -> Iterator[ManifestFile]:
-        # what an operation of an unknown name did is told by its manifests only
+        # only its manifests show what an operation of an unknown name did
         chosen = [
             snapshot
             for snapshot in self.snapshots
@@ -303,7 +304,7 @@ class History:
         expression: BooleanExpression | None,
         partitions: Collection[PartitionValues] | None,
     ) -> Iterator[tuple[int, str]]:
-        """The files of which manifests tell this, each with the snapshot that did it."""
+        """Yield the files that were added or removed, each with the snapshot that did it."""
         content, status = kind
         manifests = self._manifests(operations, content)
         for columns, rows in self._rows(manifests, status, expression, partitions):
@@ -318,7 +319,7 @@ class History:
         *,
         statistics: Collection[str] = (),
     ) -> Iterator[tuple[ManifestColumns, list[int]]]:
-        """The entries of manifests that have this status by a snapshot of these, where any has."""
+        """Yield the entries of manifests that got this status from one of `snapshots`."""
         matcher = FileMatcher(
             self.io,
             self.base,
@@ -344,7 +345,7 @@ class History:
 
 
 class ManifestStatus:
-    """Which entries of which manifests tell what happened."""
+    """The manifest content and entry status that show each kind of change."""
 
     ADDED_DATA: Final = (ManifestContent.DATA, ManifestEntryStatus.ADDED)
     REMOVED_DATA: Final = (ManifestContent.DATA, ManifestEntryStatus.DELETED)
@@ -352,13 +353,13 @@ class ManifestStatus:
 
 
 def index_key(file: DataFile) -> tuple[Any, ...]:
-    """A file's partition as `DeleteFileIndex` knows it."""
+    """Return a file's partition as the key that `DeleteFileIndex` uses."""
     values: Iterable[Any] = partition_key(file.partition)
     return (file.spec_id, *(v.bytes if isinstance(v, UUID) else v for v in values))
 
 
 def _owned(columns: ManifestColumns, rows: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """The files of these rows, each with the snapshot of its entry."""
+    """Yield the files of these rows, each with the snapshot of its entry."""
     owners = columns.column("snapshot_id").take(rows).to_pylist()
     yield from zip(owners, columns.column("file_path").take(rows).to_pylist(), strict=True)
 

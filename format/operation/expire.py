@@ -1,4 +1,4 @@
-"""Removing old snapshots, and the files that only they need."""
+"""Expiring old snapshots, and deleting the files that only they need."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Expiration:
-    """What an expiration removes.
+    """The result of an expiration, or its plan.
 
     Attributes:
-        snapshot_ids: Snapshots, in the order of the table.
+        snapshot_ids: The removed snapshots, in the order of the table.
         refs: Branches and tags that were too old.
-        files: Files that nothing refers to any more; after the commit, those that were deleted,
-            also of runs before that ended in the middle.
-        problem: Why files were not deleted that are of no use, if so.
+        files: Files that nothing refers to any more; after the commit, the deleted files, including
+            those left over from earlier runs that were interrupted.
+        problem: The reason why unneeded files were not deleted, if any.
         failed: Files that could not be deleted; the next expiration tries again.
     """
 
@@ -67,26 +67,26 @@ class Expiration:
 
 
 class ExpireSnapshots(PendingUpdate):
-    """Removes snapshots and, once that is committed, the files that only they need.
+    """An update that removes snapshots and, once committed, deletes the files only they need.
 
-    Without any call what is too old by the table's `history.expire.*` properties is removed; when
-    only ids are given, these. The limits of branches and tags go before. The head of a branch and
-    the snapshot of a tag always stay.
+    By default, the table's `history.expire.*` properties decide which snapshots are too old; when
+    only ids are given, just these snapshots are removed. The limits of branches and tags take
+    precedence. The head of a branch and the snapshot of a tag are always kept.
 
-    Which files are to be deleted is written to a list before the commit; see `garbage_list`.
-    Nothing is deleted that the table needs by then.
+    The files to delete are written to a list before the commit; see `garbage_list`. Files that the
+    table needs again by then are not deleted.
 
     Args:
-        base: The table.
-        io: Reads manifests and deletes files.
+        base: The table metadata.
+        io: File system to read manifests from and delete files in.
         commit: See `PendingUpdate`.
-        dry_run: Only find out what would be removed.
-        newest: Loads the table as it is when files are to be deleted; otherwise it is taken to be
-            as it was committed.
-        others: Other tables that may need files of this one.
+        dry_run: Whether to only find out what would be removed.
+        newest: A function that loads the current table metadata before files are deleted; by
+            default, the committed metadata is used.
+        others: A function that loads other tables which may need files of this one.
 
     Attributes:
-        result: What was removed, or what would be; None before the commit.
+        result: The result of the expiration, or its plan; None before the commit.
     """
 
     def __init__(
@@ -119,13 +119,13 @@ class ExpireSnapshots(PendingUpdate):
         """Remove this snapshot.
 
         Raises:
-            NoSuchSnapshotError: There is no such snapshot.
-            ValidationError: A branch or tag points to it.
+            NoSuchSnapshotError: If there is no such snapshot.
+            ValidationError: If a branch or tag points to it.
         """
         snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
         if not self._base.has_snapshot(snapshot_id):
             raise NoSuchSnapshotError(
-                f"Cannot expire snapshot {snapshot_id}: there is none",
+                f"Cannot expire snapshot {snapshot_id}: there is no such snapshot",
                 hint="Look for its id in the snapshots of the table; it may have expired.",
                 snapshot_id=snapshot_id,
             )
@@ -140,13 +140,13 @@ class ExpireSnapshots(PendingUpdate):
         return self
 
     def older_than(self, dt: datetime | int) -> Self:
-        """Remove snapshots from before a time, instead of by the table's properties.
+        """Remove snapshots older than a time, instead of by the table's properties.
 
         Args:
-            dt: A time (one without zone is UTC), or milliseconds since the epoch.
+            dt: A datetime (UTC if it has no time zone), or milliseconds since the epoch.
 
         Raises:
-            ValidationError: It is neither.
+            ValidationError: If `dt` is neither.
         """
         if isinstance(dt, datetime):
             aware = dt if dt.tzinfo else dt.replace(tzinfo=timezone.utc)
@@ -157,10 +157,10 @@ class ExpireSnapshots(PendingUpdate):
         return self
 
     def retain_last(self, num_snapshots: int) -> Self:
-        """Leave so many snapshots of each branch, however old they are.
+        """Keep at least this many snapshots of each branch, however old they are.
 
         Raises:
-            ValidationError: It is less than 1.
+            ValidationError: If the number is less than 1.
         """
         self._retain_last = checked_int("number of snapshots to retain", num_snapshots, 1)
         return self
@@ -171,15 +171,15 @@ class ExpireSnapshots(PendingUpdate):
         return self
 
     def clean_expired_metadata(self, clean: bool) -> Self:  # noqa: FBT001 - as in Iceberg Java
-        """Choose whether schemas and partition specs that nothing needs any more go, too."""
+        """Choose whether unused schemas and partition specs are removed, too; by default not."""
         self._metadata = clean
         return self
 
     def plan(self) -> Expiration:
-        """What would be removed if the expiration were committed now; nothing is changed.
+        """Return what would be removed if the expiration were committed now, changing nothing.
 
         Raises:
-            ValidationError: The table's files may not be deleted (`gc.enabled`).
+            ValidationError: If the table's files may not be deleted (`gc.enabled`).
         """
         after = update_table_metadata(self._base, self._changes(self._base).updates)
         ids, refs = _gone(self._base, after)
@@ -192,19 +192,19 @@ class ExpireSnapshots(PendingUpdate):
         return Expiration(ids, refs, found.files, found.problem)
 
     def commit(self) -> None:
-        """See `PendingUpdate.commit`; a dry run only sets `result`."""
+        """Commit the expiration; a dry run only sets `result`."""
         if self._dry_run:
             self.result = self.plan()
         else:
             super().commit()
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `PendingUpdate.apply`; the list of the files to delete is written."""
+        """Return the changes of the expiration, and write the list of files to delete."""
         changes = self._changes(base)
         self._applied_to = base
         after = update_table_metadata(base, changes.updates)
         ids, _ = _gone(base, after)
-        # those of an attempt before are the same files, but what others need since
+        # an earlier attempt found the same files, except those that others have needed since
         if self._garbage is None or self._garbage.snapshot_ids != ids:
             self._forget()
             self._garbage = self._unreachable(base, after)
@@ -237,7 +237,7 @@ class ExpireSnapshots(PendingUpdate):
         )
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `PendingUpdate.clean_up`: here the files of the removed snapshots are deleted."""
+        """Delete the files of the removed snapshots after the commit."""
         if committed is None or self._applied_to is None or self._garbage is None:
             self._forget()
             return
@@ -247,7 +247,7 @@ class ExpireSnapshots(PendingUpdate):
             self.result = self._cleaned(self.result, committed)
 
     def _cleaned(self, result: Expiration, committed: TableMetadata) -> Expiration:
-        """Delete what was to be deleted, then what runs before left."""
+        """Delete the listed files, then those that earlier runs left behind."""
         garbage = self._garbage or _Garbage(())
         try:
             newest = committed if self._newest is None else self._newest()
@@ -263,14 +263,14 @@ class ExpireSnapshots(PendingUpdate):
         try:
             done = done.joined(collect_left(self._io, newest, self._others))
         except (IcecombError, OSError) as error:
-            problem = f"What runs before may have left could not be deleted: {reason_of(error)}"
+            problem = f"Files left behind by earlier runs could not be deleted: {reason_of(error)}"
             result = replace(result, problem=result.problem or problem)
         if done.failed:
             result = replace(result, problem=f"Not all files could be deleted: {done.reason}")
         return replace(result, files=done.files, failed=done.failed)
 
     def _forget(self) -> None:
-        """Delete the list; what is on it is of no interest, or gone."""
+        """Delete the list, whose files are irrelevant or already deleted."""
         if self._garbage is not None and self._garbage.list_location is not None:
             delete_list(self._io, self._garbage.list_location)
         self._garbage = None
@@ -294,14 +294,14 @@ class ExpireSnapshots(PendingUpdate):
         return refs, tuple(number for number in base.snapshot_ids() if number in chosen)
 
     def _unused(self, metadata: TableMetadata) -> list[TableUpdate]:
-        """Schemas and specs that neither new files nor snapshots that stay need.
+        """Return updates that remove schemas and specs which neither new nor kept files need.
 
         Partition values and equality deletes of columns that were dropped need their types.
         """
         schema_ids = {metadata.current_schema_id, *(s.schema_id for s in metadata.snapshots)}
         spec_ids = {metadata.default_spec_id}
-        # the next one gets the number after the highest: no number is given twice, for what is
-        # being written by it right now
+        # the next one gets the number after the highest: if that were removed, its number would
+        # be given twice, while other writers may still be using it
         schema_ids.add(max(schema.schema_id for schema in metadata.schemas))
         spec_ids.add(max(spec.spec_id for spec in metadata.partition_specs))
         manifests = distinct_manifests(self._io, metadata.snapshots).values()
@@ -322,7 +322,7 @@ class ExpireSnapshots(PendingUpdate):
         return updates
 
     def _compared(self, metadata: TableMetadata, deletes: Iterable[ManifestFile]) -> set[int]:
-        """The columns by which manifests of delete files delete rows."""
+        """Return the ids of the columns that the equality deletes of these manifests compare."""
         found: set[int] = set()
         for columns in read_each_columns(self._io, deletes, metadata.spec_by_id):
             for ids in columns.column("equality_ids").to_pylist():
@@ -332,14 +332,14 @@ class ExpireSnapshots(PendingUpdate):
 
 @dataclass(slots=True)
 class _Garbage:
-    """The files of an attempt.
+    """The unneeded files of one attempt.
 
     Attributes:
-        snapshot_ids: The snapshots that it removes.
-        files: What only they need.
-        known: Manifests that name none of these.
-        problem: Why this is unknown.
-        list_location: Where it was written.
+        snapshot_ids: The snapshots that the attempt removes.
+        files: The files that only they need.
+        known: Manifests that name none of these files.
+        problem: The reason why the files are unknown, if they are.
+        list_location: The location of their list, if it was written.
     """
 
     snapshot_ids: tuple[int, ...]
@@ -350,7 +350,7 @@ class _Garbage:
 
 
 def _gone(before: TableMetadata, after: TableMetadata) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The snapshots that are not there any more, and the branches and tags."""
+    """Return the snapshots, and the branches and tags, that `after` no longer has."""
     ids = tuple(number for number in before.snapshot_ids() if not after.has_snapshot(number))
     return ids, tuple(sorted(before.refs.keys() - after.refs.keys()))
 

@@ -1,4 +1,4 @@
-"""Adding data files that exist already, each only once."""
+"""Adding existing data files, each only once."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 
 class FileAddition(FastAppend):
-    """Adds files that the table does not have; a table without a name mapping gets one.
+    """An append of files that the table does not have; a table without a name mapping gets one.
 
     Args:
-        io: Writes manifests and manifest lists.
-        snapshot_properties: More keys for the snapshot's summary.
+        io: File system to write manifests and manifest lists to.
+        snapshot_properties: Additional keys for the snapshot summary.
         branch: The branch to commit to.
         files: The files, described with the table's current schema and spec.
-        schema: That schema.
-        name_mapping: What gave the files their ids when they were described.
-        unread: What the files have and the table does not.
-        check: Whether files that the branch has already are looked for.
-        skip: Whether these are left out; else the commit is refused.
+        schema: The schema that they were described with.
+        name_mapping: The mapping that gave the files their field ids when they were described.
+        unread: Fields that the files have and the table does not.
+        check: Whether to look for files that the branch already has.
+        skip: Whether to leave these out; otherwise the commit is refused.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class FileAddition(FastAppend):
             self.append_data_file(file)
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `SnapshotProducer.apply`; when all files are there already, nothing changes.
+        """Return the changes of the append; there are none if the branch already has all files.
 
         Raises:
-            ValidationError: The names of columns, or of what the files have beside them, were given
-                to others meanwhile.
+            ValidationError: If the names of columns, or of the files' other fields, were given to
+                other columns meanwhile.
         """
         changes = super().apply(base)
         if not self._files:
@@ -85,7 +85,7 @@ class FileAddition(FastAppend):
         if self._unread and base.current_schema_id != self._schema.schema_id:
             raise ValidationError(
                 "The table's columns changed while files were added that have more columns than it",
-                hint="Load the table again and add the files anew.",
+                hint="Load the table again and add the files again.",
             )
         mapping, last = with_unread(self._mapping(base), self._unread, base.last_column_id)
         updates: list[TableUpdate] = []
@@ -104,7 +104,7 @@ class FileAddition(FastAppend):
         )
 
     def _mapping(self, base: TableMetadata) -> NameMapping:
-        """The mapping under which the files have the ids with which they were described."""
+        """Return the mapping that gives the files the field ids they were described with."""
         schema, known = base.schema(), base.name_mapping()
         described = self._name_mapping
         if described is None or described == known:
@@ -116,14 +116,14 @@ class FileAddition(FastAppend):
         except SchemaError as error:
             raise ValidationError(
                 f"The names of columns were given away while files were added: {error.message}",
-                hint="Load the table again and add the files anew.",
+                hint="Load the table again and add the files again.",
             ) from error
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """See `SnapshotProducer.validate`.
+        """Implement `SnapshotProducer.validate`.
 
         Raises:
-            ValidationError: The branch has one of the files already.
+            ValidationError: If the branch already has one of the files.
         """
         super().validate(base, parent)
         if not self._check or parent is None:
@@ -148,14 +148,14 @@ def known_paths(
     paths: Iterable[str],
     looked_through: set[str],
 ) -> set[str]:
-    """Which of these data files a snapshot has, however their locations are spelled.
+    """Return those of these data files that a snapshot has, however their locations are spelled.
 
     Args:
-        io: Reads manifests.
-        base: The table.
+        io: File system to read manifests from.
+        base: The table metadata.
         snapshot: The snapshot.
-        paths: Locations.
-        looked_through: Manifests to pass over; those that are read are added.
+        paths: The locations of the files.
+        looked_through: The paths of manifests to skip; those that are read are added to it.
     """
     names = list(paths)
     values = plain_locations(pa.array(names, pa.string()), io.properties)

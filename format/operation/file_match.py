@@ -1,4 +1,4 @@
-"""Which files of a manifest a row filter matches in part, and which as a whole."""
+"""Matching of a row filter against the files of manifests, in part or as a whole."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 Mask = Any
-"""A numpy array of booleans, one a row of a manifest."""
+"""A numpy array of booleans, one per row of a manifest."""
 
 
 class FileMatcher:
-    """A row filter on one table.
+    """A row filter that is matched against the files of one table.
 
     Args:
-        io: Reads manifests.
-        base: The table.
+        io: File system to read manifests from.
+        base: The table metadata.
         expression: The filter, by column names.
         case_sensitive: Whether `Id` and `id` are different columns.
 
     Raises:
-        ExpressionError: A column is unknown, or a value does not fit its type.
+        ExpressionError: If a column is unknown, or a value does not fit its type.
     """
 
     def __init__(
@@ -59,18 +59,18 @@ class FileMatcher:
 
     @property
     def statistics(self) -> tuple[str, ...]:
-        """The statistics of a manifest that matching needs."""
+        """The manifest statistics that matching needs."""
         return () if isinstance(self._filter, (AlwaysTrue, AlwaysFalse)) else METRICS
 
     def read(
         self, manifests: Iterable[ManifestFile], also: Iterable[str] = ()
     ) -> Iterator[ManifestColumns]:
-        """The manifests with `statistics` and these, in their order."""
+        """Read manifests in order, with `statistics` and the statistics named in `also`."""
         wanted = (*self.statistics, *also)
         return read_each_columns(self._io, manifests, self._base.spec_by_id, wanted)
 
     def might_contain(self, manifest: ManifestFile) -> bool:
-        """Whether a file of this manifest may match, from the manifest's summary."""
+        """Return whether a file of this manifest may match, judged by its partition summaries."""
         if isinstance(self._filter, AlwaysFalse):
             return False
         spec = self._base.spec_by_id(manifest.partition_spec_id)
@@ -78,12 +78,12 @@ class FileMatcher:
         return bool(select_manifests([manifest], spec, projected))
 
     def match(self, columns: ManifestColumns) -> tuple[Mask, Mask]:
-        """Where rows of a file may match, and where all do.
+        """Return masks of the files whose rows may match, and of those whose rows all match.
 
-        Of delete files: where rows that they delete may match, and where all do.
+        For delete files, the rows that they delete count.
 
         Args:
-            columns: Of a manifest, with `statistics`.
+            columns: The columns of a manifest, with `statistics`.
         """
         count = len(columns)
         might, must = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
@@ -114,10 +114,10 @@ class FileMatcher:
 
 
 class _DeleteMetrics(ManifestMetrics):
-    """Metrics of what delete files delete.
+    """Metrics of the rows that delete files delete.
 
-    An equality delete file may hold columns that it does not compare: the rows that it deletes have
-    any values there. Position delete files have no columns of the table.
+    An equality delete file may hold columns that it does not compare: the rows that it deletes may
+    have any values there. Position delete files have no columns of the table.
     """
 
     def _pick(self, name: str, field_id: int) -> pa.Array:

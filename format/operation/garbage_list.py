@@ -1,9 +1,9 @@
-"""Lists of files that an expiration is about to delete, for whoever comes after a crash.
+"""Lists of files that an expiration is about to delete, so that a crash leaves none behind.
 
-A list, `metadata/icecomb-gc-<uuid>.parquet`, is written before the commit and deleted when its
-files are. What it says is a suspicion: the expiration may never have been committed, and others
-may need a file since. So whoever finds one asks the table as it is by then. A list says whose it
-is: several tables may keep their metadata in one folder.
+A list, `metadata/icecomb-gc-<uuid>.parquet`, is written before the commit and deleted with its
+files. Its files are only suspects: the expiration may never have been committed, and other writers
+may have needed a file since. So every reader of a list checks it against the current metadata. A
+list names its table, because several tables may keep their metadata in one folder.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 OtherTables: TypeAlias = "Callable[[], Iterable[tuple[TableMetadata, str]]]"
-"""Loads other tables that may need a table's files, each with its metadata file."""
+"""A function that loads other tables that may need a table's files, with their metadata files."""
 ABANDONED_MS: Final = 600_000
-"""A list of this age is that of a run which ended; one that has not loses nothing by a second."""
+"""The age at which a list's run is taken to have ended; if it has not, a second does no harm."""
 _NAME: Final = re.compile(r"icecomb-gc-[0-9a-f-]{36}\.parquet")
 _KINDS: Final = (
     "data_files",
@@ -53,12 +53,12 @@ _AT_ONCE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What became of files that were to be deleted.
+    """The outcome of deleting files.
 
     Attributes:
-        files: Those that are gone.
-        failed: Those that could not be deleted.
-        reason: Why the first of them could not.
+        files: The files that are gone.
+        failed: The files that could not be deleted.
+        reason: The reason why the first of them could not be deleted.
     """
 
     files: UnreachableFiles = UnreachableFiles()  # noqa: RUF009 - a constant
@@ -66,7 +66,7 @@ class Deleted:
     reason: str | None = None
 
     def joined(self, other: Deleted) -> Deleted:
-        """Both."""
+        """Return the combined outcome of both deletions."""
         members: dict[str, Any] = {
             field.name: getattr(self.files, field.name) + getattr(other.files, field.name)
             for field in fields(UnreachableFiles)
@@ -81,7 +81,7 @@ class Deleted:
 
 
 def write_list(io: FileIO, metadata: TableMetadata, files: UnreachableFiles) -> str:
-    """Write a list, for good; its location."""
+    """Write a list durably, and return its location."""
     import pyarrow.parquet as pq
 
     kinds = [kind for kind, group in _by_kind(files) for _ in group]
@@ -97,13 +97,13 @@ def write_list(io: FileIO, metadata: TableMetadata, files: UnreachableFiles) -> 
 
 
 def delete_list(io: FileIO, location: str) -> None:
-    """Delete a list; where that fails it is found again, and nothing on it is there any more."""
+    """Delete a list; if that fails it is found again, but none of its files exist any more."""
     with suppress(IcecombError, OSError):
         io.delete([location])
 
 
 def delete_garbage(io: FileIO, files: UnreachableFiles) -> Deleted:
-    """Delete files in batches, contents before what names them."""
+    """Delete files in batches, each file before the files that name it."""
     failed: list[str] = []
     reason: str | None = None
     everything = files.files
@@ -125,17 +125,17 @@ def still_unreachable(
     known: Iterable[str] = (),
     others: OtherTables | None = None,
 ) -> UnreachableFiles:
-    """Files without those that metadata reaches, under whatever scheme or authority.
+    """Return the files without those that metadata reaches, under whatever scheme or authority.
 
     Args:
-        io: Reads manifests.
-        files: What is asked for.
-        metadata: Of the table; None where it is known already that it does not need them.
+        io: File system to read manifests from.
+        files: The files to check.
+        metadata: The table metadata; None if the table is already known not to need them.
         known: Manifests that need none of the files: they are not read.
-        others: Other tables that may need them.
+        others: A function that loads other tables which may need them.
 
     Raises:
-        CorruptFileError, FileMissingError: Something that is needed to tell cannot be read.
+        CorruptFileError, FileMissingError: If a file that the check needs cannot be read.
     """
     everything = files.files
     if not everything:
@@ -150,15 +150,15 @@ def still_unreachable(
 
 
 def collect_left(io: FileIO, metadata: TableMetadata, others: OtherTables | None = None) -> Deleted:
-    """Delete what the table's lists of runs that ended name, and it does not need as it is now.
+    """Delete the files on lists of runs that ended, unless the current table needs them.
 
     Args:
-        io: Where they are.
-        metadata: Of the table.
-        others: Other tables that may need the files.
+        io: File system that holds the table.
+        metadata: The table metadata.
+        others: A function that loads other tables which may need the files.
 
     Raises:
-        CorruptFileError, FileMissingError: What the table needs cannot be told.
+        CorruptFileError, FileMissingError: If it cannot be determined what the table needs.
     """
     done = Deleted()
     for location in _abandoned(io, metadata):
@@ -179,7 +179,7 @@ def collect_left(io: FileIO, metadata: TableMetadata, others: OtherTables | None
 
 
 def without(files: UnreachableFiles, gone: frozenset[str]) -> UnreachableFiles:
-    """Files but some."""
+    """Return the files without those in `gone`."""
     if not gone:
         return files
     members: dict[str, Any] = {
@@ -195,7 +195,7 @@ def without(files: UnreachableFiles, gone: frozenset[str]) -> UnreachableFiles:
 
 
 def _present(io: FileIO, files: UnreachableFiles) -> UnreachableFiles:
-    """Those that the run before did not delete: only they count."""
+    """Return the files that still exist, which the earlier run did not delete."""
     everything = files.files
     with ThreadPoolExecutor(_AT_ONCE, "icecomb-left") as pool:
         there = list(pool.map(io.exists, everything))
@@ -218,7 +218,7 @@ def _by_kind(files: UnreachableFiles) -> list[tuple[str, Sequence[str]]]:
 
 
 def _read_list(io: FileIO, location: str, metadata: TableMetadata) -> UnreachableFiles | None:
-    """The files of a list; None if it is that of another table."""
+    """Return the files of a list; None if it belongs to another table."""
     import pyarrow.parquet as pq
 
     try:
@@ -228,7 +228,7 @@ def _read_list(io: FileIO, location: str, metadata: TableMetadata) -> Unreachabl
         pairs = list(zip(table["kind"].to_pylist(), table["location"].to_pylist(), strict=True))
     except (pa.ArrowException, KeyError) as error:
         raise CorruptFileError(
-            f"{location} is no list of files to delete: {error}",
+            f"{location} is not a list of files to delete: {error}",
             hint="delete it; remove_orphan_files finds what it named",
             path=location,
         ) from error

@@ -1,9 +1,9 @@
-"""Locations as numbers that compare: which of many files are named by metadata, in little memory.
+"""Locations hashed to integers, to find the files that metadata names in little memory.
 
-A file is known by its path; scheme and authority are compared where the path is found, as in
-Iceberg, where files of one path under two prefixes may or may not be the same. Texts are made one
-spelling first (`plain_locations`); local links are followed, to files as well. Eight bytes stand
-for a text: two texts of one number only make a file look needed that is not.
+A file is identified by its path; scheme and authority are compared if the path is found, as in
+Iceberg, where files of one path under two prefixes may or may not be the same. Locations are first
+normalized (`plain_locations`); local symbolic links are resolved, also those to files. Each
+location becomes eight bytes: a collision can only make an unneeded file look needed.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ Keys = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.bool_]
 
 EQUAL_SCHEMES: Final[Mapping[str, str]] = {"s3n,s3a": "s3"}
-"""What Iceberg takes for equal unless it is told otherwise."""
+"""The schemes that Iceberg takes for equal by default."""
 _PREFIX: Final = r"^(?P<prefix>(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?)?)(?P<path>(?s:.*))$"
 _PARTS: Final = re.compile(r"(?:(?P<scheme>[^:]+):)?(?://(?P<authority>[^/]*))?")
 
 
 @dataclass(frozen=True, slots=True)
 class LocationKeys:
-    """Some locations, a row each.
+    """The keys of some locations, one row per location.
 
     Attributes:
-        path: Of the path alone.
-        scheme: Of scheme and path.
-        whole: Of scheme, authority and path.
-        unnamed: Where no scheme was written: such a location is in any.
-        open: Where a scheme but no authority was written: such a location is in any of the scheme.
-        prefixes: Scheme and authority as texts, and which of them a row has.
+        path: Keys of the path only.
+        scheme: Keys of scheme and path.
+        whole: Keys of scheme, authority and path.
+        unnamed: Whether no scheme was written: such a location matches any scheme.
+        open: Whether a scheme but no authority was written: such a location matches any authority.
+        prefixes: The distinct prefixes (scheme and authority), and the index of each row's prefix.
     """
 
     path: Keys
@@ -56,19 +56,19 @@ class LocationKeys:
 
 
 _Read: TypeAlias = "tuple[list[str], Keys, list[tuple[str, str]], Keys, list[str]]"
-"""Prefixes as written and whose they are, those meant and whose they are, and paths."""
+"""Prefixes as written, each row's index of them, those meant, each row's index, and paths."""
 
 
 class Spelling:
-    """How locations are read.
+    """The rules by which locations are read and compared.
 
     Args:
-        properties: Of the table's `FileIO`.
-        equal_schemes: Schemes, several with commas, and the one that each is equal to.
-        equal_authorities: The same of authorities.
+        properties: The properties of the table's `FileIO`.
+        equal_schemes: Schemes, separated by commas, mapped to the one that they are equal to.
+        equal_authorities: The same for authorities.
 
     Raises:
-        ValidationError: A scheme or authority is none, or is said to equal two.
+        ValidationError: If a scheme or authority is not a string, or is said to equal two others.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Spelling:
         self._real = lru_cache(maxsize=1 << 16)(self._resolved)
 
     def keys(self, locations: pa.Array) -> LocationKeys:
-        """The numbers of some locations."""
+        """Return the keys of some locations."""
         written, rows, kinds, kind_of, paths = self._read(locations)
         path_keys = np.fromiter(map(hash, paths), np.int64, len(paths))
         return LocationKeys(
@@ -97,7 +97,7 @@ class Spelling:
         )
 
     def paths(self, locations: pa.Array) -> list[str]:
-        """The paths of some locations, whatever their scheme and authority."""
+        """Return the paths of some locations, without scheme and authority."""
         return self._read(locations)[-1]
 
     def _read(self, locations: pa.Array) -> _Read:
@@ -127,7 +127,7 @@ class Spelling:
         return written, rows, kinds, kind_of, paths
 
     def _meant(self, prefix: str) -> str:
-        """A prefix with the schemes and authorities that others are equal to."""
+        """Return a prefix with its scheme and authority replaced by those they are equal to."""
         if not prefix:
             return prefix
         scheme, authority = _split(prefix)
@@ -146,16 +146,16 @@ class Spelling:
 
 
 def flat(what: str, equal: Mapping[str, str] | None) -> dict[str, str]:
-    """`{"a,b": "c"}` as `{"a": "c", "b": "c"}`, in small letters.
+    """Convert `{"a,b": "c"}` to `{"a": "c", "b": "c"}`, in lower case.
 
     Raises:
-        ValidationError: There is something else than texts, or one is said to equal two.
+        ValidationError: If a key or value is not a string, or one is said to equal two others.
     """
     found: dict[str, str] = {}
     for names, target in (equal or {}).items():
         if not isinstance(names, str) or not isinstance(target, str):
             raise ValidationError(
-                f"{what} maps texts to a text, not {names!r} to {target!r}",
+                f"{what} maps strings to a string, not {names!r} to {target!r}",
                 hint="write {'s3n,s3a': 's3'}",
             )
         for name in names.split(","):

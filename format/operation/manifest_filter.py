@@ -1,4 +1,4 @@
-"""Removing files from manifests: a manifest that holds such a file is written anew."""
+"""Removing files from manifests: a manifest that holds such a file is rewritten."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DELETED = ManifestEntryStatus.DELETED.value
 _EXISTING = ManifestEntryStatus.EXISTING.value
 
 _MOST_PLACES = 1000
-"""Files of more partitions are looked for in all manifests."""
+"""The most partitions to check summaries for; files of more are looked for in all manifests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +44,18 @@ class _Filtered:
 
 
 class ManifestFilter:
-    """What one operation removes from the manifests of one content.
+    """The removals of one operation from the manifests of one content.
 
     Args:
-        content: Data files or delete files.
+        content: Data or deletes.
 
     Attributes:
-        paths: Remove these files; see `remove_file`.
-        partitions: Remove all files of these partitions.
-        expression: Remove the files whose every row matches; None removes none.
-        require_paths: Refuse the commit when one of `paths` is not there.
-        removed: What the last `apply` removed.
-        replaced: How many manifests the last `apply` wrote anew.
+        paths: The files to remove; see `remove_file`.
+        partitions: The partitions of which all files are removed.
+        expression: A filter that removes the files whose every row matches; None removes none.
+        require_paths: Whether to refuse the commit if one of `paths` does not exist.
+        removed: The files that the last `apply` removed.
+        replaced: The number of manifests that the last `apply` rewrote.
     """
 
     def __init__(self, content: ManifestContent) -> None:
@@ -67,20 +67,20 @@ class ManifestFilter:
         self.require_paths = False
         self.removed: list[DataFile] = []
         self.replaced = 0
-        # A manifest of the same transaction gets another sequence number when it is tried again.
+        # A manifest of the same transaction gets another sequence number in each attempt.
         self._done: dict[_Key, _Filtered] = {}
         self._schema_id: int | None = None
         self._oldest = 0
 
     @property
     def removes_files(self) -> bool:
-        """Whether anything was asked to be removed."""
+        """Whether there is anything to remove."""
         return bool(self.paths or self.partitions or self.expression is not None)
 
     def remove_file(self, file: DataFile | str) -> None:
-        """Remove a file, given itself or its path.
+        """Remove a file, given as a `DataFile` or by its path.
 
-        Of a file itself the partition is known, which spares reading most manifests.
+        The partition of a `DataFile` is known, so that most manifests need not be read.
         """
         self.paths.add(file if isinstance(file, str) else file.file_path)
         if isinstance(file, str):
@@ -89,7 +89,7 @@ class ManifestFilter:
             self._places.add((file.spec_id, file.partition))
 
     def add_expression(self, expression: BooleanExpression) -> None:
-        """Remove, too, the files whose every row matches."""
+        """Also remove the files whose every row matches."""
         known = () if self.expression is None else (self.expression,)
         self.expression = disjunction((*known, expression))
 
@@ -100,17 +100,17 @@ class ManifestFilter:
         manifests: Sequence[ManifestFile],
         min_sequence_number: int = 0,
     ) -> list[ManifestFile]:
-        """The manifests without what is removed; those of an earlier attempt are used again.
+        """Return the manifests without the removed files, reusing those of earlier attempts.
 
         Args:
-            producer: Writes manifests.
-            base: The table.
-            manifests: Of the snapshot to build on.
+            producer: The operation, which writes the manifests.
+            base: The table metadata.
+            manifests: The manifests of the snapshot to build on.
             min_sequence_number: Delete files with a lower number apply to no data file any more,
-                and go when their manifest is written anew.
+                and are dropped when their manifest is rewritten.
 
         Raises:
-            ValidationError: A data file holds rows that match and rows that do not.
+            ValidationError: If a data file holds rows that match and rows that do not.
         """
         self.removed, self.replaced = [], 0
         if not self.removes_files:
@@ -175,13 +175,13 @@ class ManifestFilter:
         return out
 
     def _may_name(self, manifest: ManifestFile, places: PartitionPlaces | None) -> bool:
-        """Whether a file to remove by its path or partition may be in a manifest."""
+        """Return whether a file to remove by its path or partition may be in a manifest."""
         if self.paths and (places is None or places.may_hold(manifest)):
             return True
         return any(spec_id == manifest.partition_spec_id for spec_id, _ in self.partitions)
 
     def forget(self) -> None:
-        """Write everything anew the next time."""
+        """Discard the manifests of earlier attempts, so that the next `apply` writes them again."""
         self._done = {}
 
     def _matcher(self, producer: MergingProducer, base: TableMetadata) -> FileMatcher | None:
@@ -250,7 +250,7 @@ class ManifestFilter:
         return found
 
     def missing(self) -> list[str]:
-        """The files that must be removed and were not found by the last `apply`."""
+        """Return the files that must be removed but were not found by the last `apply`."""
         return self._not_found() if self.require_paths else []
 
     def _not_found(self) -> list[str]:

@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 
 
 class ManifestMerge:
-    """Merges the manifests of one content, and knows what it merged in earlier attempts.
+    """A merge of the manifests of one content, which reuses the manifests of earlier attempts.
 
     Args:
-        content: Data files or delete files.
+        content: Data or deletes.
 
     Attributes:
-        replaced: How many manifests of earlier snapshots the last `apply` merged.
+        replaced: The number of manifests of earlier snapshots that the last `apply` merged.
     """
 
     def __init__(self, content: ManifestContent) -> None:
         self.content = content
         self.replaced = 0
-        # A manifest of the same transaction gets another sequence number when it is tried again.
+        # A manifest of the same transaction gets another sequence number in each attempt.
         self._done: dict[tuple[tuple[str, int], ...], ManifestFile] = {}
 
     def apply(
         self, producer: SnapshotProducer, base: TableMetadata, manifests: Sequence[ManifestFile]
     ) -> list[ManifestFile]:
-        """Merge what fits together; the manifests of one spec only.
+        """Merge manifests of the same spec that fit together.
 
         Bins are filled from the oldest manifest on, so that full ones stay as they are; the bin of
-        the newest is left alone until it has enough manifests.
+        the newest manifest is not merged until it has enough manifests.
 
         Args:
-            producer: Writes manifests.
-            base: The table.
-            manifests: The newest first.
+            producer: The operation, which writes the manifests.
+            base: The table metadata.
+            manifests: The manifests, newest first.
         """
         self.replaced = 0
         if not MANIFEST_MERGE.of(base.properties) or not manifests:
@@ -74,7 +74,7 @@ class ManifestMerge:
         return out
 
     def forget(self) -> None:
-        """Write everything anew the next time."""
+        """Discard the manifests of earlier attempts, so that the next `apply` writes them again."""
         self._done = {}
 
     def _merge(
@@ -120,7 +120,7 @@ def _entries(
         statuses = columns.column("status").to_numpy(zero_copy_only=False)
         ids = columns.column("snapshot_id").fill_null(-1).to_numpy(zero_copy_only=False)
         own = ids == producer.snapshot_id
-        # what an earlier snapshot deleted is of no use to this one
+        # entries that an earlier snapshot deleted are of no use to this one
         rows = np.flatnonzero(own | (statuses != ManifestEntryStatus.DELETED.value))
         kept = np.where(own, statuses, ManifestEntryStatus.EXISTING.value).astype(np.int32)
         yield from encoder.encode(columns, rows, kept[rows])

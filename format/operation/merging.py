@@ -1,4 +1,4 @@
-"""The part shared by operations that add and remove files and merge manifests."""
+"""The base class of operations that add and remove files and merge manifests."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
 
 
 class MergingProducer(SnapshotProducer):
-    """Adds files, removes files, and merges what manifests result.
+    """An operation that adds files, removes files, and merges the resulting manifests.
 
     Args:
-        io: Reads and writes manifests and manifest lists.
-        snapshot_properties: More keys for the snapshot's summary.
+        io: File system for manifests and manifest lists.
+        snapshot_properties: Additional keys for the snapshot summary.
         branch: The branch to commit to.
         stage_only: Add the snapshot to the table without moving the branch.
-        case_sensitive: Whether row filters tell `Id` from `id`.
-        schema: What the columns in row filters are called in; by default the table's own when the
-            operation is applied first. They are the same columns in every attempt, whatever others
-            call them meanwhile.
+        case_sensitive: Whether `Id` and `id` are different columns in row filters.
+        schema: The schema whose column names row filters use; by default the table schema at the
+            first attempt. The same columns are meant in every attempt, even if they are renamed
+            meanwhile.
     """
 
     _no_conflicting_data = False
@@ -79,21 +79,21 @@ class MergingProducer(SnapshotProducer):
         self._written_version: int | None = None
 
     def name_columns_by(self, schema: Schema) -> None:
-        """Say what the columns in row filters are called in, unless it is known."""
+        """Set the schema whose column names row filters use, unless it is set already."""
         if self._schema is None:
             self._schema = schema
 
     def rows(self, base: TableMetadata, expression: BooleanExpression) -> BooleanExpression:
-        """A row filter by the names that its columns have in a table now.
+        """Return a row filter with the current names of its columns.
 
         Raises:
-            ExpressionError: A column is unknown, or others have dropped it.
+            ExpressionError: If a column is unknown, or has been dropped meanwhile.
         """
         schema = base.schema()
         return ColumnNames(self._schema or schema, self.case_sensitive).now(expression, schema)
 
     def validate_from_snapshot(self, snapshot_id: int | None) -> Self:
-        """Check what other writers did since this snapshot; None is the whole history."""
+        """Check for conflicts with commits since this snapshot; None for the whole history."""
         self.starting_snapshot_id = snapshot_id
         return self
 
@@ -113,7 +113,7 @@ class MergingProducer(SnapshotProducer):
         return self.filters[_DATA].removes_files
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:  # noqa: ARG002
-        """See `SnapshotProducer.validate`: the new files must fit the table."""
+        """Check that the new files fit the table."""
         self.name_columns_by(base.schema())
         if base.format_version < 2 and self.adds_delete_files:
             raise ValidationError(
@@ -126,9 +126,9 @@ class MergingProducer(SnapshotProducer):
                     check_new_file(base, file)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """See `SnapshotProducer.manifests`."""
+        """Implement `SnapshotProducer.manifests`."""
         if self._written_version not in {None, base.format_version}:
-            # manifests of version 1 do not say how old their files are
+            # manifests of version 1 have no sequence numbers
             self._forget()
         self._written_version = base.format_version
         parents = parent_manifests(self.io, base, parent)
@@ -153,7 +153,7 @@ class MergingProducer(SnapshotProducer):
         return out
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
-        """See `SnapshotProducer.summary`."""
+        """Implement `SnapshotProducer.summary`."""
         counts = self.new_summary(base)
         for files in self.added.values():
             for file in files.values():
@@ -161,35 +161,35 @@ class MergingProducer(SnapshotProducer):
         for found in self.filters.values():
             for file in found.removed:
                 counts.remove_file(file, base.spec_by_id(file.spec_id))
-        # also on main: a commit there may be lost, or rolled back and picked
+        # on main, too: a commit there may be lost, or rolled back and picked
         onto_parent = self._no_conflicting_data and self.operation == Operation.APPEND
         return {**counts.to_map(), **({ONTO_PARENT: "true"} if onto_parent else {})}
 
     def replaced_manifest_count(self) -> int:
-        """See `SnapshotProducer.replaced_manifest_count`."""
+        """Implement `SnapshotProducer.replaced_manifest_count`."""
         filtered = sum(found.replaced for found in self.filters.values())
         return filtered + sum(merge.replaced for merge in self._merges.values())
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `SnapshotProducer.clean_up`."""
+        """Implement `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
             self._forget()
 
     def _forget(self) -> None:
-        """Write all manifests anew the next time."""
+        """Discard all written manifests, so that the next attempt writes them again."""
         self._written = {}
         for content in ManifestContent:
             self.filters[content].forget()
             self._merges[content].forget()
 
     def history(self, base: TableMetadata, parent: Snapshot | None) -> History:
-        """What happened since `validate_from_snapshot`."""
+        """Return the history since `validate_from_snapshot`."""
         start = self.starting_snapshot_id
         return History(self.io, base, parent, start)
 
     def new_manifests(self, base: TableMetadata, content: ManifestContent) -> list[ManifestFile]:
-        """The manifests of the added files, written once."""
+        """Return the manifests of the added files, which are written only once."""
         written = self._written.get(content)
         if written is None:
             by_spec: dict[int, list[DataFile]] = {}
@@ -229,14 +229,14 @@ class MergingProducer(SnapshotProducer):
         """Refuse to remove a data file more often than it was given.
 
         Raises:
-            ValidationError: The table has it more often: all of these would go.
+            ValidationError: If the table has it more often: all its entries would be removed.
         """
         there = Counter(file.file_path for file in self.filters[_DATA].removed)
         for path, given in self._removals.items():
             if there[path] > given:
                 raise ValidationError(
                     f"Cannot replace file {path}: the table has it {there[path]} times, and rows "
-                    f"of {given} were written anew",
+                    f"of {given} were rewritten",
                     hint="Remove the file, and add it once.",
                     path=path,
                 )
@@ -249,7 +249,7 @@ class MergingProducer(SnapshotProducer):
         if (file.content is DataFileContent.DATA) is not (content is _DATA):
             wanted = "data" if content is _DATA else "deletes"
             raise ValidationError(
-                f"File {file.file_path!r} holds no {wanted}",
+                f"File {file.file_path!r} does not hold {wanted}",
                 hint="Name it among the files of its own content.",
                 path=file.file_path,
             )

@@ -1,4 +1,4 @@
-"""Removing data files, and replacing them by others: by file, by row filter, by partition."""
+"""Removing and replacing data files: by file, by row filter, or by partition."""
 
 from __future__ import annotations
 
@@ -30,49 +30,49 @@ _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
 
 
 class MergeAppend(MergingProducer):
-    """Adds data files, and merges small manifests (`commit.manifest.*` properties)."""
+    """An append that also merges small manifests (`commit.manifest.*` properties)."""
 
     def append_data_file(self, file: DataFile) -> Self:
-        """Add a data file; a path that was added before is passed over."""
+        """Add a data file; a path that was already added is ignored."""
         self._add(file, _DATA)
         return self
 
     @property
     def operation(self) -> str:
-        """`append`."""
+        """The operation `append`."""
         return Operation.APPEND
 
 
 class DeleteFiles(MergingProducer):
-    """Removes data files, by path or those whose every row matches a filter."""
+    """A removal of data files, by path or by a filter that every row matches."""
 
     def delete_by_predicate(self, row_filter: str | BooleanExpression) -> Self:
         """Remove the files whose every row matches.
 
-        The commit is refused when a file holds rows that match and rows that may not.
+        The commit is refused when a file holds rows that match and rows that may not match.
         """
         for found in self.filters.values():
             found.add_expression(_expression(row_filter))
         return self
 
     def delete_data_file(self, file: DataFile | str) -> Self:
-        """Remove a file, given itself or its path."""
+        """Remove a file, given as a `DataFile` or by its path."""
         self.filters[_DATA].remove_file(file)
         return self
 
     def validate_files_exist(self) -> Self:
-        """Refuse the commit when a file given by `delete_data_file` is not there."""
+        """Refuse the commit when a file given by `delete_data_file` does not exist."""
         self.filters[_DATA].require_paths = True
         return self
 
     @property
     def operation(self) -> str:
-        """`delete`."""
+        """The operation `delete`."""
         return Operation.DELETE
 
 
 class OverwriteFiles(MergingProducer):
-    """Replaces data files by others, in one snapshot."""
+    """A replacement of data files by others, in one snapshot."""
 
     _row_filter: BooleanExpression | None = None
     _conflict_filter: BooleanExpression | None = None
@@ -98,7 +98,7 @@ class OverwriteFiles(MergingProducer):
         return self
 
     def conflict_detection_filter(self, row_filter: str | BooleanExpression) -> Self:
-        """Only other commits about such rows are conflicts; by default those of the row filter."""
+        """Limit conflicts to commits about matching rows; by default, those of the row filter."""
         self._conflict_filter = _expression(row_filter)
         return self
 
@@ -126,7 +126,7 @@ class OverwriteFiles(MergingProducer):
 
     @property
     def operation(self) -> str:
-        """`append`, `delete` or `overwrite`, by what it does."""
+        """The operation `append`, `delete` or `overwrite`, depending on what it does."""
         if self.removes_data_files and not self.adds_data_files:
             return Operation.DELETE
         if self.adds_data_files and not self.removes_data_files:
@@ -134,7 +134,7 @@ class OverwriteFiles(MergingProducer):
         return Operation.OVERWRITE
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """See `SnapshotProducer.validate`."""
+        """Implement `SnapshotProducer.validate`."""
         super().validate(base, parent)
         if self._check_added:
             self._validate_added(base)
@@ -159,9 +159,9 @@ class OverwriteFiles(MergingProducer):
             history.no_new_deletes_for(self._unchanged)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """See `SnapshotProducer.manifests`."""
+        """Implement `SnapshotProducer.manifests`."""
         manifests = super().manifests(base, parent)
-        if self._no_conflicting_deletes:  # rows of the files were read, and are among the new ones
+        if self._no_conflicting_deletes:  # the rows of the files were read and are in the new ones
             self._refuse_others_removed()
         return manifests
 
@@ -180,21 +180,21 @@ class OverwriteFiles(MergingProducer):
 
 
 class ReplacePartitions(MergingProducer):
-    """Replaces all files of the partitions that the new files belong to.
+    """A replacement of all files in the partitions that the new files belong to.
 
-    In an unpartitioned table that is all files.
+    In an unpartitioned table, these are all files.
     """
 
     _append_only = False
     _no_conflicting_deletes = False
 
     def append_data_file(self, file: DataFile) -> Self:
-        """Add a file, and remove the files of its partition that are there now."""
+        """Add a file, and remove the existing files of its partition."""
         self._add(file, _DATA)
         return self
 
     def validate_append_only(self) -> Self:
-        """Refuse the commit when a partition has files already."""
+        """Refuse the commit when a partition already has files."""
         self._append_only = True
         return self
 
@@ -210,11 +210,11 @@ class ReplacePartitions(MergingProducer):
 
     @property
     def operation(self) -> str:
-        """`overwrite`."""
+        """The operation `overwrite`."""
         return Operation.OVERWRITE
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """See `SnapshotProducer.validate`."""
+        """Implement `SnapshotProducer.validate`."""
         super().validate(base, parent)
         partitions = {(f.spec_id, partition_key(f.partition)) for f in self.added[_DATA].values()}
         everything = any(not values for _, values in partitions)
@@ -232,7 +232,7 @@ class ReplacePartitions(MergingProducer):
             history.no_removed_data(partitions=where)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """See `SnapshotProducer.manifests`."""
+        """Implement `SnapshotProducer.manifests`."""
         manifests = super().manifests(base, parent)
         removed = [file for found in self.filters.values() for file in found.removed]
         if self._append_only and removed:
@@ -244,12 +244,12 @@ class ReplacePartitions(MergingProducer):
         return manifests
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
-        """See `SnapshotProducer.summary`."""
+        """Implement `SnapshotProducer.summary`."""
         return {"replace-partitions": "true", **super().summary(base)}
 
 
 class RewriteFiles(MergingProducer):
-    """Replaces files by others that hold the same rows, as a compaction does."""
+    """A replacement of files by others that hold the same rows, as in a compaction."""
 
     _rows_removed_by_others = 0
     _replaced: tuple[DataFile, ...] = ()
@@ -270,11 +270,11 @@ class RewriteFiles(MergingProducer):
                 times is given as often.
             add_files: Data and delete files to add.
             sequence_number: The data sequence number of the added data files, so that deletes
-                newer than the replaced rows still apply to them; None is that of the commit.
-            delete_sequence_numbers: Those of added delete files by their paths; others get that of
-                the commit.
-            rows_removed_by_others: How many rows of the added files come from files that are gone
-                already, and are among the added deletes.
+                newer than the replaced rows still apply to them; None for that of the commit.
+            delete_sequence_numbers: The data sequence numbers of added delete files, by path;
+                the other delete files get that of the commit.
+            rows_removed_by_others: The number of rows in the added files that come from files that
+                are already gone, and that the added deletes cover.
         """
         removed = tuple(delete_files)
         for file in removed:
@@ -294,11 +294,11 @@ class RewriteFiles(MergingProducer):
 
     @property
     def operation(self) -> str:
-        """`replace`."""
+        """The operation `replace`."""
         return Operation.REPLACE
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """See `SnapshotProducer.validate`: the rows must stay the same, also under new deletes."""
+        """Check that the rows stay the same, even if other writers added deletes."""
         super().validate(base, parent)
         if not self.removes_data_files and not self.filters[_DELETES].removes_files:
             raise ValidationError(
@@ -318,7 +318,7 @@ class RewriteFiles(MergingProducer):
         )
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """See `SnapshotProducer.manifests`: of each file, so many rows go as were written anew."""
+        """Return the manifests, after checking that each file is removed as often as rewritten."""
         manifests = super().manifests(base, parent)
         given = Counter(file.file_path for file in self._replaced)
         there = Counter(file.file_path for file in self.filters[_DATA].removed)
@@ -326,7 +326,7 @@ class RewriteFiles(MergingProducer):
             if count != given[path]:
                 raise ValidationError(
                     f"Cannot replace file {path}: the table has it {count} times, and rows of "
-                    f"{given[path]} were written anew",
+                    f"{given[path]} were rewritten",
                     hint="Replace all of them in one commit: they can only be removed together.",
                     path=path,
                 )
@@ -334,17 +334,17 @@ class RewriteFiles(MergingProducer):
 
 
 class ConvertDeletes(RewriteFiles):
-    """Replaces equality delete files by position delete files that delete the same rows.
+    """A replacement of equality delete files by position delete files for the same rows.
 
-    No row changes. Yet who adds position deletes names a snapshot `delete`: Iceberg Java and
-    PyIceberg look for deletes that others added in snapshots of that name and `overwrite` only.
-    They would replace a data file as they have read it, although the equality deletes which were
-    to apply to its rows in the new file have become positions in the old one.
+    No row changes. Yet a snapshot that adds position deletes is named `delete`: Iceberg Java and
+    PyIceberg look for conflicting deletes only in `delete` and `overwrite` snapshots. Otherwise
+    they would replace a data file as they read it, although the equality deletes that were to
+    apply to its rows in the new file have become positions in the old one.
     """
 
     @property
     def operation(self) -> str:
-        """`delete`, or `replace` where no row is to be deleted any more."""
+        """The operation `delete`, or `replace` if no row remains to be deleted."""
         return Operation.DELETE if self.adds_delete_files else Operation.REPLACE
 
 

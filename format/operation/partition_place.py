@@ -1,4 +1,4 @@
-"""Which manifests can hold files of known partitions, told by their partition summaries."""
+"""Choice of the manifests that can hold files of known partitions, by partition summaries."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PartitionValues = tuple[int, tuple[Any, ...]]
 
 
 class PartitionPlaces:
-    """The manifests of some partitions.
+    """Partitions whose files are looked for in manifests.
 
     Args:
-        base: The table.
+        base: The table metadata.
         partitions: The partitions.
     """
 
@@ -33,7 +33,7 @@ class PartitionPlaces:
             self._by_spec.setdefault(spec_id, []).append(values)
 
     def may_hold(self, manifest: ManifestFile) -> bool:
-        """Whether a file of one of the partitions may be in a manifest."""
+        """Return whether a manifest may hold a file of one of the partitions."""
         partitions = self._by_spec.get(manifest.partition_spec_id)
         if not partitions:
             return False
@@ -60,13 +60,13 @@ class _Range:
         self._summary = summary
         self._bounds: tuple[Any, Any] | None = None
         low, high = summary.lower_bound, summary.upper_bound
-        # No bounds, and a reason for that: there are only nulls and NaNs.
+        # Bounds are missing for a reason: there are only nulls and NaNs.
         self._is_empty = low is None and bool(summary.contains_null or summary.contains_nan)
         if low is not None and high is not None and isinstance(kind, PrimitiveType):
             try:
                 self._bounds = from_bytes(kind, low), from_bytes(kind, high)
             except ValidationError:
-                # of the type that the column had before it was changed
+                # bounds of the type that the column had before it was changed
                 self._bounds = None
 
     def may_hold(self, value: Any) -> bool:

@@ -1,7 +1,7 @@
-"""What snapshots were published or picked, so that none of their rows come to `main` twice.
+"""Tracking of published and picked snapshots, so that no rows are added to `main` twice.
 
-A snapshot that was picked becomes another one, which names it as its source, and may be picked in
-its turn. All that come of one snapshot, were staged under one `wap.id`, or hold one batch of a
+Picking a snapshot makes another one, which names it as its source and may itself be picked.
+Snapshots that come from one snapshot, were staged under one `wap.id`, or hold one batch of a
 streaming query, are one change.
 """
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
 
 QUERY_ID: Final = "spark.sql.streaming.queryId"
-"""The key of a summary that names the streaming query whose batch a snapshot holds, as Iceberg
-Java's sink has it."""
+"""The summary key for the streaming query whose batch a snapshot holds, as in Iceberg Java's
+sink."""
 EPOCH_ID: Final = "spark.sql.streaming.epochId"
-"""The key of a summary with the number of that batch."""
+"""The summary key for the number of that batch."""
 _PICKED_BATCH: Final = "icecomb.picked-batch"
-"""The key of a summary with number and query of a batch that was picked when `main` had later ones:
+"""The summary key for number and query of a batch that was picked when `main` had later ones:
 Iceberg Java's sink takes the newest snapshot of its query for the last (SparkWrite), and would
 write the later ones again."""
 
@@ -41,7 +41,7 @@ _CONNECT_OFFSETS: Final = "kafka.connect.offsets."
 
 
 def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
-    """Return the streaming query and the number of its batch that a snapshot's summary names."""
+    """Return the streaming query and batch number that a snapshot summary names."""
     query, number = summary.get(QUERY_ID), summary.get(EPOCH_ID, "")
     if _PICKED_BATCH in summary:
         number, _, query = summary[_PICKED_BATCH].partition(" ")
@@ -49,11 +49,11 @@ def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def batch_keys(base: TableMetadata, picked: Snapshot) -> dict[str, str]:
-    """Return the keys of a summary by which the job that wrote a picked snapshot knows its work.
+    """Return the summary keys by which the job that wrote a picked snapshot recognizes its work.
 
     Args:
-        base: The table, without what the snapshot becomes.
-        picked: The snapshot.
+        base: The table metadata before the pick.
+        picked: The snapshot to pick.
     """
     main = list(ancestors_of(base, base.current_snapshot_id))
     found: dict[str, str] = {}
@@ -85,17 +85,16 @@ def _job_of(summary: Mapping[str, str]) -> frozenset[str]:
 
 
 def wap_id_of(snapshot: Snapshot) -> str | None:
-    """The `wap.id` that a snapshot, or what it came of, was staged under."""
+    """Return the `wap.id` under which a snapshot, or its source, was staged."""
     return snapshot.summary.get(WAP_ID) or snapshot.summary.get(PUBLISHED_WAP_ID)
 
 
 def check_not_picked(base: TableMetadata, picked: Snapshot) -> None:
-    """Refuse a change that `main` has already.
+    """Refuse a change that `main` already has.
 
     Raises:
-        AlreadyPublishedError: The snapshot is an ancestor, it or what it came of was picked, its
-            `wap.id` was published, or the streaming query whose batch it holds has written that to
-            `main`.
+        AlreadyPublishedError: If the snapshot is an ancestor, it or its source was picked, its
+            `wap.id` was published, or its streaming query has written the same batch to `main`.
     """
     number, wap_id, origins = picked.snapshot_id, wap_id_of(picked), _origins(base, picked)
     batch = batch_of(picked.summary)
@@ -132,7 +131,10 @@ def check_not_picked(base: TableMetadata, picked: Snapshot) -> None:
 
 
 def may_be_hidden(base: TableMetadata, picked: Snapshot) -> bool:
-    """Whether what a change became of `main` may have expired: it would be newer than the first."""
+    """Return whether the snapshot that published a change on `main` may have expired.
+
+    It is newer than its source, so it may have expired if all known ancestors are, too.
+    """
     line = list(ancestors_of(base, base.current_snapshot_id))
     if not line or line[-1].parent_snapshot_id in {None, NO_PARENT}:
         return False
@@ -151,14 +153,15 @@ def may_be_hidden(base: TableMetadata, picked: Snapshot) -> bool:
 
 
 def noted_publications(base: TableMetadata, picked: Snapshot) -> SetPropertiesUpdate:
-    """The note of what was published, a snapshot and what it came of among it."""
+    """Return an update that notes a snapshot and its sources as published."""
     return _note([*_noted(base), *sorted(_origins(base, picked))])
 
 
 def noted_before_expiry(before: TableMetadata, after: TableMetadata) -> list[SetPropertiesUpdate]:
-    """A note of what was staged and is in `main`, where an expiration takes away what shows it.
+    """Return an update that notes published snapshots whose proof an expiration removes.
 
-    It came by the move of a branch, or another writer published it, who keeps no note.
+    They were staged and are in `main` because a branch was moved, or because another writer
+    published them, which keeps no note.
     """
     shown = {snapshot.snapshot_id for snapshot in ancestors_of(after, after.current_snapshot_id)}
     ids = {
@@ -173,7 +176,7 @@ def noted_before_expiry(before: TableMetadata, after: TableMetadata) -> list[Set
 
 
 def _check_not_noted(base: TableMetadata, picked: Snapshot) -> None:
-    """Refuse what was published by a snapshot that has expired since."""
+    """Refuse a snapshot that was published by a snapshot which has expired since."""
     wap_id, origins = wap_id_of(picked), _origins(base, picked)
     for number in _noted(base):
         found = base.snapshot_by_id(number)
@@ -189,7 +192,7 @@ def _check_not_noted(base: TableMetadata, picked: Snapshot) -> None:
 
 
 def _noted(base: TableMetadata) -> list[int]:
-    """The snapshots that are known to have been published, while any that came of them is left."""
+    """Return the snapshots noted as published from which any snapshot in the table comes."""
     said = PUBLISHED_SNAPSHOTS.of(base.properties)
     if said is None:
         return []
@@ -206,7 +209,7 @@ def _note(ids: Iterable[int]) -> SetPropertiesUpdate:
 
 
 def _origins(base: TableMetadata, snapshot: Snapshot) -> set[int]:
-    """A snapshot, the one that it was picked from, and so on; the last of them may have expired."""
+    """Return a snapshot, the one it was picked from, and so on; the last may have expired."""
     found = {snapshot.snapshot_id}
     at: Snapshot | None = snapshot
     while at is not None:

@@ -1,4 +1,4 @@
-"""Which files a table needs no more: reachable before a change, and not after it."""
+"""Files that a table no longer needs: reachable before a change, but not after it."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 _UNREADABLE: Final = (CorruptFileError, FileMissingError)
 _THREADS: Final = 8
-"""So many manifests are decoded at a time."""
+"""The number of manifests to decode at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreachableFiles:
-    """Files that nothing of the table refers to any more, by their kind.
+    """Files that nothing in the table refers to any more, by kind.
 
     Attributes:
         data_files: Data files.
         delete_files: Files of position and equality deletes.
-        equality_delete_files: Those of them that hold equality deletes.
+        equality_delete_files: The delete files that hold equality deletes.
         manifests: Manifests.
         manifest_lists: Manifest lists.
         statistics_files: Statistics of snapshots and partitions.
         unreadable: Manifests and lists of removed snapshots that could not be read; files that
-            only they name are not among these.
+            only they name are not included.
     """
 
     data_files: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class UnreachableFiles:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """All of them, contents before what names them."""
+        """All files, each before the files that name it."""
         return (
             *self.data_files,
             *self.delete_files,
@@ -66,21 +66,21 @@ class UnreachableFiles:
 def unreachable_files(
     io: FileIO, before: TableMetadata, after: TableMetadata, known: set[str] | None = None
 ) -> UnreachableFiles:
-    """The files that `after` does not reach and `before` did.
+    """Return the files that `before` reaches and `after` does not.
 
-    Only manifests of snapshots that went are read, and those of the snapshots that stayed as long
-    as a file of the former may be among them.
+    Only manifests of removed snapshots are read, and those of kept snapshots as long as they may
+    hold a file of the former.
 
     Args:
-        io: Reads manifests and their lists.
-        before: The table.
-        after: The table without some snapshots.
-        known: Gets the manifests and lists of the snapshots that stayed: they name none of them.
+        io: File system to read manifests and their lists from.
+        before: The table metadata.
+        after: The table metadata without some snapshots.
+        known: A set to add the manifests and lists of kept snapshots to, which name no such file.
 
     Raises:
-        CorruptFileError: A manifest of a snapshot that stayed cannot be read: then it is unknown
-            what is needed.
-        FileMissingError: Such a manifest is lost.
+        CorruptFileError: If a manifest of a kept snapshot cannot be read, so that it is unknown
+            which files are needed.
+        FileMissingError: If such a manifest is missing.
     """
     gone = [s for s in before.snapshots if not after.has_snapshot(s.snapshot_id)]
     lists = {s.manifest_list for s in gone if s.manifest_list}
@@ -141,7 +141,7 @@ def _remove_live(
     manifests: Iterable[ManifestFile],
     paths: dict[ManifestContent, dict[str, None]],
 ) -> None:
-    # one file may have been added by several spellings of its location, or by a link
+    # one file may have been added under several spellings of its location, or through a link
     spelled: dict[str, list[str]] = {}
     spelling = Spelling(io.properties)
     everything = [path for candidates in paths.values() for path in candidates]
@@ -165,7 +165,7 @@ def _columns(
     manifests: Iterable[ManifestFile],
     unreadable: Callable[[ManifestFile, IcecombError], None] | None = None,
 ) -> Iterator[ManifestColumns]:
-    # whatever their specs, of which the table may have no more
+    # without their specs, which the table may no longer have
     return read_each_columns(
         io, manifests, lambda _: None, cache=None, unreadable=unreadable, threads=_THREADS
     )

@@ -1,4 +1,4 @@
-"""All files that metadata reaches, as numbers: those of every snapshot, whatever refers to it."""
+"""All files that metadata reaches, as hashed keys: those of every snapshot, referenced or not."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _AT_ONCE: Final = 8
-"""So many manifests are decoded at a time."""
+"""The number of manifests to decode at a time."""
 _UNREADABLE: Final = (CorruptFileError, FileMissingError, UnsupportedError)
 
 
 class ReachableFiles:
-    """What may not be deleted.
+    """The files that may not be deleted.
 
-    Live files of all manifests of all snapshots (of branches and tags, staged ones and those that
-    only the history knows), manifests, their lists, statistics, and the metadata files of the log.
+    These are the live files of all manifests of all snapshots (of branches and tags, staged ones
+    and those that only the history knows), manifests, their lists, statistics, and the metadata
+    files of the log.
 
     Args:
-        io: Reads metadata.
-        spelling: How locations are read.
-        told: Told each location that is needed.
+        io: File system to read metadata from.
+        spelling: The rules by which locations are compared.
+        told: A function that is called with the locations of needed files.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class ReachableFiles:
         self._any_authority = _Numbers()
 
     def add(self, locations: Iterable[str] | pa.Array) -> None:
-        """Some locations are needed."""
+        """Add locations that are needed."""
         texts = locations if isinstance(locations, pa.Array) else pa.array(locations, pa.string())
         if not len(texts):
             return
@@ -71,15 +72,15 @@ class ReachableFiles:
     def add_table(
         self, metadata: TableMetadata, location: str | None, *, damaged: bool = False
     ) -> None:
-        """What a table's metadata reaches; manifests that were read before are not read again.
+        """Add all files that a table's metadata reaches, reading each manifest only once.
 
         Args:
-            metadata: Of the table.
-            location: Its file.
-            damaged: Pass over what is missing or cannot be read; otherwise that ends all.
+            metadata: The table metadata.
+            location: The location of its metadata file.
+            damaged: Whether to skip files that are missing or unreadable instead of failing.
 
         Raises:
-            CorruptFileError, FileMissingError: A manifest or list is damaged or lost.
+            CorruptFileError, FileMissingError: If a manifest or list is damaged or missing.
         """
         files = [] if location is None else [location]
         statistics = (*metadata.statistics, *metadata.partition_statistics)
@@ -90,11 +91,14 @@ class ReachableFiles:
         self._add_manifests(metadata, damaged=damaged)
 
     def skip(self, manifests: Iterable[str]) -> None:
-        """These manifests are known: neither they nor what they name is asked for."""
+        """Skip manifests when reading: neither they nor the files they name will be looked up."""
         self._seen.update(manifests)
 
     def sort(self, keys: LocationKeys) -> tuple[Rows, Rows]:
-        """Which files are needed, and which may be: their path is, under another prefix."""
+        """Return masks of files that are needed, and of those whose path is under another prefix.
+
+        The latter may be needed.
+        """
         needed = (
             self._wholes.has(keys.whole)
             | self._any_scheme.has(keys.path)
@@ -103,7 +107,7 @@ class ReachableFiles:
         return needed, self._paths.has(keys.path) & ~needed
 
     def unneeded(self, locations: Sequence[str]) -> list[str]:
-        """Those of some files that are not needed, under whatever scheme or authority."""
+        """Return the files that are not needed under any scheme or authority."""
         if not locations:
             return []
         keys = self._spelling.keys(pa.array(locations, pa.string()))
@@ -138,7 +142,7 @@ class ReachableFiles:
 
 
 class _Numbers:
-    """Many numbers, to be asked for."""
+    """A set of many integers, for lookups of whole arrays."""
 
     def __init__(self) -> None:
         self._sorted: Keys = np.empty(0, np.int64)

@@ -1,4 +1,4 @@
-"""Making again what a snapshot changed that is in no metadata of the table any more."""
+"""Reapplying the changes of a snapshot that the table's metadata no longer has."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 class Reapplication(CherryPick):
-    """Picks a snapshot of metadata that others did not go on from, by the rules of a cherry-pick.
+    """A cherry-pick of a snapshot from lost metadata, which no later commit was based on.
 
-    All that `main` became since is looked through, so that nothing comes twice: it is refused
-    where that has expired.
+    All commits to `main` since then are searched, so that no change is made twice: the pick is
+    refused if some of them have expired.
 
     Args:
-        io: Reads and writes manifests.
+        io: File system for manifests.
         snapshot_id: The snapshot.
-        lost: The metadata that has it.
-        before: What that metadata and the table's of now both came from.
+        lost: The lost metadata, which has the snapshot.
+        before: The common ancestor of the lost and the current metadata.
     """
 
     def __init__(
@@ -67,20 +67,20 @@ class Reapplication(CherryPick):
         return picked
 
     def _take(self, base: TableMetadata, picked: Snapshot) -> None:
-        # a column that others have added since may have the id of one that is lost
+        # a column added since by another writer may have the id of a lost one
         if self._written_schema(picked) not in (*self._before.schemas, *base.schemas):
             raise ValidationError(
                 f"Cannot bring back snapshot {self.picked_id}: the commit that changed the columns "
                 "of its files is lost, too",
-                hint="Change the columns again, and write its rows to the table anew.",
+                hint="Change the columns again, and write its rows to the table again.",
                 snapshot_id=self.picked_id,
             )
         self._check_descent(picked)
         super()._take(base, picked)
-        # the table does not have the snapshot, which would tell what it was picked from
+        # the table does not have the snapshot, which names the one it was picked from
         if source := picked.summary.get(SOURCE_SNAPSHOT):
             self._own_properties[SOURCE_SNAPSHOT] = source
-        # a sort order that others have added since may have the id of one that is lost
+        # a sort order added since by another writer may have the id of a lost one
         known = {one.order_id for one in self._lost.sort_orders if one in self._before.sort_orders}
         files = self.added[ManifestContent.DATA]
         for path, file in files.items():
@@ -88,27 +88,27 @@ class Reapplication(CherryPick):
                 files[path] = replace(file, sort_order_id=None)
 
     def _check_names(self, base: TableMetadata) -> None:
-        """Refuse files that may have no field ids, and would be read by other names or by none."""
+        """Refuse files that may lack field ids if they would be read by other names, or by none."""
         names = self._lost.name_mapping()
         if names not in {None, self._before.name_mapping(), base.name_mapping()}:
             raise ValidationError(
                 f"Cannot bring back snapshot {self.picked_id}: the change of {NAME_MAPPING.key} is "
-                "lost, too, by which those of its files are read that have no field ids",
-                hint="Add its files by Table.add_files; or set the property as it was there, look "
-                "whether the table's other files are read right, and try again.",
+                "lost, too, by which its files without field ids are read",
+                hint="Add its files by Table.add_files; or set the property as it was there, check "
+                "that the table's other files are read correctly, and try again.",
                 snapshot_id=self.picked_id,
             )
 
     def _check_descent(self, picked: Snapshot) -> None:
-        """Refuse what took the place of other rows, or came after what is not known."""
+        """Refuse a snapshot not descended from the common one, as it may have replaced rows."""
         start = self._before.current_snapshot_id
         parents = {one.parent_snapshot_id for one in ancestors_of(self._lost, picked.snapshot_id)}
         if start in parents or (start is None and NO_PARENT in parents):
             return
         raise ValidationError(
             f"Cannot bring back snapshot {self.picked_id}: it was not made on snapshot {start}, "
-            "the last that the table and the lost metadata have in common, and those that came of "
-            "it: the table was replaced or rolled back before it, or snapshots have expired since",
+            "the last that the table and the lost metadata have in common, or its descendants: "
+            "the table was replaced or rolled back before it, or snapshots have expired since",
             hint="Look at its rows (icecomb register), and make the change again; where snapshots "
             "have expired, name the metadata files of the lost commits, the oldest first.",
             snapshot_id=self.picked_id,
@@ -117,12 +117,12 @@ class Reapplication(CherryPick):
     def _check_not_there(self, base: TableMetadata, picked: Snapshot) -> None:
         history = History(self.io, base, base.current_snapshot(), self._before.current_snapshot_id)
         paths = self._paths()
-        # also those that were removed since: their rows were there
+        # including those that were removed since: their rows were in the table
         there = history.added(paths)
         if paths and len(there) == len(paths):
             raise AlreadyPublishedError(
                 f"The {len(paths)} files that snapshot {self.picked_id} added were added by other "
-                "commits since, as where its writer tried again",
+                "commits since, for example by a retry of its writer",
                 hint="Its changes were made: nothing to do.",
                 snapshot_id=self.picked_id,
             )
@@ -130,7 +130,7 @@ class Reapplication(CherryPick):
             raise ValidationError(
                 f"Cannot bring back snapshot {self.picked_id}: {len(there)} of the {len(paths)} "
                 f"files that it added were added by other commits since, such as {min(there)}",
-                hint="Add those by hand (Table.add_files) whose rows are missing.",
+                hint="Add the files whose rows are missing by hand (Table.add_files).",
                 snapshot_id=self.picked_id,
             )
         super()._check_not_there(base, picked)
@@ -148,7 +148,7 @@ class Reapplication(CherryPick):
             raise FileMissingError(
                 f"Cannot bring back snapshot {self.picked_id}: {len(gone)} of the {len(paths)} "
                 f"files that it added do not exist any more, such as {gone[0]}",
-                hint="Their rows are lost with them; write them to the table anew.",
+                hint="Their rows are lost with them; write them to the table again.",
                 path=gone[0],
                 snapshot_id=self.picked_id,
             )

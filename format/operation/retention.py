@@ -1,4 +1,4 @@
-"""Which snapshots and references are due to expire (spec: Snapshot Retention Policy)."""
+"""Snapshots and references that are due to expire (spec: Snapshot Retention Policy)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ _FOREVER: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long snapshots and references live.
+    """The lifetimes of snapshots and references.
 
     Args:
-        now_ms: The time that ages are counted to, milliseconds since the epoch.
-        older_than_ms: Snapshots from before this time expire.
-        retain_last: So many snapshots of each branch stay in any case.
-        max_ref_age_ms: A reference whose snapshot is older goes; `main` never does.
+        now_ms: The time that ages refer to, in milliseconds since the epoch.
+        older_than_ms: The time before which snapshots expire, in milliseconds since the epoch.
+        retain_last: The number of snapshots of each branch to keep, however old they are.
+        max_ref_age_ms: The age, in milliseconds, above which a reference is removed; `main` is
+            always kept.
     """
 
     now_ms: int
@@ -39,7 +40,7 @@ class Retention:
         older_than_ms: int | None = None,
         retain_last: int | None = None,
     ) -> Retention:
-        """As given, else as the table's `history.expire.*` properties say."""
+        """Return the given limits; by default, those of the `history.expire.*` properties."""
         if older_than_ms is None:
             age = MAX_SNAPSHOT_AGE.of(metadata.properties)
             older_than_ms = now_ms - age
@@ -49,7 +50,7 @@ class Retention:
         return cls(now_ms, older_than_ms, retain_last, max_ref_age)
 
     def expired_refs(self, metadata: TableMetadata) -> frozenset[str]:
-        """The branches and tags that are too old, or whose snapshot is lost."""
+        """Return the branches and tags that are too old, or whose snapshot is missing."""
         return frozenset(
             name
             for name, ref in metadata.refs.items()
@@ -59,10 +60,10 @@ class Retention:
     def expired_snapshots(
         self, metadata: TableMetadata, expired_refs: frozenset[str]
     ) -> frozenset[int]:
-        """The snapshots that are too old, given which references go.
+        """Return the snapshots that are too old, given the references that are removed.
 
-        A head of a branch and the snapshot of a tag stay. Snapshots under no reference expire by
-        their age alone.
+        The head of a branch and the snapshot of a tag are kept. Snapshots under no reference
+        expire only by their age.
         """
         kept: set[int] = set()
         referenced: set[int] = set()

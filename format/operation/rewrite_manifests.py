@@ -1,4 +1,4 @@
-"""Writing manifests anew, so that a scan reads fewer of them; the table keeps its files."""
+"""Rewriting manifests, so that a scan reads fewer of them; the table keeps its files."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _AT_ONCE: Final = 1000
-"""So many files are Python objects at a time."""
+"""The number of files to hold as Python objects at a time."""
 
 Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class _Rewritten:
-    """What one attempt made of the manifests with these paths, for tables of this version."""
+    """The result of one attempt: old manifests by path, new ones, entry count, format version."""
 
     replaced: Mapping[str, ManifestFile]
     created: tuple[ManifestFile, ...]
@@ -55,16 +55,16 @@ class _Rewritten:
 
 
 class RewriteManifests(SnapshotProducer):
-    """Replaces manifests by others that hold the same live files.
+    """A replacement of manifests by others that hold the same live files.
 
-    Unless it is told otherwise it sorts the entries of all manifests by partition, and writes
-    manifests of about `commit.manifest.target-size-bytes`, so that a scan of few partitions reads
-    few manifests. Files keep their snapshot ids and sequence numbers. Manifests that others add
-    meanwhile stay as they are. Where nothing can be improved, no snapshot is made.
+    By default, the entries of all manifests are sorted by partition and written to manifests of
+    about `commit.manifest.target-size-bytes`, so that a scan of few partitions reads few manifests.
+    Files keep their snapshot ids and sequence numbers. Manifests that other writers add meanwhile
+    stay as they are. If nothing can be improved, no snapshot is made.
 
     Args:
-        io: Reads and writes manifests and manifest lists.
-        snapshot_properties: More keys for the snapshot's summary.
+        io: File system for manifests and manifest lists.
+        snapshot_properties: Additional keys for the snapshot summary.
         branch: The branch to commit to.
     """
 
@@ -83,7 +83,7 @@ class RewriteManifests(SnapshotProducer):
         self._done = _Rewritten({}, (), 0, 0)
 
     def cluster_by(self, key: Callable[[DataFile], Hashable]) -> Self:
-        """Give the files of each key manifests of their own, instead of sorting by partition."""
+        """Write the files of each key to separate manifests, instead of sorting by partition."""
         self._key = key
         return self
 
@@ -93,39 +93,39 @@ class RewriteManifests(SnapshotProducer):
         return self
 
     def rewrite_if(self, predicate: Callable[[ManifestFile], bool]) -> Self:
-        """Leave the manifests alone for which this is false."""
+        """Rewrite only the manifests for which the predicate is true."""
         self._predicate = predicate
         return self
 
     def delete_manifest(self, manifest: ManifestFile) -> Self:
-        """Take a manifest out; those added must hold its live files.
+        """Remove a manifest; those added must hold its live files.
 
-        With manifests deleted or added nothing else is rewritten, unless `cluster_by` or
-        `rewrite_if` asks for it.
+        If manifests are deleted or added, nothing else is rewritten unless `cluster_by` or
+        `rewrite_if` is called.
         """
         self._deleted[manifest.manifest_path] = manifest
         return self
 
     def add_manifest(self, manifest: ManifestFile) -> Self:
-        """Put a manifest in that was written already, with existing files only.
+        """Add a manifest that is already written, with existing files only.
 
-        It belongs to the table once it is committed, and to the caller when it is not.
+        Once committed it belongs to the table; otherwise, to the caller.
 
         Raises:
-            ValidationError: It has added or deleted files, or files without the id of their
+            ValidationError: If it has added or deleted files, or files without the id of their
                 snapshot.
-            CorruptFileError: It is no manifest.
+            CorruptFileError: If the file is not a manifest.
         """
         self._added[manifest.manifest_path] = _checked(self.io, manifest)
         return self
 
     @property
     def operation(self) -> str:
-        """`replace`."""
+        """The operation `replace`."""
         return Operation.REPLACE
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `SnapshotProducer.apply`; nothing changes when there is nothing to improve."""
+        """Return the changes of the rewrite; there are none if nothing can be improved."""
         parent = self._parent(base)
         self._draw_id(base)
         self.validate(base, parent)
@@ -135,7 +135,7 @@ class RewriteManifests(SnapshotProducer):
         return super().apply(base)
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """See `SnapshotProducer.validate`: manifests to delete must be there."""
+        """Check that the manifests to delete exist."""
         if base.format_version > 1:
             for manifest in self._added.values():
                 _check_numbered(manifest)
@@ -151,7 +151,7 @@ class RewriteManifests(SnapshotProducer):
             )
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """See `SnapshotProducer.manifests`."""
+        """Implement `SnapshotProducer.manifests`."""
         parents = parent_manifests(self.io, base, parent)
         gone = {**self._deleted, **self._done.replaced}
         taken = [replace(m, added_snapshot_id=self.snapshot_id) for m in self._added.values()]
@@ -161,32 +161,32 @@ class RewriteManifests(SnapshotProducer):
         return [*new, *(m for m in parents if m.manifest_path not in gone)]
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
-        """See `SnapshotProducer.summary`."""
+        """Implement `SnapshotProducer.summary`."""
         return {
             "entries-processed": str(self._done.entries),
             **self.new_summary(base).to_map(),
         }
 
     def replaced_manifest_count(self) -> int:
-        """See `SnapshotProducer.replaced_manifest_count`."""
+        """Implement `SnapshotProducer.replaced_manifest_count`."""
         return len({**self._deleted, **self._done.replaced})
 
     def created_manifest_count(self) -> int:
-        """How many manifests take the place of those that are replaced."""
+        """Return the number of manifests that take the place of the replaced ones."""
         return len(self._done.created) + len(self._added)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `SnapshotProducer.clean_up`."""
+        """Implement `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
             self._done = _Rewritten({}, (), 0, 0)
 
     def _rewrite(self, base: TableMetadata, parents: Sequence[ManifestFile]) -> None:
-        """Make the new manifests, unless those of an earlier attempt fit still."""
-        # A manifest of the same transaction gets another sequence number when it is tried again.
+        """Write the new manifests, unless those of an earlier attempt still fit."""
+        # A manifest of the same transaction gets another sequence number in each attempt.
         present = {(m.manifest_path, m.sequence_number) for m in parents}
         done = {(m.manifest_path, m.sequence_number) for m in self._done.replaced.values()}
-        # manifests of version 1 do not say how old their files are
+        # manifests of version 1 have no sequence numbers
         if done and done <= present and self._done.version == base.format_version:
             return
         replaced: dict[str, ManifestFile] = {}
@@ -204,7 +204,7 @@ class RewriteManifests(SnapshotProducer):
     def _groups(
         self, base: TableMetadata, parents: Iterable[ManifestFile]
     ) -> dict[tuple[ManifestContent, int], list[ManifestFile]]:
-        """The manifests to rewrite by what can be in one manifest together."""
+        """Return the manifests to rewrite, by content and partition spec."""
         groups: dict[tuple[ManifestContent, int], list[ManifestFile]] = {}
         explicit = bool(self._deleted or self._added)
         if explicit and self._key is None and self._predicate is None:
@@ -227,7 +227,7 @@ class RewriteManifests(SnapshotProducer):
         group: Iterable[ManifestFile],
         spill: EntrySpill,
     ) -> Iterator[Rows]:
-        """The live entries of some manifests, together those that belong together."""
+        """Yield the live entries of some manifests, one array of rows per cluster."""
         encoder = self.entry_encoder(base, spec_id, content)
         clusters: dict[Hashable, int] = {}
         cluster_of: list[Rows] = []
@@ -247,17 +247,17 @@ class RewriteManifests(SnapshotProducer):
 
     @staticmethod
     def _sorted(spill: EntrySpill, places: list[int]) -> Rows:
-        """All entries, by some partition fields."""
+        """Return the rows of all entries, sorted by some partition fields."""
         keys = [_sortable(partition[i] for i in places) for partition in spill.partitions]
         ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
         rank_of = np.array([ranks[key] for key in keys], np.int64)
         return np.argsort(rank_of[spill.partition_of], kind="stable")
 
     def _sorted_by(self, base: TableMetadata, spec_id: int) -> list[int]:
-        """The places of the partition fields to sort by.
+        """Return the positions of the partition fields to sort by.
 
         Raises:
-            ValidationError: The spec has no such field.
+            ValidationError: If the spec has no such field.
         """
         names = [field.name for field in base.spec_by_id(spec_id).fields]
         if missing := [name for name in self._order if name not in names]:
@@ -268,7 +268,7 @@ class RewriteManifests(SnapshotProducer):
         return [names.index(name) for name in self._order or names]
 
     def _keys(self, columns: ManifestColumns, rows: Rows) -> Iterator[Hashable]:
-        """The cluster of each of some entries."""
+        """Yield the cluster key of each of some entries."""
         if self._key is None:
             yield from repeat(None, len(rows))
             return
@@ -295,7 +295,7 @@ class RewriteManifests(SnapshotProducer):
 
 
 def _checked(io: FileIO, manifest: ManifestFile) -> ManifestFile:
-    """A manifest to add, with what its file says of itself."""
+    """Check a manifest to add, and return it with the counts that its file states."""
     from icecomb.format.manifests.decoder import count_manifest
 
     path = manifest.manifest_path
@@ -338,7 +338,7 @@ def _improvable(manifests: Sequence[ManifestFile], target: int) -> bool:
 
 
 def _sortable(partition: Iterable[Any]) -> tuple[tuple[int, Any], ...]:
-    """Partition values that compare: nulls first, NaN last."""
+    """Convert partition values to comparable ones: nulls first, NaN last."""
     return tuple(
         (0, 0) if value is None else (1, value) if value == value else (2, 0)  # noqa: PLR0124
         for value in partition

@@ -1,4 +1,4 @@
-"""Adding rows and deleting rows by delete files, in one snapshot."""
+"""Adding rows, and deleting rows with delete files, in one snapshot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
 
 
 class RowDelta(MergingProducer):
-    """Adds data files and delete files (format version 2)."""
+    """An operation that adds data files and delete files (format version 2)."""
 
     _conflict_filter: BooleanExpression | None = None
     _referenced: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ class RowDelta(MergingProducer):
         return self
 
     def conflict_detection_filter(self, row_filter: str | BooleanExpression) -> Self:
-        """Only other commits about such rows are conflicts; by default about any."""
+        """Limit conflicts to commits about matching rows; by default, about any rows."""
         self._conflict_filter = parse(row_filter) if isinstance(row_filter, str) else row_filter
         return self
 
@@ -65,8 +65,8 @@ class RowDelta(MergingProducer):
     def validate_deleted_files(self) -> Self:
         """Let `validate_data_files_exist` also refuse files that a `delete` snapshot removed.
 
-        That data files to remove are gone is a conflict then, too. Delete files to remove may be
-        gone: others have replaced them by such as delete the same rows, or more.
+        It is then a conflict, too, if data files to remove are gone. Delete files to remove may be
+        gone: others have replaced them by delete files for the same rows, or more.
         """
         self._validate_deleted_files = True
         self.filters[_DATA].require_paths = True
@@ -85,14 +85,15 @@ class RowDelta(MergingProducer):
     def validate_no_removed_data_files(self) -> Self:
         """Refuse the commit when data files with matching rows were removed meanwhile.
 
-        For rows that are not added because others are there already. A compaction removes none.
+        Used if rows are not added because the table already has such rows. A compaction removes
+        none.
         """
         self._no_removed_rows = True
         return self
 
     @property
     def operation(self) -> str:
-        """`append`, `delete` or `overwrite`, by what it does."""
+        """The operation `append`, `delete` or `overwrite`, depending on what it does."""
         if self.adds_data_files and not self.adds_delete_files and not self.removes_data_files:
             return Operation.APPEND
         if self.adds_delete_files and not self.adds_data_files:
@@ -100,7 +101,7 @@ class RowDelta(MergingProducer):
         return Operation.OVERWRITE
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """See `SnapshotProducer.validate`."""
+        """Implement `SnapshotProducer.validate`."""
         super().validate(base, parent)
         if self.adds_delete_files and self._referenced:
             refuse_shared(self.io, base, parent_manifests(self.io, base, parent), self._referenced)
@@ -129,7 +130,7 @@ class RowDelta(MergingProducer):
             history.no_removed_data(rows, ignore_rewrites=True)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """See `SnapshotProducer.manifests`."""
+        """Implement `SnapshotProducer.manifests`."""
         manifests = super().manifests(base, parent)
         self._refuse_others_removed()
         return manifests

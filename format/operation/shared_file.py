@@ -1,7 +1,7 @@
-"""Data files that a table has in several partitions: a position delete is about all of them.
+"""Data files that are in several partitions of a table: a position delete applies to all of them.
 
-As where two partitions of a Hive table have one folder. Readers find deletes that name one data
-file by its path, whatever its partition; so rows of one entry cannot be deleted by themselves.
+This happens if two partitions of a Hive table share a folder. Readers find deletes for a data file
+by its path, whatever its partition; so rows of a single entry cannot be deleted.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 def refuse_shared(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: Collection[str]
 ) -> None:
-    """Refuse position deletes of files that several partitions have.
+    """Refuse position deletes of files that are in several partitions.
 
     Args:
-        io: Reads the manifests.
-        metadata: The table.
-        manifests: Of a snapshot.
-        paths: The files of which rows are to be deleted.
+        io: File system to read the manifests from.
+        metadata: The table metadata.
+        manifests: The manifests of one snapshot.
+        paths: The files from which rows are to be deleted.
 
     Raises:
-        ValidationError: A file is in two partitions.
+        ValidationError: If a file is in several partitions.
     """
     data = [m for m in manifests if m.content is ManifestContent.DATA and m.has_live_files()]
     specs = {manifest.partition_spec_id for manifest in data}

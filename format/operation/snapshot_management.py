@@ -1,4 +1,4 @@
-"""Branches, tags, and what the current snapshot is (spec: Snapshot References)."""
+"""Branches, tags, and the choice of the current snapshot (spec: Snapshot References)."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ _BRANCH, _TAG = SnapshotRefType.BRANCH, SnapshotRefType.TAG
 
 
 class ManageSnapshots(RecordedUpdate["RefEdit"]):
-    """Makes, moves and removes branches and tags; rolls `main` back, or picks a snapshot into it.
+    """An update of branches and tags: create, move, remove, roll back, or cherry-pick.
 
-    Calls work on what the calls before them left. A branch or tag that another writer moved
+    Each call works on the result of the calls before it. A branch or tag that another writer moved
     meanwhile is not overwritten: the commit fails.
 
     Args:
-        base: The table.
-        io: Reads and writes manifests; only `cherry_pick` needs it.
+        base: The table metadata.
+        io: File system for manifests; only `cherry_pick` needs it.
         commit: See `PendingUpdate`.
-        newest: Loads the table as it is now, for a pick from what others have expired meanwhile.
+        newest: A function that loads the current table metadata, for a pick of files that other
+            writers have expired meanwhile.
     """
 
     def __init__(
@@ -70,18 +71,20 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         max_snapshot_age_ms: int | None = None,
         min_snapshots_to_keep: int | None = None,
     ) -> Self:
-        """Make a branch.
+        """Create a branch.
 
         Args:
-            snapshot_id: Its head.
-            branch_name: Its name, which is free.
-            max_ref_age_ms: Expiration removes it when its head is older, in milliseconds.
-            max_snapshot_age_ms: Expiration removes its snapshots when they are older.
-            min_snapshots_to_keep: Expiration leaves so many of its snapshots in any case.
+            snapshot_id: The snapshot to be its head.
+            branch_name: Its name, which must not be in use.
+            max_ref_age_ms: The age of its head, in milliseconds, above which expiration removes
+                the branch.
+            max_snapshot_age_ms: The age, in milliseconds, above which expiration removes its
+                snapshots.
+            min_snapshots_to_keep: The number of its snapshots that expiration always keeps.
 
         Raises:
-            NoSuchSnapshotError: There is no such snapshot.
-            ValidationError: The name is taken.
+            NoSuchSnapshotError: If there is no such snapshot.
+            ValidationError: If the name is in use.
         """
         ref = SnapshotRef(
             snapshot_id, _BRANCH, min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms
@@ -92,13 +95,13 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
     def create_tag(
         self, snapshot_id: int, tag_name: str, max_ref_age_ms: int | None = None
     ) -> Self:
-        """Make a tag; see `create_branch`."""
+        """Create a tag; see `create_branch`."""
         ref = SnapshotRef(snapshot_id, _TAG, max_ref_age_ms=max_ref_age_ms)
         self._record(lambda edit: edit.create(tag_name, ref))
         return self
 
     def replace_branch(self, snapshot_id: int, branch_name: str) -> Self:
-        """Point a branch to another snapshot, whatever it is; its limits stay."""
+        """Point a branch to any snapshot; its limits are kept."""
         return self._move(branch_name, _BRANCH, snapshot_id)
 
     def replace_tag(self, snapshot_id: int, tag_name: str) -> Self:
@@ -106,11 +109,11 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         return self._move(tag_name, _TAG, snapshot_id)
 
     def remove_branch(self, branch_name: str) -> Self:
-        """Remove a branch; its snapshots stay until they expire.
+        """Remove a branch; its snapshots are kept until they expire.
 
         Raises:
-            NoSuchSnapshotError: There is no such branch.
-            ValidationError: It is `main`, or a tag.
+            NoSuchSnapshotError: If there is no such branch.
+            ValidationError: If the name is `main`, or that of a tag.
         """
         return self._remove(branch_name, _BRANCH)
 
@@ -119,7 +122,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         return self._remove(tag_name, _TAG)
 
     def rename_branch(self, branch_name: str, new_name: str) -> Self:
-        """Give a branch another name, which is free; `main` keeps its own."""
+        """Rename a branch to a name that is not in use; `main` cannot be renamed."""
         seen = self._edit.ref(branch_name, _BRANCH)
 
         def rename(edit: RefEdit) -> None:
@@ -134,26 +137,26 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         return self
 
     def fast_forward(self, branch_name: str, to: str) -> Self:
-        """Move a branch to the snapshot of another branch or tag, which came from its own head.
+        """Move a branch to the snapshot of another branch or tag that descends from its head.
 
-        A branch that does not exist is made.
+        A branch that does not exist is created.
 
         Raises:
-            ValidationError: The branch has snapshots that the other one has not.
+            ValidationError: If the branch has snapshots that the other one does not have.
         """
         self._record(lambda edit: edit.fast_forward(branch_name, to))
         return self
 
     def set_min_snapshots_to_keep(self, branch_name: str, min_snapshots_to_keep: int) -> Self:
-        """Let expiration leave so many snapshots of a branch in any case."""
+        """Let expiration always keep this many snapshots of a branch."""
         return self._limit(branch_name, _BRANCH, min_snapshots_to_keep=min_snapshots_to_keep)
 
     def set_max_snapshot_age_ms(self, branch_name: str, max_snapshot_age_ms: int) -> Self:
-        """Let expiration remove snapshots of a branch that are older, in milliseconds."""
+        """Let expiration remove snapshots of a branch above this age in milliseconds."""
         return self._limit(branch_name, _BRANCH, max_snapshot_age_ms=max_snapshot_age_ms)
 
     def set_max_ref_age_ms(self, ref_name: str, max_ref_age_ms: int) -> Self:
-        """Let expiration remove a branch or tag whose snapshot is older, in milliseconds."""
+        """Let expiration remove a branch or tag above this age of its head in milliseconds."""
         return self._limit(ref_name, None, max_ref_age_ms=max_ref_age_ms)
 
     def set_current_snapshot(
@@ -162,12 +165,12 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         """Point `main` to any snapshot, given by its id or by a branch or tag.
 
         Raises:
-            NoSuchSnapshotError: There is no such snapshot, branch or tag.
-            ValidationError: Not exactly one of both is given.
+            NoSuchSnapshotError: If there is no such snapshot, branch or tag.
+            ValidationError: If both arguments are given, or neither.
         """
         if (snapshot_id is None) is (ref_name is None):
             raise ValidationError(
-                "Give either snapshot_id or ref_name", hint="Give exactly one of both."
+                "Give either snapshot_id or ref_name", hint="Give exactly one of the two."
             )
         target = snapshot_id if ref_name is None else self._edit.ref(ref_name).snapshot_id
         return self._set_main(0 if target is None else target)
@@ -180,15 +183,15 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             branch: The branch; Iceberg Java and PyIceberg roll back `main` only.
 
         Raises:
-            NoSuchSnapshotError: There is no such snapshot or branch.
-            ValidationError: It is no ancestor of the branch's head.
+            NoSuchSnapshotError: If there is no such snapshot or branch.
+            ValidationError: If the snapshot is not an ancestor of the branch's head.
         """
         head = self._head(branch)
         self._edit.check_snapshot(snapshot_id)
         if not is_ancestor(self._edit.metadata, snapshot_id, head):
             whose = "the current one" if branch == MAIN_BRANCH else f"the head of {branch!r}"
             raise ValidationError(
-                f"Cannot roll back to snapshot {snapshot_id}: it is no ancestor of {whose}",
+                f"Cannot roll back to snapshot {snapshot_id}: it is not an ancestor of {whose}",
                 hint="set_current_snapshot takes any snapshot, replace_branch for other branches.",
             )
         return self._set_head(branch, snapshot_id)
@@ -197,11 +200,11 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         """Point a branch back to its newest snapshot that is older than a time.
 
         Args:
-            timestamp_ms: Milliseconds since the epoch; the snapshot is strictly older.
+            timestamp_ms: The time, in milliseconds since the epoch; the snapshot is strictly older.
             branch: The branch; Iceberg Java and PyIceberg roll back `main` only.
 
         Raises:
-            NoSuchSnapshotError: No ancestor of its head is so old, or there is no such branch.
+            NoSuchSnapshotError: If no ancestor of its head is that old, or there is no such branch.
         """
         timestamp_ms = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG - 1, MAX_LONG)
         head = self._head(branch)
@@ -211,17 +214,17 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             raise NoSuchSnapshotError(
                 f"Cannot roll back: no ancestor of {whose} is older than "
                 f"{human_timestamptz(timestamp_ms * 1000)}, or those that are have expired",
-                hint="Look at the table's snapshots for the times it knows.",
+                hint="See the table's snapshots for the available times.",
                 timestamp_ms=timestamp_ms,
             )
         return self._set_head(branch, found.snapshot_id)
 
     def cherry_pick(self, snapshot_id: int) -> Self:
-        """Make a snapshot's changes again on `main`; see `CherryPick`.
+        """Repeat a snapshot's changes on `main`; see `CherryPick`.
 
         Raises:
-            NoSuchSnapshotError: There is no such snapshot.
-            ValidationError: It cannot be picked, or was picked before.
+            NoSuchSnapshotError: If there is no such snapshot.
+            ValidationError: If the snapshot cannot be picked, or was picked before.
         """
         from icecomb.format.operation.cherry_pick import CherryPick
 
@@ -245,7 +248,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         return self
 
     def _renew(self) -> bool:
-        """Make the calls so far on the newest state; say whether there was one."""
+        """Repeat the calls so far on newer metadata, and return whether there was any."""
         newest = self._base if self._newest is None else self._newest()
         AssertTableUUID(self._base.table_uuid).check(newest)
         if newest.last_updated_ms == self._base.last_updated_ms:
@@ -255,12 +258,12 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         return True
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `PendingUpdate.apply`."""
+        """Implement `PendingUpdate.apply`."""
         edit = self._replayed(base)
         return Changes(tuple(edit.requirements), tuple(edit.updates))
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `PendingUpdate.clean_up`."""
+        """Implement `PendingUpdate.clean_up`."""
         for pick in self._picks:
             pick.clean_up(committed)
 
@@ -298,14 +301,14 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
 
 
 class RefEdit:
-    """References in the making.
+    """The changes of references so far, and their result.
 
     Args:
-        base: The table.
+        base: The table metadata.
 
     Attributes:
-        metadata: The table after the changes so far.
-        requirements: What must hold of the base.
+        metadata: The table metadata after the changes so far.
+        requirements: The requirements on the base.
         updates: The changes.
     """
 
@@ -316,7 +319,7 @@ class RefEdit:
         self.updates: list[Any] = []
 
     def stage(self, changes: Changes) -> None:
-        """Make changes after those made so far."""
+        """Add changes to those made so far."""
         self.metadata = update_table_metadata(self.metadata, changes.updates)
         self.updates += changes.updates
         for requirement in changes.requirements:
@@ -324,11 +327,11 @@ class RefEdit:
                 self._require(requirement.ref)
 
     def ref(self, name: str, kind: SnapshotRefType | None = None) -> SnapshotRef:
-        """A branch or tag.
+        """Return a branch or tag.
 
         Raises:
-            NoSuchSnapshotError: There is none of this name.
-            ValidationError: It is of the other kind.
+            NoSuchSnapshotError: If there is no branch or tag of this name.
+            ValidationError: If it is of the other kind.
         """
         found = self.metadata.refs.get(checked_text("name of a branch or tag", name))
         if found is None:
@@ -340,7 +343,7 @@ class RefEdit:
             )
         if kind is not None and found.snapshot_ref_type is not kind:
             raise ValidationError(
-                f"{name!r} is a {found.snapshot_ref_type}, no {kind}",
+                f"{name!r} is a {found.snapshot_ref_type}, not a {kind}",
                 hint="Use the method for that kind, or another name.",
             )
         return found
@@ -349,7 +352,7 @@ class RefEdit:
         """Refuse a snapshot that does not exist.
 
         Raises:
-            NoSuchSnapshotError: It does not.
+            NoSuchSnapshotError: If it does not exist.
         """
         snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
         if not self.metadata.has_snapshot(snapshot_id):
@@ -360,7 +363,7 @@ class RefEdit:
             )
 
     def create(self, name: str, ref: SnapshotRef) -> None:
-        """Make a branch or tag."""
+        """Create a branch or tag."""
         self.check_snapshot(ref.snapshot_id)
         if not checked_text("name of a branch or tag", name):
             raise ValidationError("A branch or tag needs a name", hint="Give the name.")
@@ -372,21 +375,21 @@ class RefEdit:
         self._set(name, ref)
 
     def move(self, name: str, kind: SnapshotRefType, snapshot_id: int, seen: int | None) -> None:
-        """Point a branch or tag elsewhere, unless others moved it."""
+        """Point a branch or tag to a snapshot, unless another writer moved it."""
         ref = self.ref(name, kind)
         self.check_snapshot(snapshot_id)
         self._check_seen(name, seen)
         self._set(name, replace(ref, snapshot_id=snapshot_id))
 
     def set_main(self, snapshot_id: int, seen: int | None) -> None:
-        """Point `main` to a snapshot, unless others moved it."""
+        """Point `main` to a snapshot, unless another writer moved it."""
         self.check_snapshot(snapshot_id)
         self._check_seen(MAIN_BRANCH, seen)
         ref = self.metadata.refs.get(MAIN_BRANCH) or SnapshotRef(snapshot_id)
         self._set(MAIN_BRANCH, replace(ref, snapshot_id=snapshot_id))
 
     def remove(self, name: str, kind: SnapshotRefType, seen: int | None) -> None:
-        """Remove a branch or tag, unless others moved it."""
+        """Remove a branch or tag, unless another writer moved it."""
         self.ref(name, kind)
         if name == MAIN_BRANCH:
             raise ValidationError(
@@ -406,14 +409,14 @@ class RefEdit:
         ref = self.ref(name, _BRANCH)
         if not is_ancestor(self.metadata, ref.snapshot_id, target):
             raise ValidationError(
-                f"Cannot fast-forward {name!r}: its snapshot {ref.snapshot_id} is no ancestor of "
-                f"{target}, where {to!r} points to",
+                f"Cannot fast-forward {name!r}: its snapshot {ref.snapshot_id} is not an ancestor "
+                f"of {target}, which {to!r} points to",
                 hint="Cherry-pick what the branch lacks, or replace the branch.",
             )
         self._set(name, replace(ref, snapshot_id=target))
 
     def limit(self, name: str, kind: SnapshotRefType | None, limits: Mapping[str, Any]) -> None:
-        """Change how long a reference and its snapshots live."""
+        """Change the lifetimes of a reference and its snapshots."""
         self._set(name, replace(self.ref(name, kind), **limits))
 
     def _check_seen(self, name: str, seen: int | None) -> None:

@@ -1,9 +1,9 @@
-"""The making of a snapshot, from any base and as often as the commit is retried.
+"""The production of a snapshot, on any base and again for each retry of the commit.
 
-`apply` writes what is not written yet and says what the commit must check and change; it commits
-nothing. When another writer was first, it is called again on the refreshed base: manifests are
-used again, only the manifest list is new. `clean_up` deletes what turned out to be of no use, and
-is called only when it is proven what was committed.
+`apply` writes the files that are not written yet, and returns what the commit must check and
+change; it commits nothing. If another writer was first, it is called again on the refreshed base:
+manifests are reused, and only the manifest list is new. `clean_up` deletes files that are not
+used, and is called only when it is proven what was committed.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ _ROLL_EVERY: Final = 250
 
 
 class SnapshotProducer(ABC):
-    """The part that all operations share.
+    """The base class of all operations.
 
     Args:
-        io: Writes manifests and manifest lists.
-        snapshot_properties: More keys for the snapshot's summary; see `snapshot_texts`.
-        branch: The branch to commit to; one that does not exist is created from where main is.
-        stage_only: Add the snapshot to the table without moving the branch; so it is, too, when
+        io: File system to write manifests and manifest lists to.
+        snapshot_properties: Additional keys for the snapshot summary; see `snapshot_texts`.
+        branch: The branch to commit to; if it does not exist, it is created at the head of `main`.
+        stage_only: Add the snapshot to the table without moving the branch; this also happens if
             the snapshot properties have a `wap.id` and the table property `write.wap.enabled` is
             true.
 
     Attributes:
-        starting_snapshot_id: The snapshot after which it looks for what contradicts it, if any.
-        is_committed: Whether it is known to be committed.
+        starting_snapshot_id: The snapshot after which commits are checked for conflicts, if any.
+        is_committed: Whether the operation is known to be committed.
     """
 
     starting_snapshot_id: int | None = None
@@ -108,27 +108,27 @@ class SnapshotProducer(ABC):
 
     @abstractmethod
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """All manifests of the new snapshot, new ones without a sequence number.
+        """Return all manifests of the new snapshot, new ones without a sequence number.
 
         Args:
-            base: The table as it is now.
+            base: The current table metadata.
             parent: The head of the branch, if it has one.
         """
 
     @abstractmethod
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
-        """The counts of what this operation changes; called after `manifests`."""
+        """Return the counts of what this operation changes; called after `manifests`."""
 
     @abstractmethod
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """Refuse the commit if what happened since the operation began contradicts it.
+        """Refuse the commit if it conflicts with other commits since the operation began.
 
         Raises:
-            ValidationError: It does; a retry would not help.
+            ValidationError: If there is a conflict; a retry would not help.
         """
 
     def is_staged(self, base: TableMetadata) -> bool:
-        """Whether all branches stay as they are."""
+        """Return whether all branches stay as they are."""
         return self.stage_only or is_staged(base, self.snapshot_properties)
 
     @property
@@ -145,16 +145,16 @@ class SnapshotProducer(ABC):
         return None if start is None else (self.branch, start)
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Write what is missing for a commit on this base.
+        """Write the files that a commit on this base still needs.
 
         Args:
-            base: The table as it is now.
+            base: The current table metadata.
 
         Returns:
-            What must hold when the commit happens, and what it changes.
+            The requirements and the changes of the commit.
 
         Raises:
-            ValidationError: The operation does not fit the table, or is committed already;
+            ValidationError: If the operation does not fit the table, or is already committed;
                 nothing new refers to it.
         """
         self.check_not_committed(base)
@@ -184,9 +184,9 @@ class SnapshotProducer(ABC):
         return self._changes(base, parent, snapshot)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Delete what was written and is not used.
+        """Delete written files that are not used.
 
-        Call it only on proof; where the outcome of a commit is unknown, nothing may be deleted.
+        Call it only on proof: if the outcome of a commit is unknown, nothing may be deleted.
 
         Args:
             committed: The table after the commit; None when it is proven that nothing of this
@@ -220,14 +220,14 @@ class SnapshotProducer(ABC):
         *,
         roll: bool = True,
     ) -> list[ManifestFile]:
-        """Write entries of one partition spec, as many manifests as the target size asks for.
+        """Write entries of one partition spec to as many manifests as the target size requires.
 
         Args:
-            base: The table.
+            base: The table metadata.
             spec_id: The partition spec of all entries.
-            entries: New files, or entries to keep or to mark as deleted; of many, what
-                `entry_encoder` made of them.
-            content: Data files or delete files.
+            entries: New files, or entries to keep or to mark as deleted; large numbers of them
+                encoded by `entry_encoder`.
+            content: Data or deletes.
             roll: Whether more than one manifest may be written.
         """
         target = MANIFEST_TARGET_BYTES.of(base.properties)
@@ -253,7 +253,7 @@ class SnapshotProducer(ABC):
     def entry_encoder(
         self, base: TableMetadata, spec_id: int, content: ManifestContent
     ) -> EntryEncoder:
-        """What encodes entries of other manifests for `write_manifests`."""
+        """Return an encoder that prepares entries of other manifests for `write_manifests`."""
         from icecomb.format.manifests.entry_encoder import EntryEncoder
 
         spec = base.spec_by_id(spec_id)
@@ -261,11 +261,11 @@ class SnapshotProducer(ABC):
         return EntryEncoder(version, spec, schema, self.snapshot_id, content)
 
     def new_summary(self, base: TableMetadata) -> SnapshotSummary:
-        """An empty count of changes."""
+        """Return an empty count of changes."""
         return SnapshotSummary(base.schema(), SUMMARY_PARTITION_LIMIT.of(base.properties))
 
     def _schema_of(self, base: TableMetadata, spec: PartitionSpec) -> Schema:
-        """The schema to write manifests of a spec with.
+        """Return the schema to write manifests of a spec with.
 
         Old schemas may be removed from a table while files are partitioned by columns that only
         they have (Iceberg Java, RemoveSnapshots.cleanExpiredMetadata): their manifests know them.
@@ -285,8 +285,8 @@ class SnapshotProducer(ABC):
     def _parent(self, base: TableMetadata) -> Snapshot | None:
         ref = base.refs.get(self.branch)
         if ref is None:
-            # Main has no reference in old files; other branches begin where main is, as in Iceberg
-            # Java (SnapshotUtil.latestSnapshot).
+            # Old files have no reference for main; other branches begin at the head of main, as in
+            # Iceberg Java (SnapshotUtil.latestSnapshot).
             return base.current_snapshot()
         if ref.snapshot_ref_type != "branch":
             raise ValidationError(
@@ -296,11 +296,11 @@ class SnapshotProducer(ABC):
         return base.snapshot_by_id(ref.snapshot_id)
 
     def check_not_committed(self, base: TableMetadata) -> None:
-        """Refuse to commit what is committed already.
+        """Refuse to commit an operation that is already committed.
 
         Raises:
-            AlreadyCommittedError: An attempt whose outcome was not known was committed after all.
-            ValidationError: It is known to be committed, and would be made a second time.
+            AlreadyCommittedError: If an attempt with an unknown outcome was committed after all.
+            ValidationError: If the operation is known to be committed.
         """
         message = f"This operation is committed already, as snapshot {self.snapshot_id}"
         hint = "begin a new one to make the same change again"
@@ -311,7 +311,7 @@ class SnapshotProducer(ABC):
             raise AlreadyCommittedError(message, hint=hint)
 
     def _draw_id(self, base: TableMetadata) -> None:
-        # written manifests carry the id, so it is only drawn again before there are any
+        # written manifests contain the id, so it is drawn again only before there are any
         while not self._written_manifests and base.snapshot_by_id(self.snapshot_id) is not None:
             self._snapshot_id = None
 
@@ -355,7 +355,7 @@ class SnapshotProducer(ABC):
         return with_totals(changes, before)
 
     def replaced_manifest_count(self) -> int:
-        """How many manifests of the parent were rewritten."""
+        """Return the number of the parent's manifests that were rewritten."""
         return 0
 
     def _changes(self, base: TableMetadata, parent: Snapshot | None, snapshot: Snapshot) -> Changes:
@@ -402,7 +402,7 @@ class SnapshotProducer(ABC):
 
 
 def new_snapshot_id() -> int:
-    """A random positive 63-bit number."""
+    """Return a random positive 63-bit number."""
     drawn = uuid.uuid4().int
     return ((drawn >> 64) ^ drawn) & 0x7FFF_FFFF_FFFF_FFFF
 
@@ -418,7 +418,7 @@ def _has_sources(schema: Schema, spec: PartitionSpec) -> bool:
 def parent_manifests(
     io: FileIO, base: TableMetadata, parent: Snapshot | None
 ) -> list[ManifestFile]:
-    """The manifests of the snapshot to build on, with all that this format version must state."""
+    """Return the manifests of the snapshot to build on, with all counts the format requires."""
     if parent is None:
         return []
     written = _written(io, base, parent)
@@ -431,7 +431,7 @@ def parent_manifests(
 
 
 def _written(io: FileIO, base: TableMetadata, parent: Snapshot | None) -> ManifestList | None:
-    """The parent's list if this process wrote it, as this format version has it."""
+    """Return the parent's list if this process wrote it in the same format version."""
     found = None if parent is None else written_lists(io).find(base.table_uuid, parent)
     return found if found is not None and found.format_version == base.format_version else None
 
@@ -440,7 +440,7 @@ def check_new_file(base: TableMetadata, file: DataFile) -> None:
     """Refuse a file that cannot be added to this table.
 
     Raises:
-        ValidationError: Says which file and why.
+        ValidationError: If the file does not fit; the message names the file and the reason.
     """
     check_data_file(file)
     fields = base.spec_by_id(file.spec_id).fields
@@ -454,7 +454,7 @@ def check_new_file(base: TableMetadata, file: DataFile) -> None:
 
 
 def with_counts(io: FileIO, manifest: ManifestFile) -> ManifestFile:
-    """The manifest with its counts; they are taken from the file where its list states none."""
+    """Return the manifest with its counts, read from its file if its list does not state them."""
     counts = (
         manifest.added_files_count,
         manifest.existing_files_count,

@@ -1,7 +1,7 @@
-"""What a snapshot says about itself: counts of what it added and removed, and running totals.
+"""Snapshot summaries: counts of what a snapshot added and removed, and running totals.
 
-Keys and rules are those of Iceberg Java: a count of zero is left out, and a total is carried from
-the snapshot before as long as it is known.
+Keys and rules are those of Iceberg Java: a count of zero is omitted, and a total is carried over
+from the previous snapshot as long as it is known.
 """
 
 from __future__ import annotations
@@ -63,20 +63,20 @@ _PARTITION: Final = "partitions."
 
 
 def snapshot_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
-    """The keys that somebody adds to a summary, as text (see `property_texts`).
+    """Return the keys that a caller adds to a summary, as strings (see `property_texts`).
 
-    The operation, the counts and the totals are what readers and later commits rely on: they say
-    what happened, and nobody else sets them.
+    Readers and later commits rely on the operation, the counts and the totals, so that only the
+    commit itself sets them.
 
     Raises:
-        ValidationError: One of them cannot be text, or says what a commit says itself.
+        ValidationError: If a value cannot be a string, or a key is one that commits set.
     """
     given = property_texts("snapshot property", properties)
     ours = sorted(key for key in given if key in _COMPUTED or key.startswith(_PARTITION))
     if ours:
         raise ValidationError(
             f"Cannot set snapshot properties: {', '.join(ours)}",
-            hint="A commit says itself what it did; use other names for what you add.",
+            hint="A commit sets these itself; use other names for additional properties.",
         )
     return given
 
@@ -94,7 +94,7 @@ class SnapshotSummary:
         self._schema = schema
         self._limit = partition_limit
         self._counts: Counter[str] = Counter()
-        # Counts of each partition are of use as long as there are not too many of them.
+        # Counts per partition are kept as long as there are not too many partitions.
         self._partitions: dict[tuple[Any, ...], Counter[str] | None] = {}
         self._specs: dict[int, PartitionSpec] = {}
 
@@ -108,10 +108,10 @@ class SnapshotSummary:
         """Count a data file that this commit adds.
 
         Args:
-            spec: Its partition spec.
-            partition: Its partition.
-            rows: How many rows it has.
-            size: Its length in bytes.
+            spec: The partition spec of the file.
+            partition: The partition of the file.
+            rows: The number of rows in the file.
+            size: The length of the file in bytes.
         """
         keys = _ADDING[DataFileContent.DATA]
         self._count_one(spec, partition, keys, {keys[-1]: rows, "added-files-size": size})
@@ -121,7 +121,7 @@ class SnapshotSummary:
         self._count(file, spec, _REMOVING[file.content], "removed")
 
     def to_map(self) -> dict[str, str]:
-        """The keys of what changed, without totals."""
+        """Return the summary keys for the changes, without totals."""
         out = _stated(self._counts)
         out["changed-partition-count"] = str(len(self._partitions))
         if 0 < len(self._partitions) <= self._limit:
@@ -189,12 +189,12 @@ _REMOVING: Final = {
 
 
 def with_totals(changes: Mapping[str, str], previous: Mapping[str, str] | None) -> dict[str, str]:
-    """A summary with its running totals.
+    """Return a summary with its running totals.
 
     Args:
-        changes: What this commit adds and removes.
-        previous: The summary of the branch's head; None when the branch has no snapshot yet, and
-            then all totals start at zero.
+        changes: The summary of what this commit adds and removes.
+        previous: The summary of the branch's head; None if the branch has no snapshot yet, so that
+            all totals start at zero.
     """
     before = (
         dict.fromkeys((total for total, _, _ in _TOTALS), "0") if previous is None else previous

@@ -1,4 +1,4 @@
-"""Whether files, or snapshots, of one state of a table fit another one: schema and specs."""
+"""Checks that files or snapshots still fit a table whose schema or specs have changed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WrittenWith:
-    """What files were written by, to be compared with what the table has when they are committed.
+    """The schema and specs that files were written with, to compare with the table at commit.
 
     Attributes:
-        schema: The columns of the files.
-        specs: The partition specs by id, as they were then.
+        schema: The schema of the files.
+        specs: The partition specs by id, at the time of writing.
     """
 
     schema: Schema
@@ -32,17 +32,17 @@ class WrittenWith:
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> WrittenWith:
-        """Return what is written by now."""
+        """Return the schema and specs that files of this table are currently written with."""
         return cls(metadata.schema(), metadata.specs())
 
     def check(self, now: TableMetadata) -> None:
-        """Refuse a table to which the files say something else.
+        """Refuse a table in which the columns or specs of the files have another meaning.
 
         Raises:
-            ValidationError: Names a column, or a partition spec.
+            ValidationError: If there is such a column or partition spec; the message names it.
         """
         check_written_schema(self.schema, now.schema())
-        # whoever cleans up metadata may free the id of a spec, and the next spec may get it
+        # cleaning up metadata may free the id of a spec, and the next spec may get it
         specs = now.specs()
         for spec_id, old in self.specs.items():
             new = specs.get(spec_id, old)
@@ -51,18 +51,18 @@ class WrittenWith:
 
 
 def check_written_schema(written: Schema, now: Schema) -> None:
-    """Refuse files whose columns mean something else by now.
+    """Refuse files whose columns have another meaning in the current schema.
 
-    A schema that evolves reads its older files. One that replaced it may have used an id again for
-    a column of another type, may have another column under a name, which would be null in all of
-    the rows, or have columns that no older file has and that must have values.
+    An evolved schema reads its older files. A schema that replaced it may have reused an id for a
+    column of another type, may have another column under a name, which would be null in all rows,
+    or may have required columns that older files lack.
 
     Args:
         written: The schema that the files were written with.
         now: The schema of the table that they are added to.
 
     Raises:
-        ValidationError: Names the first such column.
+        ValidationError: If there is such a column; the message names the first one.
     """
     if written == now:
         return
@@ -78,11 +78,14 @@ def check_written_schema(written: Schema, now: Schema) -> None:
 
 
 def changed_column(written: Schema, now: Schema) -> str | None:
-    """Say which values would be read as other ones, or not at all under their name; None if none.
+    """Describe the first column that would be read with other values, or not under its name.
 
     Args:
         written: The schema that files were written with.
         now: The schema that they would be read with.
+
+    Returns:
+        The description; None if there is no such column.
     """
     unlike = unlike_columns(written, now)
     for field_id in sorted(written.field_ids):
@@ -103,37 +106,37 @@ def changed_column(written: Schema, now: Schema) -> str | None:
 def check_branch(metadata: TableMetadata, head: Snapshot | None, branch: str) -> None:
     """Refuse to write to a branch that is read with other columns than the table has.
 
-    `main` has the table's columns; what of its files has others is refused when it is read.
+    `main` has the table's columns; files of it with other columns are refused when they are read.
 
     Args:
-        metadata: The table.
+        metadata: The table metadata.
         head: The snapshot to build on, if there is one.
         branch: The branch.
 
     Raises:
-        ValidationError: Names the first such column.
+        ValidationError: If there is such a column; the message names the first one.
     """
     if head is not None and branch != MAIN_BRANCH:
         check_moved(
             metadata,
             head,
             f"Cannot write to branch {branch!r}, which is of an older table",
-            f"Read its rows by snapshot id {head.snapshot_id}, and write them to the table anew; "
-            "remove the branch, or point it to a snapshot of the table as it is.",
+            f"Read its rows by snapshot id {head.snapshot_id}, and write them to the table again; "
+            "remove the branch, or point it to a snapshot of the current table.",
         )
 
 
 def check_moved(metadata: TableMetadata, snapshot: Snapshot, refused: str, hint: str) -> None:
-    """Refuse a snapshot of which the table, as it is, would read other values than it has.
+    """Refuse a snapshot whose values the current schema would read as other values.
 
     Args:
-        metadata: The table.
+        metadata: The table metadata.
         snapshot: The snapshot.
-        refused: What cannot be done.
-        hint: What to do instead.
+        refused: The beginning of the message, which says what cannot be done.
+        hint: The advice for the user.
 
     Raises:
-        ValidationError: Names the first such column.
+        ValidationError: If there is such a column; the message names the first one.
     """
     own, now = reading_schema(metadata, snapshot), metadata.schema()
     if own is not now and (changed := changed_column(own, now)):
@@ -143,5 +146,5 @@ def check_moved(metadata: TableMetadata, snapshot: Snapshot, refused: str, hint:
 def _refusal(what: str) -> ValidationError:
     return ValidationError(
         f"The table was changed while rows were written to it: {what}",
-        hint="Load the table again and write the rows anew.",
+        hint="Load the table again and write the rows again.",
     )

@@ -1,1 +1,1 @@
-"""Changes of a table's rows: delete, overwrite, upsert, merge, files taken in."""
+"""Changes of a table's rows: append, delete, overwrite, upsert, merge, and adding files."""

@@ -1,4 +1,4 @@
-"""The columns that rows are told apart by: which can be one, and which files may hold keys."""
+"""Key columns, by which rows are identified, and filters for files that may hold certain keys."""
 
 from __future__ import annotations
 
@@ -20,34 +20,32 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import DoubleType, FixedType, FloatType, NestedField, UUIDType
 
 KEY_BATCH_ROWS = 1 << 20
-"""Keys are looked up in batches this long: each builds a hash table of the keys once."""
+"""The number of keys to look up in a batch: each batch builds a hash table of the keys once."""
 _LISTED_KEYS = 200
-"""More values of a key column are looked for by their range."""
+"""The most values of a key column to list in a filter; more are looked for by their range."""
 
 
 def key_field(schema: Schema, name: str, *, case_sensitive: bool = True) -> NestedField:
-    """A column by its name, as a key.
+    """Return the column of a name, after checking that it can be a key.
 
     Raises:
-        ValidationError: There is none, or it cannot be a key.
+        ValidationError: If there is no such column, or it cannot be a key.
     """
     found = schema.find_field(name, case_sensitive)
     kind = found.field_type
     unfit = isinstance(kind, FloatType | DoubleType) or not kind.is_primitive
     if unfit or found not in schema.fields:
         raise ValidationError(
-            f"Column {found.name!r} ({kind}) cannot be a key: a key is a column of its own "
-            "with values that are exactly equal or not",
-            hint=(
-                "Choose a top-level column of whole numbers, decimals, texts, dates or the like."
-            ),
+            f"Column {found.name!r} ({kind}) cannot be a key: a key is a top-level column "
+            "whose values are either exactly equal or not",
+            hint="Choose a top-level column of integers, decimals, strings, dates or the like.",
             column=found.name,
         )
     return found
 
 
 def key_filter(fields: Sequence[NestedField], columns: Sequence[pa.Array]) -> BooleanExpression:
-    """What all rows match that have one of some keys, and few others.
+    """Return a filter that all rows with one of some keys match, and few others.
 
     Args:
         fields: The columns of the key.
@@ -58,7 +56,7 @@ def key_filter(fields: Sequence[NestedField], columns: Sequence[pa.Array]) -> Bo
 
 
 def _among(field: NestedField, column: pa.Array) -> list[BooleanExpression]:
-    """What the values of a key column match."""
+    """Return conditions that the values of a key column match."""
     values = internal_array(column).unique()
     if len(values) <= _LISTED_KEYS:
         return [In(field.name, values.to_pylist())]

@@ -1,4 +1,4 @@
-"""Rows found by their key, a batch at a time: keys become codes, codes are looked up in arrays."""
+"""Lookup of rows by key, a batch at a time: keys become codes, which are looked up in arrays."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Rows = npt.NDArray[np.int64]
 
 
 class KeyIndex:
-    """The rows of a table by their key.
+    """An index of the rows of a table by key.
 
     Args:
-        columns: The key's columns, without nulls, one array a column.
+        columns: The key's columns, without nulls, one array per column.
 
     Attributes:
-        duplicate: A row whose key another row has as well; None when all keys are different.
+        duplicate: A row whose key another row also has; None if all keys are different.
     """
 
     def __init__(self, columns: Sequence[pa.Array]) -> None:
@@ -43,10 +43,10 @@ class KeyIndex:
             self.duplicate = int(np.flatnonzero(~once)[0])
 
     def find(self, columns: Sequence[pa.Array]) -> Rows:
-        """The row that has each key, -1 where none has; a key with a null is no row's.
+        """Return the row that has each key, -1 if none has; no row has a key with a null.
 
         Args:
-            columns: The key's columns of other rows, in the same types.
+            columns: The key columns of other rows, in the same types.
         """
         codes = self._values[0].of(_plain(columns[0]))
         found = codes >= 0
@@ -59,7 +59,7 @@ class KeyIndex:
         return np.where(found, self._rows[np.where(found, codes, 0)], -1)
 
     def same_key(self, rows: Rows) -> tuple[Rows, Rows]:
-        """All rows that have the keys of some: where in `rows` the key is, and a row that has it.
+        """Return pairs of an index in `rows` and a row with the same key, for all such rows.
 
         Args:
             rows: Rows that `find` returned, none of them -1.
@@ -73,7 +73,7 @@ class KeyIndex:
         return places, order[starts[codes][places] + within]
 
     def key_counts(self, rows: Rows) -> Rows:
-        """How many rows have the key of each of some rows that `find` returned."""
+        """Return how many rows have the key of each of some rows that `find` returned."""
         _, starts = self._by_key
         codes = self._key_of_row[rows]
         counts: Rows = starts[codes + 1] - starts[codes]
@@ -81,7 +81,7 @@ class KeyIndex:
 
     @cached_property
     def _by_key(self) -> tuple[Rows, Rows]:
-        """The rows ordered by key, and where each key's rows begin."""
+        """The rows ordered by key, and the start of each key's rows."""
         order = np.argsort(self._key_of_row, kind="stable").astype(np.int64)
         counts = np.bincount(self._key_of_row, minlength=len(self._rows))
         return order, np.concatenate(([0], np.cumsum(counts))).astype(np.int64)

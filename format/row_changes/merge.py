@@ -1,7 +1,7 @@
-"""A merge: rows of a table updated, deleted and inserted by the rows of a source, in one change.
+"""Merges: rows of a table are updated, deleted and inserted by the rows of a source.
 
-The source is held in memory; the table is streamed past it, file by file, and files that cannot
-hold a key of the source are read only where rows without a partner are asked about.
+The source is held in memory; the table is streamed file by file. Files that cannot hold a key of
+the source are read only if a clause is about rows that match no row of the source.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
 
 _PAIRS = 1 << 17
-"""Pairs of rows are looked at so many at a time, rows to insert as well."""
+"""The number of pairs of rows, or of rows to insert, to process at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What a merge did.
+    """The result of a merge.
 
     Attributes:
-        rows_inserted: Rows of the source that were added.
-        rows_updated: Rows of the table that were replaced, also by equal ones.
-        rows_deleted: Rows of the table that were removed.
-        data_files_added: Data files written.
-        data_files_removed: Data files that the table no longer has.
-        delete_files_added: Delete files written.
+        rows_inserted: The number of rows of the source that were added.
+        rows_updated: The number of rows of the table that were replaced, even by equal ones.
+        rows_deleted: The number of rows of the table that were removed.
+        data_files_added: The number of data files written.
+        data_files_removed: The number of data files that the table no longer has.
+        delete_files_added: The number of delete files written.
     """
 
     rows_inserted: int = 0
@@ -73,31 +73,30 @@ def merge_rows(
     target_alias: str = "t",
     source_alias: str = "s",
 ) -> tuple[WrittenChange | None, MergeResult]:
-    """Do with the rows of a table and of a source what clauses say.
+    """Merge the rows of a source into a table.
 
-    Rows are replaced as the property `write.merge.mode` says; what other writers may do meanwhile
-    with rows of the source's keys (with any rows, where a clause is about rows without a partner)
-    is said by `write.merge.isolation-level`. Nulls in keys equal nothing.
+    The property `write.merge.mode` decides how rows are replaced, and `write.merge.isolation-level`
+    what other writers may do meanwhile with rows of the source's keys (with any rows, if a clause
+    is about rows that match no row of the source). Nulls in keys are not equal to anything.
 
     Args:
         target: The table.
         data: The source.
-        condition: Which rows belong together.
-        clauses: What is done.
-        target_alias: What expressions call the table.
-        source_alias: What expressions call the source.
+        condition: The condition by which rows match.
+        clauses: The clauses, which say what is done with which rows.
+        target_alias: The name of the table in expressions.
+        source_alias: The name of the source in expressions.
 
     Returns:
-        The change to commit, None when there is nothing to change, and its size.
+        The change to commit (None if there is nothing to change), and its size.
 
     Raises:
-        SchemaError: A column is missing or does not fit, or a value is not one of its column.
-        ExpressionError: An expression names other columns, or cannot be computed.
-        ValidationError: Several rows of the source belong to one row of the table, and not all
-            that is done with it is to delete it; a column cannot be a key; a required column holds
-            a null.
-        ConfigurationError: The mode or the isolation level is unknown.
-        MissingDependencyError: An expression needs DuckDB.
+        SchemaError: If a column is missing or does not fit, or a value does not fit its column.
+        ExpressionError: If an expression names other columns, or cannot be computed.
+        ValidationError: If several rows of the source match one row of the table that is not only
+            to be deleted; a column cannot be a key; or a required column holds a null.
+        ConfigurationError: If the mode or the isolation level is unknown.
+        MissingDependencyError: If an expression needs DuckDB, which is not installed.
     """
     clauses.check()
     target = replace(target, case_sensitive=True)
@@ -124,7 +123,7 @@ def merge_rows(
 
 
 class _Merge:
-    """One merge under way."""
+    """A merge in progress."""
 
     def __init__(
         self,
@@ -179,7 +178,7 @@ class _Merge:
         )
 
     def row_filter(self) -> BooleanExpression:
-        """What the rows match that the merge is about."""
+        """Return a filter that all rows of the table that the merge is about match."""
         if self._alone:
             return AlwaysTrue()
         if self._index is None:
@@ -187,7 +186,7 @@ class _Merge:
         return key_filter(self._keys, self._columns)
 
     def merge_file(self, task: FileScanTask) -> None:
-        """Do with the rows of a file what the clauses say."""
+        """Apply the clauses to the rows of a data file."""
         removed: list[Positions] = [np.empty(0, np.int64)]
         if self._alone:
             self._rely_on(task)
@@ -213,12 +212,12 @@ class _Merge:
         self._change.remove(task, np.sort(np.concatenate(removed)))
 
     def _rely_on(self, task: FileScanTask) -> None:
-        """Rows of the source are not inserted because of rows of this file."""
+        """Note that rows of the source are not inserted because of rows of this file."""
         if self._unmatched:
             self._change.rely_on(task.file)
 
     def insert(self) -> None:
-        """Add the rows of the source that belong to no row of the table, as the clauses say."""
+        """Add the rows of the source that match no row of the table, as the clauses say."""
         if not self._unmatched:
             return
         left = np.flatnonzero(~self.found)
@@ -227,7 +226,7 @@ class _Merge:
             self._apply(self._unmatched, {self._source_alias: rows})
 
     def result(self, written: WrittenChange) -> MergeResult:
-        """What was done."""
+        """Return the result of the merge."""
         counts = self._counts
         return MergeResult(
             counts[Action.INSERT],
@@ -239,7 +238,7 @@ class _Merge:
         )
 
     def _index_source(self, names: Sequence[str]) -> None:
-        """Find the keys of the source; rows with a null in theirs have none."""
+        """Index the source by key; rows with a null in their key are left out."""
         columns = []
         for field, name in zip(self._keys, names, strict=True):
             if name not in self._source.schema.names:
@@ -260,7 +259,7 @@ class _Merge:
         self._index = KeyIndex(columns) if len(self._with_keys) else None
 
     def _with_key(self, task: FileScanTask) -> tuple[Positions, Rows]:
-        """The positions of the rows of a file that have a key of the source, and that key."""
+        """Return the positions of a file's rows that have a key of the source, and those keys."""
         positions = [np.empty(0, np.int64)]
         partners = [np.empty(0, np.int64)]
         for batch in self._key_scan.read(task):
@@ -277,7 +276,7 @@ class _Merge:
         return self._index.find(columns)
 
     def _mark(self, keys: Rows) -> None:
-        """All rows of the source with these keys belong to a row of the table."""
+        """Mark all rows of the source with these keys as matching a row of the table."""
         if self._index is not None:
             _, rows = self._index.same_key(np.unique(keys))
             self.found[self._with_keys[rows]] = True
@@ -285,7 +284,7 @@ class _Merge:
     def _merge_rows(
         self, rows: pa.RecordBatch, places: Positions, found: Rows
     ) -> Iterator[Positions]:
-        """Apply the clauses to rows of the table; the positions of those that are to go.
+        """Apply the clauses to rows of the table, and yield the positions of rows to remove.
 
         Args:
             rows: The rows.
@@ -307,10 +306,10 @@ class _Merge:
             yield from self._apply(self._alone, {self._target_alias: left}, places[alone])
 
     def _pairs(self, rows: pa.RecordBatch, hits: Rows, found: Rows) -> tuple[Rows, Rows]:
-        """Rows of the table, each once, and the row of the source that belongs to each.
+        """Return the matched rows of the table, each once, and a matching row of the source.
 
         Raises:
-            ValidationError: Several belong to one, and it matters which.
+            ValidationError: If several rows of the source match one row, and it matters which.
         """
         if self._index is None or not len(hits):
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -336,9 +335,9 @@ class _Merge:
         return np.concatenate(chosen), np.concatenate(partners)
 
     def _candidates(self, found: Rows) -> Iterator[tuple[Rows, Rows]]:
-        """Pairs of a place in `found` and a row with its key, a bounded number at a time.
+        """Yield pairs of an index in `found` and a row with its key, a bounded number at a time.
 
-        All pairs of a place come at once.
+        All pairs of one index come at once.
         """
         if self._index is None:
             return
@@ -354,7 +353,7 @@ class _Merge:
     def _apply(
         self, clauses: Sequence[PreparedClause], rows: Sides, places: Positions | None = None
     ) -> list[Positions]:
-        """Do what the first clause says whose condition is true; the positions of rows to go."""
+        """Apply to each row the first clause that selects it; return positions to remove."""
         removed: list[Positions] = []
         for clause in clauses:
             mask = clause.selected(rows)
@@ -378,17 +377,17 @@ class _Merge:
         places = zip(self._keys, self._row_places, strict=True)
         key = ", ".join(f"{f.name}={rows.column(i)[row].as_py()!r}" for f, i in places)
         return ValidationError(
-            f"Several rows of the source belong to the row of the table with {key}",
-            hint="Give one row a key, or narrow the condition of the merge.",
+            f"Several rows of the source match the row of the table with {key}",
+            hint="Deduplicate the source by its key, or narrow the condition of the merge.",
         )
 
 
 def _table(data: GivenRows) -> pa.Table:
-    """The source in plain layouts, of which alone Arrow can take single rows.
+    """Return the source in plain layouts, the only ones from which Arrow can take single rows.
 
     Raises:
-        SchemaError: A column is there twice, or its batches do not go together.
-        ExpressionError: There is no column.
+        SchemaError: If there are two columns of one name, or the batches have different types.
+        ExpressionError: If there is no column.
     """
     _check_names(data.schema.names)
     pieces = groupby(in_pieces(data), lambda batch: batch.schema)
@@ -427,7 +426,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _split(batch: pa.RecordBatch) -> tuple[Positions, pa.RecordBatch]:
-    """Positions, the last column of a batch, and its other columns."""
+    """Return the last column of a batch, which holds positions, and its other columns."""
     last = batch.num_columns - 1
     return np.asarray(batch.column(last)), batch.select(range(last))
 

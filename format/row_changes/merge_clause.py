@@ -1,4 +1,4 @@
-"""The clauses of a merge: what is done with which rows, checked before any row is read."""
+"""The clauses of a merge, which are checked before any row is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Value: TypeAlias = Callable[[Sides], pa.Array]
 
 
 class Action(Enum):
-    """What a clause does with a row."""
+    """The action of a clause on a row."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -35,12 +35,12 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """`WHEN ... [AND condition] THEN action`.
+    """A clause `WHEN ... [AND condition] THEN action`.
 
     Attributes:
-        action: What is done.
-        condition: With which rows, as SQL text; None for all.
-        values: The new value of columns as SQL text; None for the columns of the source of the
+        action: The action.
+        condition: The condition on rows, as SQL text; None for all rows.
+        values: The new values of columns, as SQL text; None for the columns of the source with the
             same names.
         kept: Columns of the table that `values=None` leaves out.
     """
@@ -53,12 +53,12 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class MergeClauses:
-    """All clauses; of each kind, the first whose condition is true decides about a row.
+    """All clauses of a merge; for each row, the first of its kind with a true condition applies.
 
     Attributes:
-        matched: For rows of the table that a row of the source belongs to.
-        not_matched: For rows of the source that belong to no row of the table.
-        not_matched_by_source: For rows of the table that no row of the source belongs to.
+        matched: Clauses for rows of the table that match a row of the source.
+        not_matched: Clauses for rows of the source that match no row of the table.
+        not_matched_by_source: Clauses for rows of the table that match no row of the source.
     """
 
     matched: tuple[Clause, ...] = ()
@@ -66,10 +66,10 @@ class MergeClauses:
     not_matched_by_source: tuple[Clause, ...] = ()
 
     def check(self) -> None:
-        """Refuse clauses that do nothing.
+        """Refuse clauses without effect.
 
         Raises:
-            ValidationError: There is no clause, or one behind another that decides about all rows.
+            ValidationError: If there is no clause, or one comes after a clause for all rows.
         """
         kinds = (self.matched, self.not_matched, self.not_matched_by_source)
         if not any(kinds):
@@ -80,13 +80,13 @@ class MergeClauses:
         for clauses in kinds:
             if any(clause.condition is None for clause in clauses[:-1]):
                 raise ValidationError(
-                    "No row reaches a clause behind one without a condition",
+                    "No row reaches a clause after one without a condition",
                     hint="Put the clause without a condition last.",
                 )
 
     @property
     def one_row_decides(self) -> bool:
-        """Whether it matters which row of the source belongs to a row of the table."""
+        """Whether it matters which row of the source matches a row of the table."""
         only_delete = self.matched == (Clause(Action.DELETE),)
         return bool(self.matched) and not only_delete
 
@@ -96,15 +96,15 @@ class PreparedClause:
 
     Args:
         clause: The clause.
-        schema: The table's.
-        sides: The columns that its expressions may name: a batch without rows a side.
-        target: The side of the table.
-        source: The side of the source.
-        expressions: Computes what is no plain column.
+        schema: The table schema.
+        sides: The columns that expressions may name: an empty batch for each side.
+        target: The name of the table's side.
+        source: The name of the source's side.
+        expressions: The evaluator of expressions other than plain columns.
 
     Raises:
-        SchemaError: A column does not exist, is missing, or is of another type.
-        ExpressionError: A text is no expression on the columns of these sides.
+        SchemaError: If a column does not exist, is missing, or has another type.
+        ExpressionError: If a text is not an expression on the columns of these sides.
     """
 
     def __init__(
@@ -130,22 +130,22 @@ class PreparedClause:
             if not pa.types.is_boolean(found.type):
                 raise ExpressionError(
                     f"Condition {self._condition!r} is a {found.type}, neither true nor false",
-                    hint="Write a condition, as s.amount > t.amount.",
+                    hint="Write a condition such as s.amount > t.amount.",
                     predicate=self._condition,
                 )
 
     def selected(self, rows: Sides) -> Mask:
-        """For which rows the condition is true; where it is unknown, it is not."""
+        """Return a mask of the rows for which the condition is true, not unknown."""
         if self._condition is None:
             return np.ones(_length(rows), np.bool_)
         (found,) = self._expressions.compute([self._condition], rows)
         return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
 
     def written(self, rows: Sides) -> pa.RecordBatch:
-        """The new rows, in the table's columns.
+        """Return the new rows, in the table's columns.
 
         Raises:
-            SchemaError: A value does not fit its column.
+            SchemaError: If a value does not fit its column.
         """
         return pa.record_batch([value(rows) for value in self._values], self._arrow)
 
@@ -214,13 +214,15 @@ class PreparedClause:
 
 
 def assignment(field: NestedField, source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
-    """How values become values of a column; numbers may be of another type if they fit exactly.
+    """Return a function that converts values to a column's type.
+
+    Numbers may be of another type if they fit exactly.
 
     Raises:
-        SchemaError: The types do not go together.
+        SchemaError: If the types are incompatible.
     """
     given = pa.schema([pa.field(field.name, source)])
-    # whether nulls may be there is asked when all columns are
+    # nulls are checked once all columns are there
     schema = Schema((replace(field, required=False),))
     try:
         projection = frame_projection(schema, given)
@@ -239,22 +241,22 @@ def _exactly(name: str, wanted: pa.DataType, array: pa.Array) -> pa.Array:
         return array.cast(wanted)
     except pa.ArrowInvalid as error:
         raise SchemaError(
-            f"A value for column {name!r} is no {wanted}: {error}",
+            f"A value for column {name!r} is not of type {wanted}: {error}",
             hint="Round or cast it in the expression.",
             column=name,
         ) from error
 
 
 def _uuids(name: str, array: pa.Array) -> pa.Array:
-    """The form that DuckDB returns UUIDs in, as UUIDs."""
+    """Convert the strings that DuckDB returns for UUIDs to UUIDs."""
     digits = pc.replace_substring(array, "-", "")
     try:
         values = [None if text is None else bytes.fromhex(text) for text in digits.to_pylist()]
         storage = pa.array(values, pa.binary(16))
     except (ValueError, pa.ArrowInvalid) as error:
         raise SchemaError(
-            f"A value for column {name!r} is no UUID",
-            hint="Give texts as f79c3e09-677c-4bbd-a479-3f349cb785e7.",
+            f"A value for column {name!r} is not a UUID",
+            hint="Give strings such as f79c3e09-677c-4bbd-a479-3f349cb785e7.",
             column=name,
         ) from error
     return pa.ExtensionArray.from_storage(pa.uuid(), storage)
@@ -273,5 +275,5 @@ def _length(rows: Sides) -> int:
 def prepared(
     clauses: Sequence[Clause], schema: Schema, sides: Sides, **settings: object
 ) -> list[PreparedClause]:
-    """Clauses of one kind, ready; see `PreparedClause`."""
+    """Prepare the clauses of one kind; see `PreparedClause`."""
     return [PreparedClause(c, schema, sides, **settings) for c in clauses]  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Which rows of a source belong to which rows of a table: `"t.id = s.id AND t.day = s.day"`."""
+"""Conditions by which rows of a source match rows of a table: `t.id = s.id AND t.day = s.day`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES = (TokenKind.WORD, TokenKind.NAME)
 
 @dataclass(frozen=True, slots=True)
 class MergeCondition:
-    """Columns that must be equal, and what else must be true.
+    """Columns that must be equal, and further conditions that must be true.
 
     Attributes:
         keys: Pairs of a column of the table and one of the source.
@@ -27,16 +27,16 @@ class MergeCondition:
 def merge_condition(
     on: str | Sequence[str], target_alias: str = "t", source_alias: str = "s"
 ) -> MergeCondition:
-    """Read the condition of a merge.
+    """Parse the condition of a merge.
 
     Args:
         on: Columns that both sides have, or SQL text: conditions joined by AND, of which at least
             one says that a column of the table equals one of the source.
-        target_alias: What the table is called in the text.
-        source_alias: What the source is called.
+        target_alias: The name of the table in the text.
+        source_alias: The name of the source in the text.
 
     Raises:
-        ExpressionError: The text cannot be read, or there is no such equality.
+        ExpressionError: If the text cannot be parsed, or there is no such equality.
     """
     if not isinstance(on, str):
         keys = tuple((name, name) for name in dict.fromkeys(on))
@@ -53,7 +53,7 @@ def merge_condition(
             found.append(pair)
     if not found or "" in rest:
         raise ExpressionError(
-            f"Cannot find rows by {on!r}: it says of no column that it equals another",
+            f"Cannot find rows by {on!r}: it does not say that one column equals another",
             hint=f"Begin with an equality: {target_alias}.id = {source_alias}.id AND ...",
             predicate=on,
         )
@@ -63,9 +63,9 @@ def merge_condition(
 
 
 def _parts(given: Sequence[Token]) -> Iterator[list[Token]]:
-    """What AND joins, outside of brackets, `BETWEEN ... AND` and `CASE ... END`.
+    """Yield the parts joined by AND, outside of brackets, `BETWEEN ... AND` and `CASE ... END`.
 
-    Where there is an OR, all is one part.
+    If there is an OR, the whole text is one part.
     """
     depth = ranges = 0
     part: list[Token] = []
@@ -92,7 +92,7 @@ def _parts(given: Sequence[Token]) -> Iterator[list[Token]]:
 def _equality(
     part: Sequence[Token], target_alias: str, source_alias: str
 ) -> tuple[str, str] | None:
-    """The columns of the table and of the source that a part says are equal."""
+    """Return the columns of the table and of the source that a part says are equal."""
     if len(part) != 7 or not part[3].is_sign("=", "=="):
         return None
     left, right = _column(part[:3]), _column(part[4:])

@@ -1,4 +1,4 @@
-"""Rows that are added and rows that are deleted by position, as one change of a table."""
+"""Changes of a table that add rows and delete others by position."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PositionDelta:
-    """The files of a change merge-on-read, and what others may not do before it is committed.
+    """The files of a merge-on-read change, and the conditions under which it conflicts.
 
-    What is a conflict is what Iceberg Java's writes from Spark call one: always that a file with
-    deleted rows was rewritten; where rows are replaced, that it was removed or that others deleted
-    matching rows, too; where the change is serializable, that others added matching rows.
+    Conflicts are those of Iceberg Java's writes from Spark: always that a file with deleted rows
+    was rewritten; if rows are replaced, also that it was removed or that matching rows were
+    deleted; if the change is serializable, also that matching rows were added.
 
     Args:
-        rows: What the change is about: what others do to other rows is no conflict.
+        rows: The filter of the change: commits about other rows are not conflicts.
         added: New data files.
         deletes: New delete files.
-        referenced: The data files that these delete rows of.
-        replaces_rows: Whether rows are deleted because others replace them.
-        serializable: Whether rows that others add are a conflict.
+        referenced: The data files of which these delete rows.
+        replaces_rows: Whether rows are deleted because new rows replace them.
+        serializable: Whether rows added by other writers are a conflict.
     """
 
     rows: BooleanExpression
@@ -37,7 +37,7 @@ class PositionDelta:
     serializable: bool
 
     def add_to(self, operation: RowDelta) -> None:
-        """Put the files and the checks into an operation that knows where the change began."""
+        """Add the files and the checks to an operation that knows its starting snapshot."""
         operation.conflict_detection_filter(self.rows)
         for file in self.added:
             operation.add_rows(file)

@@ -1,4 +1,4 @@
-"""Which rows of two columns differ: nulls are equal to each other here, and so are NaNs."""
+"""Comparison of two columns by row: nulls equal each other here, and so do NaNs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Mask = npt.NDArray[np.bool_]
 
 
 def differing(left: pa.Array, right: pa.Array) -> Mask:
-    """Where two arrays of one type and length differ, at any depth.
+    """Return a mask of the rows where two arrays of one type and length differ, at any depth.
 
-    Lists and maps differ, too, when the order of what they hold does.
+    Lists and maps also differ if their elements are in a different order.
     """
     if isinstance(left, pa.ExtensionArray):
         return differing(left.storage, right.storage)
@@ -52,7 +52,7 @@ def _lengths(array: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _entries(array: pa.MapArray) -> pa.ListArray:
-    """A map as a list of its entries."""
+    """Convert a map to a list of its entries."""
     entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
     validity, offsets = array.buffers()[:2]
     return pa.Array.from_buffers(

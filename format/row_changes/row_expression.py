@@ -1,7 +1,7 @@
 """SQL expressions on rows of several sides (`s.amount + t.amount`), computed by DuckDB.
 
-The names before the dot are struct columns for DuckDB, so that every side has its own columns and
-nothing else can be named: neither other tables nor files.
+For DuckDB, the names before the dot are struct columns, so that every side has its own columns and
+expressions can name nothing else: neither other tables nor files.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
     import duckdb
 
 Sides: TypeAlias = Mapping[str, pa.RecordBatch]
-"""Batches of equal length, by the name that expressions call them."""
+"""Batches of equal length, by their names in expressions."""
 
 _SETTINGS = {"enable_external_access": "false", "autoinstall_known_extensions": "false"}
 
 
 class RowExpressions:
-    """Computes expressions; DuckDB is only needed, and started, for the first one."""
+    """An evaluator of expressions; DuckDB is needed, and started, only for the first one."""
 
     def __init__(self) -> None:
         self._connection: duckdb.DuckDBPyConnection | None = None
 
     def close(self) -> None:
-        """Free what DuckDB holds."""
+        """Release the resources of DuckDB."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def compute(self, texts: Sequence[str], sides: Sides) -> list[pa.Array]:
-        """The values of expressions, one a row.
+        """Compute expressions, and return an array with one value per row for each.
 
         Args:
             texts: Expressions in DuckDB's SQL; columns are qualified with the name of their side.
             sides: The rows.
 
         Raises:
-            ExpressionError: A text is no expression on these columns, or cannot be computed of
-                a row (an overflow).
-            MissingDependencyError: DuckDB is not installed.
+            ExpressionError: If a text is not an expression on these columns, or cannot be computed
+                for a row (an overflow).
+            MissingDependencyError: If DuckDB is not installed.
         """
         return [self._computed(text, sides) for text in texts]
 
@@ -65,7 +65,7 @@ class RowExpressions:
             ) from error
         if found.num_columns != 1 or found.num_rows != rows.num_rows:
             raise ExpressionError(
-                f"{text!r} is not one value a row",
+                f"{text!r} is not one value per row",
                 hint=(
                     "Write an expression of the columns of one row, without aggregates or "
                     "subqueries."
@@ -77,7 +77,7 @@ class RowExpressions:
     def _open(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
             connection = _duckdb().connect(":memory:", config=dict(_SETTINGS))
-            # Days and hours of an instant are those of UTC, as in partition transforms.
+            # Days and hours of a timestamp are in UTC, as in partition transforms.
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute("SET python_enable_replacements = false")
             self._connection = connection

@@ -1,8 +1,8 @@
-"""Rows taken out of the data files of a table, and new rows, as one change.
+"""Changes that remove rows from the data files of a table and add new rows.
 
-`CopyOnWrite` writes a file anew without the rows; `MergeOnRead` leaves it as it is and writes
-which of its rows are deleted. Memory is bounded whatever the size of the table. When anything
-fails, every file of the attempt is removed.
+`CopyOnWrite` rewrites a file without the rows; `MergeOnRead` leaves it as it is and writes the
+positions of deleted rows. Memory is bounded whatever the size of the table. If anything fails,
+every file of the attempt is removed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 class RowLevelChange(ABC):
-    """What both ways have in common; a context that removes its files when it is left by an error.
+    """The base class of both modes; a context manager that removes its files after an error.
 
     Args:
         target: The table.
-        command: Whose properties count: `delete` or `merge`.
+        command: The command whose properties apply: `delete` or `merge`.
     """
 
     def __init__(self, target: WriteTarget, command: str) -> None:
@@ -72,41 +72,41 @@ class RowLevelChange(ABC):
         """Remove rows of a data file.
 
         Args:
-            task: The whole file, with the deletes that apply to it already.
-            positions: Which rows, ascending; none that is deleted already.
+            task: The whole file, with the deletes that already apply to it.
+            positions: The positions of the rows, ascending; none that is already deleted.
         """
 
     def rely_on(self, file: DataFile) -> None:
-        """Say that rows are not added because a data file has them already.
+        """Note that rows are not added because a data file already has them.
 
-        When serializable, that others remove the file, or rows of it, is a conflict.
+        If the change is serializable, it is a conflict if others remove the file, or rows of it.
         """
         if self.serializable:
             self._relied_on.append(file)
 
     def write_all(self, data: GivenRows) -> None:
-        """Add rows; their columns go by name.
+        """Add rows, whose columns are matched by name.
 
         Raises:
-            SchemaError: They do not fit the table.
-            ValidationError: A required column holds a null.
+            SchemaError: If they do not fit the table.
+            ValidationError: If a required column holds a null.
         """
         self._writer.write_all(data)
 
     @abstractmethod
     def finish(self, rows: BooleanExpression) -> WrittenChange | None:
-        """Complete the files.
+        """Complete the files, and return the change to commit; None if nothing changes.
 
         Args:
-            rows: What the change is about: what others do to other rows is no conflict.
+            rows: The filter of the change: commits about other rows are not conflicts.
         """
 
     def abort(self, problem: BaseException) -> None:
-        """Remove all files written."""
+        """Remove all written files."""
         self._writer.abort(problem)
 
     def _replacement(self, added: list[DataFile], rows: BooleanExpression) -> WrittenChange | None:
-        """The change as removed and added data files."""
+        """Return the change as removed and added data files."""
         if not added and not self.removed:
             return None
         target = self.target
@@ -134,7 +134,7 @@ class RowLevelChange(ABC):
 
 
 class CopyOnWrite(RowLevelChange):
-    """Files that lose rows are written anew, with the table's current schema and partitioning."""
+    """A change that rewrites files which lose rows, with the current schema and partitioning."""
 
     def __init__(self, target: WriteTarget, command: str) -> None:
         super().__init__(target, command)
@@ -145,7 +145,7 @@ class CopyOnWrite(RowLevelChange):
         )
 
     def remove(self, task: FileScanTask, positions: Positions) -> None:
-        """See `RowLevelChange.remove`."""
+        """Implement `RowLevelChange.remove`."""
         if not len(positions):
             return
         self.drop(task.file)
@@ -158,18 +158,18 @@ class CopyOnWrite(RowLevelChange):
                 self._writer.write(kept.select(range(self._columns)))
 
     def finish(self, rows: BooleanExpression) -> WrittenChange | None:
-        """See `RowLevelChange.finish`."""
+        """Implement `RowLevelChange.finish`."""
         return self._replacement(self._writer.close(), rows)
 
 
 class MergeOnRead(RowLevelChange):
-    """Files that lose rows stay; which of their rows are deleted is written to delete files.
+    """A change that keeps files which lose rows, and writes delete files for those rows.
 
     Args:
         target: The table.
-        command: Whose properties count: `delete` or `merge`.
-        replaces_rows: Whether rows are removed because others replace them: that others remove
-            them as well is a conflict then.
+        command: The command whose properties apply: `delete` or `merge`.
+        replaces_rows: Whether rows are removed because new rows replace them: it is then a
+            conflict if other writers remove them, too.
     """
 
     def __init__(self, target: WriteTarget, command: str, *, replaces_rows: bool = False) -> None:
@@ -179,7 +179,7 @@ class MergeOnRead(RowLevelChange):
         self._referenced: list[str] = []
 
     def remove(self, task: FileScanTask, positions: Positions) -> None:
-        """See `RowLevelChange.remove`."""
+        """Implement `RowLevelChange.remove`."""
         if len(positions) == task.file.record_count:
             self.drop(task.file)
         elif len(positions):
@@ -187,7 +187,7 @@ class MergeOnRead(RowLevelChange):
             self._deletes.add(task.file, positions)
 
     def finish(self, rows: BooleanExpression) -> WrittenChange | None:
-        """See `RowLevelChange.finish`."""
+        """Implement `RowLevelChange.finish`."""
         added = self._writer.close()
         deletes = self._deletes.close()
         if not deletes:
@@ -221,7 +221,7 @@ class MergeOnRead(RowLevelChange):
         return WrittenChange(operation, target.written_with, added, deletes, len(self.removed))
 
     def abort(self, problem: BaseException) -> None:
-        """See `RowLevelChange.abort`."""
+        """Implement `RowLevelChange.abort`."""
         super().abort(problem)
         self._deletes.abort()
 
@@ -229,15 +229,16 @@ class MergeOnRead(RowLevelChange):
 def row_level_change(
     target: WriteTarget, command: str, *, replaces_rows: bool = False
 ) -> RowLevelChange:
-    """A change by the table's `write.<command>.mode`.
+    """Begin a change in the mode of the table's `write.<command>.mode`.
 
     Args:
         target: The table.
-        command: `delete` or `merge`.
-        replaces_rows: Whether rows are removed because others replace them.
+        command: The command: `delete` or `merge`.
+        replaces_rows: Whether rows are removed because new rows replace them.
 
     Raises:
-        ConfigurationError: The mode or the isolation level is unknown, or the mode cannot be used.
+        ConfigurationError: If the mode or the isolation level is unknown, or the mode cannot be
+            used.
     """
     if target.merges_on_read(command):
         return MergeOnRead(target, command, replaces_rows=replaces_rows)
@@ -245,7 +246,7 @@ def row_level_change(
 
 
 def _without(batch: pa.RecordBatch, positions: Positions) -> pa.RecordBatch:
-    """The rows of a batch whose position, the last column, is not among these."""
+    """Return the rows of a batch whose position, the last column, is not among these."""
     own = np.asarray(batch.column(batch.num_columns - 1))
     first = int(own[0])
     mask = live_mask(positions, first, int(own[-1]) - first + 1)

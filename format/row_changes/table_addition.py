@@ -1,4 +1,4 @@
-"""Taking files that exist already into a table, without copying their rows."""
+"""Adding existing files to a table, without copying their rows."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ def add_files(
     partition: GivenPartition | None = None,
     parallelism: int = 16,
 ) -> WrittenChange | None:
-    """Add Parquet, ORC or Avro files where they are.
+    """Add Parquet, ORC or Avro files at their current locations.
 
     Args:
         target: The table.
-        paths: The files; see `AddedFiles.describe` for what they must be like.
-        check_duplicate_files: Whether to look for files that the branch has already.
-        on_duplicate: What to do with such files, and with paths given twice: `error` or `skip`.
+        paths: The files; see `AddedFiles.describe` for the requirements on them.
+        check_duplicate_files: Whether to look for files that the branch already has.
+        on_duplicate: The treatment of such files, and of paths given twice: `error` or `skip`.
         partition: Values of partition fields; see `AddedFiles`.
-        parallelism: How many files are looked into at once.
+        parallelism: The number of files to examine at once.
 
     Returns:
-        The change to commit; None when there is nothing to add.
+        The change to commit; None if there is nothing to add.
 
     Raises:
-        ValidationError: A path is given twice, or the branch has the file already; or a file is
+        ValidationError: If a path is given twice, or the branch already has the file; or a file is
             refused by `AddedFiles.describe`, which lists the other errors.
     """
     if on_duplicate not in _ANSWERS:
         raise ValidationError(
             f"on_duplicate cannot be {on_duplicate!r}", hint=f"Use one of: {', '.join(_ANSWERS)}."
         )
-    # a text is a sequence of texts, too: one file is meant
+    # a string is a sequence of strings, too: one file is meant
     paths = [paths] if isinstance(paths, str) else paths
     skip = on_duplicate == "skip"
     by_location: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Adding rows, or data files that hold them."""
+"""Appending rows, or data files that hold them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def append_rows(target: WriteTarget, data: GivenRows) -> WrittenChange:
-    """Write rows as data files, and add these.
+    """Write rows to data files, and append these.
 
     Args:
         target: The table.
         data: The rows; a reader is consumed batch by batch.
 
     Raises:
-        SchemaError: The columns do not fit, or a value cannot be converted without loss.
-        ValidationError: A required column holds a null.
+        SchemaError: If the columns do not fit, or a value cannot be converted without loss.
+        ValidationError: If a required column holds a null.
     """
     append = MergeAppend(target.io, target.snapshot_properties, target.branch)
     return _added(target, append, write_data(target.io, target.metadata, data))
@@ -32,15 +32,15 @@ def append_rows(target: WriteTarget, data: GivenRows) -> WrittenChange:
 def append_files(
     target: WriteTarget, files: Sequence[DataFile], *, stage_only: bool = False
 ) -> WrittenChange:
-    """Add data files that were written for this change.
+    """Append data files that were written for this change.
 
     Args:
         target: The table.
-        files: The files, with the ids and of a partition spec of the table.
-        stage_only: Whether the branch stays as it is.
+        files: The files, with the table's field ids and one of its partition specs.
+        stage_only: Whether to leave the branch as it is.
 
     Raises:
-        ValidationError: One of them holds deletes.
+        ValidationError: If one of the files holds deletes.
     """
     append = MergeAppend(
         target.io, target.snapshot_properties, target.branch, stage_only=stage_only

@@ -1,4 +1,4 @@
-"""Deleting and replacing rows: those that match a filter, or whole partitions."""
+"""Deleting and replacing the rows that match a filter, or whole partitions."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 
 def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenChange | None:
-    """Delete the rows for which a filter is true; where it is unknown, a row stays.
+    """Delete the rows for which a filter is true; a row for which it is unknown is kept.
 
-    Files whose every row matches are removed without being read. Of the others, rows are removed
-    as the property `write.delete.mode` says. What other writers may do meanwhile is said by
-    `write.delete.isolation-level`.
+    Files whose every row matches are removed without being read. The property `write.delete.mode`
+    decides how rows are removed from the other files, and `write.delete.isolation-level` what other
+    writers may do meanwhile.
 
     Args:
         target: The table.
-        row_filter: Which rows.
+        row_filter: The filter that selects the rows.
 
     Returns:
-        The change to commit; None when no row matches.
+        The change to commit; None if no row matches.
 
     Raises:
-        ExpressionError: A column is unknown, or a value does not fit its type.
-        ConfigurationError: The mode or the isolation level is unknown.
+        ExpressionError: If a column is unknown, or a value does not fit its type.
+        ConfigurationError: If the mode or the isolation level is unknown.
     """
     with row_level_change(target, "delete") as change:
         _remove_matching(change, row_filter)
@@ -55,19 +55,19 @@ def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenCh
 def overwrite_rows(
     target: WriteTarget, data: GivenRows, row_filter: BooleanExpression
 ) -> WrittenChange | None:
-    """Delete the rows that match a filter and add others, in one snapshot.
+    """Delete the rows that match a filter and add new ones, in one snapshot.
 
-    Files that hold other rows, too, are written anew. The isolation level is that of `delete_rows`.
+    Files that also hold other rows are rewritten. The isolation level is that of `delete_rows`.
 
     Args:
         target: The table.
         data: The new rows; a reader is consumed batch by batch.
-        row_filter: Which rows are deleted. The new rows need not match it.
+        row_filter: The filter that selects the rows to delete. The new rows need not match it.
 
     Raises:
-        SchemaError: The columns do not fit, or a value cannot be converted without loss.
-        ValidationError: A required column holds a null.
-        ExpressionError: A column is unknown, or a value does not fit its type.
+        SchemaError: If the columns do not fit, or a value cannot be converted without loss.
+        ValidationError: If a required column holds a null.
+        ExpressionError: If a column is unknown, or a value does not fit its type.
     """
     bind(target.metadata.schema(), row_filter, target.case_sensitive)
     with CopyOnWrite(target, "delete") as change:
@@ -81,11 +81,11 @@ def replace_partitions(target: WriteTarget, data: GivenRows) -> WrittenChange | 
 
     Args:
         target: The table, which must be partitioned.
-        data: The new rows; without any, nothing is changed.
+        data: The new rows; if there are none, nothing is changed.
 
     Raises:
-        ValidationError: The table is not partitioned, or a required column holds a null.
-        SchemaError: The columns do not fit, or a value cannot be converted without loss.
+        ValidationError: If the table is not partitioned, or a required column holds a null.
+        SchemaError: If the columns do not fit, or a value cannot be converted without loss.
     """
     if target.metadata.spec().is_unpartitioned:
         raise ValidationError(
@@ -125,6 +125,6 @@ def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> N
 
 
 def _positions(scan: ArrowScan, task: FileScanTask) -> Positions:
-    """The positions of the rows that match what is left of the filter, ascending."""
+    """Return the positions, ascending, of the rows that match the task's residual filter."""
     found = [np.asarray(batch.column(0)) for batch in scan.read(task)]
     return np.concatenate(found) if found else np.empty(0, np.int64)

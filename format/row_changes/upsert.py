@@ -1,8 +1,7 @@
-"""Rows updated by their key, and inserted where the table has none with it.
+"""Upserts: rows are updated by key, and inserted if the table has no row with their key.
 
-The keys of the new rows are held in memory with the rows themselves; the table is streamed past
-them, file by file, and only files that may hold one of the keys are read. Nothing is done per row
-in Python.
+The new rows and their keys are held in memory; the table is streamed file by file, and only files
+that may hold one of the keys are read. Nothing is done per row in Python.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UpsertResult:
-    """What an upsert did.
+    """The result of an upsert.
 
     Attributes:
-        rows_updated: Rows of the table that were replaced; those that are equal are not.
-        rows_inserted: Rows that were added.
+        rows_updated: The number of rows of the table that were replaced; equal rows are not.
+        rows_inserted: The number of rows that were added.
     """
 
     rows_updated: int = 0
@@ -61,25 +60,25 @@ def upsert_rows(
 ) -> tuple[WrittenChange | None, UpsertResult]:
     """Replace the rows that have the key of a new row, and add the other new rows.
 
-    Rows are replaced as the property `write.merge.mode` says; what other writers may do meanwhile
-    with rows of such keys is said by `write.merge.isolation-level`.
+    The property `write.merge.mode` decides how rows are replaced, and `write.merge.isolation-level`
+    what other writers may do meanwhile with rows of such keys.
 
     Args:
         target: The table.
         data: The new rows.
         join_cols: The columns of the key; by default the schema's identifier fields.
-        update: Whether rows are replaced.
-        insert: Whether rows are added.
+        update: Whether to replace rows.
+        insert: Whether to add rows.
 
     Returns:
-        The change to commit, None when there is nothing to change, and its size.
+        The change to commit (None if there is nothing to change), and its size.
 
     Raises:
-        SchemaError: The columns do not fit, one is missing that rows to replace may have a value
-            in, or a value cannot be converted without loss.
-        ValidationError: There is no key; a key column cannot be one, or holds a null; new rows, or
-            rows of the table, have the same key; or a required column holds a null.
-        ConfigurationError: The mode or the isolation level is unknown.
+        SchemaError: If the columns do not fit, one is missing in which replaced rows may have a
+            value, or a value cannot be converted without loss.
+        ValidationError: If there is no key; a key column cannot be one, or holds a null; new rows,
+            or rows of the table, have the same key; or a required column holds a null.
+        ConfigurationError: If the mode or the isolation level is unknown.
     """
     if not update and not insert:
         raise ValidationError(
@@ -87,7 +86,7 @@ def upsert_rows(
             hint="Set when_matched_update_all or when_not_matched_insert_all.",
         )
     schema = target.metadata.schema()
-    # a text is a sequence of texts, too: one name is meant
+    # a string is a sequence of strings, too: one name is meant
     keys = _key_fields(target, [join_cols] if isinstance(join_cols, str) else join_cols)
     source = _fitted(schema, data, complete=update)
     matching = _Matching(replace(target, case_sensitive=True), source, keys, update=update)
@@ -116,9 +115,9 @@ class _Matching:
         update: Whether to look for rows that differ.
 
     Attributes:
-        found: Which new rows the table has the key of, as far as it was looked through.
-        changed: Which of these differ from the table's row.
-        files: The data files that have the keys of new rows.
+        found: A mask of the new rows whose key was found in the files examined so far.
+        changed: A mask of those that differ from the table's row.
+        files: The data files that have keys of new rows.
     """
 
     def __init__(
@@ -139,7 +138,7 @@ class _Matching:
         if self._index.duplicate is not None:
             raise ValidationError(
                 f"The data has several rows with the key {self._key(self._index.duplicate)}",
-                hint="Give one row a key.",
+                hint="Deduplicate the data: each key may occur only once.",
             )
         self.found = np.zeros(source.num_rows, np.bool_)
         self.changed = np.zeros(source.num_rows, np.bool_)
@@ -149,20 +148,21 @@ class _Matching:
         values = [f for f in schema.fields if f.field_id not in taken]
         scan = partial(ArrowScan, target.metadata, target.io, workers=1)
         self._key_scan = scan(Schema((*keys, ROW_POSITION)), batch_size=KEY_BATCH_ROWS)
-        # What is cheap to read is compared first: mostly it tells, and the rest stays unread.
+        # Columns that are cheap to read are compared first: mostly they differ already, and the
+        # rest need not be read.
         cheap = [f for f in values if _is_cheap(f)]
         parts = cheap[:1], cheap[1:], [f for f in values if not _is_cheap(f)]
         self._value_scans = [(part, scan(Schema((*part, ROW_POSITION)))) for part in parts if part]
 
     def row_filter(self) -> BooleanExpression:
-        """What all rows match that have one of the keys, and few others."""
+        """Return a filter that all rows with one of the keys match, and few others."""
         return key_filter(self._keys, self._columns)
 
     def outdated(self, task: FileScanTask) -> Positions:
-        """The positions of the rows of a file that are to be replaced, ascending.
+        """Return the positions, ascending, of the rows of a file that are to be replaced.
 
         Raises:
-            ValidationError: The table has several rows with one of the keys.
+            ValidationError: If the table has several rows with one of the keys.
         """
         positions, rows = self._matches(task)
         if len(rows):
@@ -184,7 +184,7 @@ class _Matching:
         return positions[outdated]
 
     def _matches(self, task: FileScanTask) -> tuple[Positions, Rows]:
-        """The positions of the rows of a file that have a key, and the new rows that have it."""
+        """Return the positions of a file's rows that have a key, and the new rows with that key."""
         positions = [np.empty(0, np.int64)]
         rows = [np.empty(0, np.int64)]
         for batch in self._key_scan.read(task):
@@ -235,10 +235,10 @@ def _key_fields(target: WriteTarget, join_cols: Sequence[str] | None) -> list[Ne
 
 
 def _fitted(schema: Schema, data: GivenRows, *, complete: bool) -> pa.Table:
-    """The new rows in the table's columns and types.
+    """Convert the new rows to the table's columns and types.
 
     Args:
-        schema: The table's.
+        schema: The table schema.
         data: The new rows.
         complete: Whether they must have all columns.
     """

@@ -1,4 +1,4 @@
-"""The state of a table that an operation reads before it writes, and what it then commits."""
+"""The table metadata and branch that a change is written for, and the change to commit."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WrittenChange:
-    """A change whose data and delete files are written, and which is still to be committed.
+    """A change whose data and delete files are written, but which is not yet committed.
 
     Attributes:
-        producer: Makes the snapshot.
-        written_with: The schema and specs that the files were written with; a table to which they
-            say something else by now refuses them.
-        data_files: The new data files; they are deleted when nothing was committed.
-        delete_files: The new delete files; so are they.
-        data_files_removed: How many data files the table loses.
+        producer: The operation that produces the snapshot.
+        written_with: The schema and specs that the files were written with; the files are refused
+            if the table has given these another meaning.
+        data_files: The new data files; deleted if nothing was committed.
+        delete_files: The new delete files; deleted if nothing was committed.
+        data_files_removed: The number of data files that the table loses.
     """
 
     producer: SnapshotProducer
@@ -53,21 +53,21 @@ class WrittenChange:
 
     @property
     def starting_point(self) -> tuple[str, int] | None:
-        """See `SnapshotProducer.starting_point`."""
+        """The branch and starting snapshot; see `SnapshotProducer.starting_point`."""
         return self.producer.starting_point
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `SnapshotProducer.apply`.
+        """Implement `SnapshotProducer.apply`.
 
         Raises:
-            ValidationError: The columns of the files mean something else by now, too.
+            ValidationError: Also if the columns of the files have another meaning by now.
         """
         self.producer.check_not_committed(base)
         self.written_with.check(base)
         return self.producer.apply(base)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `SnapshotProducer.clean_up`: the written files are among those of no use."""
+        """Delete the files that are not used, including the data and delete files."""
         self.producer.clean_up(committed)
         if committed is None and not self.producer.is_committed:
             written = (*self.data_files, *self.delete_files)
@@ -79,10 +79,10 @@ class WriteTarget:
     """A branch of a table as it was when the operation began.
 
     Args:
-        io: Where its files lie.
-        metadata: The table.
-        branch: The branch to read and to commit to.
-        snapshot_properties: More keys for the snapshot's summary.
+        io: File system that holds the table.
+        metadata: The table metadata.
+        branch: The branch to read and to commit to; `main` by default.
+        snapshot_properties: Additional keys for the snapshot summary.
         case_sensitive: Whether `Id` and `id` are different columns.
     """
 
@@ -94,55 +94,55 @@ class WriteTarget:
 
     @property
     def written_with(self) -> WrittenWith:
-        """What files are written by that an operation makes."""
+        """The schema and specs that an operation writes files with."""
         return WrittenWith.of(self.metadata)
 
     def snapshot(self) -> Snapshot | None:
-        """The head of the branch; None while the table is empty.
+        """Return the head of the branch; None if the table is empty.
 
         Raises:
-            NoSuchSnapshotError: There is no such branch.
+            NoSuchSnapshotError: If there is no such branch.
         """
         return self._scan(AlwaysTrue()).snapshot()
 
     def check_branch(self) -> None:
-        """Refuse a branch that is read with other columns than the table has by now.
+        """Refuse a branch that is read with other columns than the table now has.
 
         Raises:
-            ValidationError: Names the first such column.
+            ValidationError: If there is such a column; the message names the first one.
         """
         check_branch(self.metadata, self.start(), self.branch)
 
     def start(self) -> Snapshot | None:
-        """The head of the branch, or of main where a commit will make the branch."""
+        """Return the head of the branch, or of main if the commit will create the branch."""
         branch = checked_text("name of a branch", self.branch)
         name = branch if branch in self.metadata.refs else MAIN_BRANCH
         return self.metadata.snapshot_by_name(name)
 
     def snapshot_id(self) -> int | None:
-        """The id of `snapshot`."""
+        """Return the id of `snapshot`."""
         snapshot = self.snapshot()
         return None if snapshot is None else snapshot.snapshot_id
 
     def tasks(
         self, row_filter: BooleanExpression, *, unread: bool = False
     ) -> Iterator[FileScanTask]:
-        """The data files that may hold matching rows, with their deletes.
+        """Yield the data files that may hold matching rows, with their deletes.
 
         Args:
-            row_filter: Which rows.
-            unread: Whether no row of the files is read.
+            row_filter: The filter that selects the rows.
+            unread: Whether no row of the files will be read.
 
         Raises:
-            ExpressionError: The filter does not fit the schema.
+            ExpressionError: If the filter does not fit the schema.
         """
         scan = self._scan(row_filter)
         return (replace(scan, selected_fields=()) if unread else scan).plan_files()
 
     def wholly_matching(self, row_filter: BooleanExpression) -> set[tuple[str, PartitionKey]]:
-        """The data files whose every row matches, as far as metrics and partitions prove it.
+        """Return the data files whose every row matches, as far as metrics and partitions prove it.
 
-        Each with its partition: a file may be there in another one, too.
+        Each comes with its partition, as a file may be in several partitions.
         """
         snapshot = self.snapshot()
         if snapshot is None:
@@ -164,24 +164,24 @@ class WriteTarget:
         return found
 
     def is_serializable(self, command: str) -> bool:
-        """Property `write.<command>.isolation-level`: whether added data is a conflict, too.
+        """Return whether added data is a conflict, by property `write.<command>.isolation-level`.
 
         Args:
-            command: `delete`, `update` or `merge`.
+            command: The command: `delete`, `update` or `merge`.
 
         Raises:
-            ConfigurationError: The level is unknown.
+            ConfigurationError: If the level is unknown.
         """
         return ISOLATION_LEVEL[command].of(self.metadata.properties) == "serializable"
 
     def merges_on_read(self, command: str) -> bool:
-        """Property `write.<command>.mode`: whether rows are deleted by delete files.
+        """Return whether rows are deleted by delete files, by property `write.<command>.mode`.
 
         Args:
-            command: `delete`, `update` or `merge`.
+            command: The command: `delete`, `update` or `merge`.
 
         Raises:
-            ConfigurationError: The mode is unknown, or the table's format version has no such
+            ConfigurationError: If the mode is unknown, or the table's format version has no delete
                 files.
         """
         mode = ROW_LEVEL_MODE[command]

@@ -1,1 +1,1 @@
-"""Data files and delete files: Arrow data read and written."""
+"""Reading and writing of data files and delete files as Arrow data."""

@@ -1,4 +1,4 @@
-"""Data files that exist already, described as data files of a table and checked against it."""
+"""Existing data files, described as data files of a table and checked against it."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 GivenPartition: TypeAlias = Mapping[str, Any] | Callable[[str], Mapping[str, Any]]
-"""Values of partition fields by name, or what gives them for a file."""
+"""Values of partition fields by name, or a function that returns them for a file's location."""
 
 
 class AddedFiles:
-    """Describes files for one table, with its current schema and partition spec.
+    """A describer of files for one table, with its current schema and partition spec.
 
     Args:
-        io: Where the files lie.
-        metadata: The table.
+        io: File system that holds the files.
+        metadata: Metadata of the table.
         partition: Values of partition fields that all files have, by the name of the field or, for
-            identity fields, of its column; text is understood as in paths, None is null. Or what
-            gives them for a file, by its location.
+            identity fields, of its column; text is parsed as in paths, None is null. Or a function
+            that returns them for a file's location.
         take_unread: Whether files may have columns that the table does not have.
 
     Attributes:
-        name_mapping: What gives files without field ids theirs.
+        name_mapping: The name mapping that gives field ids to files without them.
         by_name: Whether one of the files described so far has no field ids.
-        unread: What the files described so far have and the table does not.
+        unread: Fields that the files described so far have and the table does not.
 
     Raises:
-        ValidationError: There is no such partition field, or it cannot have such a value.
+        ValidationError: If a partition field does not exist, or cannot have the given value.
     """
 
     def __init__(
@@ -91,21 +91,21 @@ class AddedFiles:
         self._given = {} if callable(partition) else self._partition_given(partition or {})
 
     def describe(self, location: str) -> DataFile:
-        """What a manifest says about a file.
+        """Return a file's description for a manifest, after checking it against the table.
 
-        Its content tells the format. Only the tail is read, of Avro files the header and how many
-        rows a block has; beside it, of Parquet files plain bytes that are to be texts, and of ORC
-        and Avro files the columns whose values tell the partition, or that must not be null, where
-        the tail does not say it. A partition value is what was given, or what the rows prove it to
-        be; where neither tells it, as the file lacks the column, it is what the path says.
+        The format is detected by content. Only the tail is read (of Avro files the header and the
+        row counts of blocks). In addition, Parquet columns of plain bytes are read where the table
+        has strings, and in ORC and Avro files the columns that determine the partition or must not
+        be null, where the tail does not tell. A partition value is the one given, or the one that
+        the rows prove; where the file lacks the column and none was given, the one in the path.
 
         Raises:
-            FileMissingError: There is no such file.
-            CorruptFileError: It is no Parquet, ORC or Avro file.
-            SchemaError: Its columns do not fit the table's, or times in a Parquet file are neither
+            FileMissingError: If the file does not exist.
+            CorruptFileError: If it is not a Parquet, ORC or Avro file.
+            SchemaError: If its columns do not fit the table's, or its Parquet times are neither
                 microseconds nor INT96.
-            ValidationError: A required column holds nulls, or a partition value is not known, or
-                not the same in all rows; or engines do not agree which file it is.
+            ValidationError: If a required column holds nulls, a partition value is unknown or not
+                the same in all rows, or engines do not agree on which file the location is.
         """
         if is_ambiguous(location):
             raise ValidationError(
@@ -139,9 +139,9 @@ class AddedFiles:
     def _with_rows(
         self, file: DescribedFile, there: AbstractSet[int], location: str
     ) -> Mapping[int, ColumnSummary]:
-        """What is known of columns, with what only rows tell of partitions and required columns.
+        """Add what only rows tell of partition columns and required columns.
 
-        The rows of Parquet files are not asked, as Iceberg Java asks none.
+        Rows of Parquet files are not read, as Iceberg Java reads none.
         """
         if file.tail.file_format is FileFormat.PARQUET:
             return file.columns
@@ -166,7 +166,7 @@ class AddedFiles:
         return {**file.columns, **counted.summaries()}
 
     def _is_untold(self, column: NestedField, columns: Mapping[int, ColumnSummary]) -> bool:
-        """Whether partition or required values of a column, or inside of it, are not known."""
+        """Return whether partition or required values in a column, or inside it, are unknown."""
         for f in _outside_lists([column], through=True):
             known = columns.get(f.field_id)
             values = None if known is None else known.values
@@ -190,7 +190,7 @@ class AddedFiles:
         return AvroReader(self._io, location, self.name_mapping)
 
     def _partition_given(self, given: Mapping[str, Any]) -> dict[int, Any]:
-        """Values by the id of the partition field."""
+        """Return the given values by the id of the partition field."""
         found: dict[int, Any] = {}
         left = dict(given)
         for f in self._spec.fields:
@@ -251,9 +251,9 @@ class AddedFiles:
         there: AbstractSet[int],
         location: str,
     ) -> tuple[Any] | None:
-        """The partition value that all rows have by the file; None if it does not tell."""
+        """Return the partition value that the file proves for all rows, as a tuple; else None."""
         if field.source_id not in there and not _is_identity(field):
-            # rows of a file without the column have null, and only identity gives them a value
+            # Rows of a file without the column have null there; only identity gives them a value.
             return (None,)
         return _proven(field, columns.get(field.source_id), location)
 
@@ -265,7 +265,7 @@ class AddedFiles:
             for f, value in zip(self._spec.fields, partition, strict=True)
             if _is_identity(f)
         }
-        # What fits does not depend on values: files of the same columns follow each other.
+        # The check does not depend on values, and successive files mostly have the same columns.
         fitting = (fields, constants.keys())
         if self._fitting is None or fields is not self._fitting[0] or fitting != self._fitting:
             self._projection(self._schema, fields, constants, location)
@@ -274,7 +274,7 @@ class AddedFiles:
     def _check_folders(
         self, there: AbstractSet[int], texts: Mapping[str, str | None], location: str
     ) -> None:
-        """What Hive keeps in the name of a folder only would be null in a table not split by it."""
+        """Reject values only in folder names, which a table not partitioned by them would lose."""
         identities = {f.source_id for f in self._spec.fields if _is_identity(f)}
         columns = {c.name.lower(): c for c in self._schema.fields}
         for name, text in texts.items():
@@ -336,7 +336,7 @@ def _is_identity(field: PartitionField) -> bool:
 
 
 def _spelled(field: PartitionField, column: NestedField, names: Iterable[str]) -> str | None:
-    """The one of ``names`` that means a partition field; Hive spells all in small letters."""
+    """Return which of `names` means a partition field; Hive writes names in lower case."""
     meant = (field.name, column.name) if _is_identity(field) else (field.name,)
     exact = next((n for n in meant if n in names), None)
     if exact is not None:
@@ -346,7 +346,7 @@ def _spelled(field: PartitionField, column: NestedField, names: Iterable[str]) -
 
 
 def _proven(field: PartitionField, known: ColumnSummary | None, location: str) -> tuple[Any] | None:
-    """The partition value that all rows have by the file's statistics; None if they do not tell."""
+    """Return the value that statistics prove for all rows, as a tuple; None without a proof."""
     if known is None or known.values is None:
         return None
     kind, values = known.kind, known.values
@@ -355,7 +355,7 @@ def _proven(field: PartitionField, known: ColumnSummary | None, location: str) -
     if values.only_nulls:
         return (None,)
     lower, upper, nulls = values.lower, values.upper, values.null_count
-    # No statistics count NaNs, so floating numbers prove nothing.
+    # No statistics count NaNs, so those of floating-point numbers prove nothing.
     if lower is None or upper is None or isinstance(kind, FloatType | DoubleType):
         return None
     first = field.transform.apply(lower, kind)
@@ -372,11 +372,11 @@ def _proven(field: PartitionField, known: ColumnSummary | None, location: str) -
 
 
 def _outside_lists(fields: Sequence[NestedField], *, through: bool = False) -> list[NestedField]:
-    """Columns and fields of structs; of structs that may be null only if asked for."""
+    """Return columns and fields of structs; of nullable structs only with `through`."""
     found: list[NestedField] = []
     for f in fields:
         found.append(f)
-        # What a struct that is null lacks is no missing value.
+        # A field of a null struct is not a missing value.
         if isinstance(f.field_type, StructType) and (f.required or through):
             found += _outside_lists(f.field_type.fields, through=through)
     return found

@@ -1,4 +1,4 @@
-"""Metrics counted from the rows themselves, for formats whose files tell too little about them."""
+"""Metrics counted from the rows, for formats whose files do not keep enough of them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from icecomb.format.spec.types import NestedField, PrimitiveType, StructType, UU
 
 
 class ArrowMetrics:
-    """Counts and bounds of the rows of one file; columns in lists and maps have none.
+    """Counts and bounds of the rows of one file, except for columns in lists and maps.
 
     Args:
-        schema: The file's columns.
-        config: What to keep.
+        schema: The schema of the file.
+        config: The metrics to keep.
     """
 
     def __init__(self, schema: Schema, config: MetricsConfig) -> None:
@@ -47,7 +47,7 @@ class ArrowMetrics:
             column.add(batch)
 
     def summaries(self) -> dict[int, ColumnSummary]:
-        """What was counted, by field id; bounds are as long as the values."""
+        """Return the counts and bounds by field id; bounds are not truncated."""
         return {
             c.field_id: ColumnSummary(
                 c.kind,
@@ -60,7 +60,7 @@ class ArrowMetrics:
         }
 
     def result(self) -> Metrics:
-        """What was counted, as manifests keep it."""
+        """Return the metrics in the form that manifests keep."""
         metrics = Metrics(self._rows, {}, {}, {}, {}, {}, {}, ())
         for column in self._columns:
             number = column.field_id
@@ -105,7 +105,7 @@ class _Column:
         ends = pc.min_max(array).as_py()
         low, high = ends["min"], ends["max"]
         if isinstance(low, float):
-            # Both zeros are equal to Arrow; a bound must hold for either.
+            # Arrow takes the two zeros for equal, but a bound must hold for either.
             low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
         self.lower = low if self.lower is None else min(self.lower, low)
         self.upper = high if self.upper is None else max(self.upper, high)
@@ -118,7 +118,7 @@ def _internal(kind: PrimitiveType, value: Any) -> Any:
 def _leaves(
     fields: Sequence[NestedField], path: tuple[int, ...]
 ) -> Iterator[tuple[NestedField, PrimitiveType, tuple[int, ...]]]:
-    """The columns outside lists and maps, with the indices that lead to them."""
+    """Yield the columns outside lists and maps, with the path of indices to each."""
     for index, f in enumerate(fields):
         if isinstance(f.field_type, StructType):
             yield from _leaves(f.field_type.fields, (*path, index))

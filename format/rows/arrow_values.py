@@ -1,8 +1,8 @@
-"""Arrow arrays of other types brought to the Arrow type of an Iceberg type.
+"""Casts of Arrow arrays of other types to the Arrow type of an Iceberg type.
 
-Two policies. *Reading* accepts every physical form in which a value of the column may have been
-stored (spec: Schema Evolution, Appendix A): promoted types, narrower integers, INT96 and other
-timestamp units, text without its annotation. *Writing* accepts only what loses nothing.
+There are two policies. *Reading* accepts every physical form in which a value of the column may
+have been stored (spec: Schema Evolution, Appendix A): promoted types, narrower integers, INT96 and
+other timestamp units, text without its annotation. *Writing* accepts only lossless casts.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _NARROW_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 
 
 def writing_cast(source: pa.DataType, target: IcebergType, path: str) -> Cast | None:
-    """How to bring an array to a column's type without losing anything, None if it has it.
+    """Return the lossless cast to a column's type; None if no cast is needed.
 
-    Values that do not fit (nanoseconds, invalid UTF-8) are refused when they are met.
+    Values that do not fit (nanoseconds, invalid UTF-8) raise errors when arrays are cast.
 
     Raises:
-        SchemaError: The types do not go together.
+        SchemaError: If there is no lossless cast between the types.
     """
     found, cast = _cast(source, target, path, lossless=True)
     if not found:
@@ -57,10 +57,10 @@ def writing_cast(source: pa.DataType, target: IcebergType, path: str) -> Cast | 
 
 
 def reading_cast(source: pa.DataType, target: IcebergType, path: str) -> Cast | None:
-    """How to bring an array out of a data file to a column's type, None if it has it.
+    """Return the cast from a data file's type to a column's; None if no cast is needed.
 
     Raises:
-        CorruptFileError: No promotion leads from the file's type to the column's.
+        CorruptFileError: If the file's type cannot be promoted to the column's.
     """
     found, cast = _cast(source, target, path, lossless=False)
     if not found:
@@ -87,7 +87,7 @@ def _cast(
     if isinstance(target, UUIDType) and source == pa.binary(16):
         return True, lambda array: pa.ExtensionArray.from_storage(wanted, array)
     if isinstance(target, UUIDType) and pa.types.is_binary(source) and not lossless:
-        # ORC has no bytes of fixed length.
+        # ORC has no fixed-length binary type.
         fixed = _plain_cast(pa.binary(16), path)
         return True, lambda array: pa.ExtensionArray.from_storage(wanted, fixed(array))
     if isinstance(target, FixedType) and source == pa.uuid():
@@ -134,7 +134,7 @@ def _lossless(source: pa.DataType, target: IcebergType) -> bool:
 
 
 def _stored_as(source: pa.DataType, target: IcebergType) -> bool:
-    """Forms that only a file may have: values without, or with another, annotation."""
+    """Return whether only a file may have this form: without, or with another, annotation."""
     types = pa.types
     if isinstance(target, BooleanType):
         return False
@@ -156,7 +156,7 @@ def _is_timestamp(target: IcebergType) -> bool:
 
 
 def _needs_text_check(source: pa.DataType, target: IcebergType, *, lossless: bool) -> bool:
-    # The cast from binary checks by itself; between forms of text Arrow trusts the producer.
+    # The cast from binary checks by itself; between string types Arrow trusts the producer.
     return lossless and isinstance(target, StringType) and not pa.types.is_binary(source)
 
 
@@ -175,9 +175,9 @@ def _timestamp_cast(source: pa.DataType, wanted: pa.DataType, path: str, *, loss
     zoned = source.tz is not None
 
     def cast(array: pa.Array) -> pa.Array:
-        # ORC files come in the unit that holds what they have, which is not always the declared one
+        # ORC batches come in the unit that holds their values, not always the declared one.
         unit = array.type.unit
-        # Zones only tell how to print: the stored number counts from the same epoch.
+        # Zones only affect printing: the stored number counts from the same epoch.
         plain = array.view(pa.timestamp(unit)) if zoned else array
         if unit == "ns" and not lossless:
             plain = pc.floor_temporal(plain, unit="microsecond")

@@ -1,8 +1,8 @@
-"""Whether the columns of a data file that was written elsewhere can be those of a table.
+"""A check that the columns of a data file written elsewhere can be those of a table.
 
-Asked before such a file becomes part of a table, whatever its format and whichever way it comes
-(`add_files`, a Hive table's migration, Paimon's import): what is let in here is read by every
-engine, and by the right columns.
+It runs before such a file becomes part of a table, whatever its format and its origin
+(`add_files`, migration of a Hive table, import from Paimon): every engine can read the files that
+pass, and reads the right columns.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ REMEDIES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnProblem:
-    """Why a file's column cannot be a table's.
+    """A reason why a file's column cannot be a table's.
 
     Attributes:
         code: The stable name of the kind of problem, a key of `REMEDIES`.
-        column: The column, with those around it.
-        message: What is wrong; the subject is the file.
+        column: The dotted name of the column.
+        message: A description of the problem, as a sentence about the file.
         found: The column in the file.
-        parent_id: The id of the table's field that it is inside of; None for a column.
+        parent_id: The id of the table's field around it; None for a top-level column.
     """
 
     code: str
@@ -73,11 +73,11 @@ class ColumnProblem:
 
 @dataclass(frozen=True, slots=True)
 class ColumnCheck:
-    """The check of files against one schema.
+    """A check of files against one schema.
 
     Args:
-        schema: The table's.
-        older: Schemas the table had before; files of that time have its names and ids.
+        schema: The schema of the table.
+        older: Former schemas of the table; older files have their names and ids.
     """
 
     schema: Schema
@@ -97,24 +97,24 @@ class ColumnCheck:
         footer: pq.ParquetSchema | None = None,
         file_format: FileFormat = FileFormat.PARQUET,
     ) -> Iterator[ColumnProblem]:
-        """What is wrong with a file, in the order of its columns.
+        """Yield the problems of a file, in the order of its columns.
 
         Args:
-            fields: Its columns, with their own ids or those that the name mapping gives them.
-            footer: The columns of a Parquet file; their units are looked at.
-            file_format: Its format, on which depends what Iceberg Java reads as what.
+            fields: Columns of the file, with their own ids or those from the name mapping.
+            footer: The schema of a Parquet file, to check the units of its columns.
+            file_format: Format of the file, which decides which types Iceberg Java can read.
         """
         walk = _Walk(self._names, frozenset(self.schema.field_ids), footer, file_format)
         return walk.struct(fields, self.schema.fields, "", None)
 
 
 class _Level:
-    """The fields of a table that are side by side.
+    """Sibling fields of a table.
 
     Args:
         known: The fields.
         names: All names that fields of the table have or had, in lower case, by id.
-        current: The ids of all fields that the table has now.
+        current: The ids of all fields in the table's current schema.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class _Level:
         self._current = current
 
     def wrong(self, f: FileField) -> tuple[str, str] | None:
-        """Why a field of a file is not the one that its id says."""
+        """Return why a field of a file is not the one its id refers to, as code and message."""
         by_id = None if f.field_id is None else self.by_id.get(f.field_id)
         exact = self._exact.get(f.name)
         by_name = exact or self._lower.get(f.name.lower())
@@ -160,7 +160,7 @@ class _Level:
         return UNKNOWN, f"the table has no column {f.name!r}"
 
     def _taken(self, f: FileField) -> str | None:
-        """Why a field that the table does not have cannot keep its id: another one has it."""
+        """Return why a field unknown to the table cannot keep its id, if another field has it."""
         for number, name in ids_of((f,)):
             names = self._names.get(number, ())
             if number in self._current or (names and name.lower() not in names):
@@ -209,7 +209,7 @@ class _Walk:
             inner = known.field_type.fields
             yield from self.struct(f.children, inner, f"{path}.", known.field_id)
             return
-        # What lists and maps hold is found by its place; other kinds do not fit, as others see.
+        # The contents of lists and maps are found by position; other checks reject other types.
         for child, part in zip(f.children, children(known.field_type), strict=False):
             name = f"{path}.{part.name}"
             if not child.by_name and child.field_id != part.field_id:
@@ -221,7 +221,7 @@ class _Walk:
     def _leaf(self, f: FileField, known: IcebergType, path: str) -> Iterator[ColumnProblem]:
         kind = f.arrow_type
         if pa.types.is_unsigned_integer(kind) or pa.types.is_float16(kind):
-            text = f"it holds {kind}, which is no type of Iceberg: Iceberg Java cannot read it"
+            text = f"it holds {kind}, which is not an Iceberg type: Iceberg Java cannot read it"
             yield ColumnProblem(FOREIGN_TYPE, path, text, f)
         elif self.file_format is not FileFormat.PARQUET and _unread_by_java(
             kind, known, self.file_format
@@ -242,7 +242,7 @@ class _Walk:
 
 
 def _unread_by_java(kind: pa.DataType, known: IcebergType, file_format: FileFormat) -> bool:
-    """What is read here, but makes Iceberg Java fail (tried with 1.11)."""
+    """Return whether Iceberg Java fails on a type that icecomb can read (tested with 1.11)."""
     if isinstance(known, StringType):
         return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
     if isinstance(known, BinaryType):
@@ -259,7 +259,7 @@ def _other_id(f: FileField, wanted: NestedField) -> str:
 
 
 def _unit(footer: pq.ParquetSchema, leaf: int) -> str | None:
-    """The unit of times in a Parquet column, None if it is that of Iceberg (spec, Appendix A)."""
+    """Return the unit of times in a Parquet column; None for Iceberg's (spec, Appendix A)."""
     kind = logical_type(footer.column(leaf))
     if kind["Type"] in {"Timestamp", "Time"} and kind["timeUnit"] != "microseconds":
         return str(kind["timeUnit"])

@@ -1,10 +1,9 @@
-"""Metrics of data files: what manifests say about each column (spec: Manifests, data_file).
+"""Metrics of data files, kept for each column in manifests (spec: Manifests, data_file).
 
-How much is kept is set by table properties, as in Iceberg Java: `write.metadata.metrics.default`,
+Table properties set how much is kept, as in Iceberg Java: `write.metadata.metrics.default`,
 `write.metadata.metrics.column.<name>` and `write.metadata.metrics.max-inferred-column-defaults`,
 with the modes `none`, `counts`, `truncate(n)` and `full`.
-Columns inside lists and maps have a size and nothing else: counts and bounds of rows do not exist
-for them.
+Columns inside lists and maps have only a size: they have no counts and bounds by row.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _LAST_CODE_POINT = 0x10FFFF
 
 
 class MetricsKind(Enum):
-    """How much is kept about a column."""
+    """A level of detail of a column's metrics."""
 
     NONE = "none"
     COUNTS = "counts"
@@ -55,27 +54,27 @@ class MetricsKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """A kind of metrics, with the length of bounds.
+    """A kind of metrics, with the length of its bounds.
 
     Args:
-        kind: The kind.
-        length: For `truncate`, how many code points of text or bytes of binary are kept.
+        kind: The kind of metrics.
+        length: For `truncate`, the number of code points of text or bytes of binary to keep.
     """
 
     kind: MetricsKind
     length: int = 0
 
     def __str__(self) -> str:
-        """The mode as `parse` reads it."""
+        """Return the mode in the form that `parse` reads."""
         bounded = self.kind is MetricsKind.TRUNCATE
         return f"truncate({self.length})" if bounded else self.kind.value
 
     @classmethod
     def parse(cls, text: str) -> MetricsMode:
-        """Read a mode: `none`, `counts`, `truncate(n)` or `full`, in any case.
+        """Parse a mode: `none`, `counts`, `truncate(n)` or `full`, in upper or lower case.
 
         Raises:
-            ConfigurationError: It is none of these.
+            ConfigurationError: If the text is none of these.
         """
         lowered = text.strip().lower()
         if match := _TRUNCATE.fullmatch(lowered):
@@ -95,7 +94,7 @@ _DEFAULT = MetricsMode(MetricsKind.TRUNCATE, 16)
 
 @dataclass(frozen=True, slots=True)
 class MetricsConfig:
-    """The mode of each column.
+    """The metrics mode of each column.
 
     Args:
         default: The mode of columns not listed.
@@ -106,7 +105,7 @@ class MetricsConfig:
     modes: Mapping[int, MetricsMode] = field(default_factory=dict)
 
     def mode(self, field_id: int) -> MetricsMode:
-        """The mode of a column."""
+        """Return the mode of a column."""
         return self.modes.get(field_id, self.default)
 
     @classmethod
@@ -116,13 +115,13 @@ class MetricsConfig:
         schema: Schema,
         sort_order: SortOrder | None = None,
     ) -> MetricsConfig:
-        """The modes that a table's properties ask for.
+        """Return the modes set by a table's properties.
 
-        Columns the table is sorted by keep bounds even where the default would not. Without an
+        Columns by which the table is sorted keep bounds even if the default would not. Without an
         explicit default, only the first hundred columns of a wide table have metrics.
 
         Raises:
-            ConfigurationError: A mode or number is invalid.
+            ConfigurationError: If a mode or number is invalid.
         """
         modes: dict[int, MetricsMode] = {}
         default = _DEFAULT
@@ -148,14 +147,14 @@ class Metrics:
     """The metrics of one data file, by field id; counts of values include nulls.
 
     Args:
-        record_count: Rows.
+        record_count: The number of rows.
         column_sizes: Bytes on disk.
-        value_counts: Values.
-        null_value_counts: Nulls, where known.
-        nan_value_counts: NaN values, where known.
-        lower_bounds: Serialised lower bounds.
-        upper_bounds: Serialised upper bounds.
-        split_offsets: Where row groups begin, ascending.
+        value_counts: The numbers of values.
+        null_value_counts: The numbers of nulls, where known.
+        nan_value_counts: The numbers of NaN values, where known.
+        lower_bounds: Serialized lower bounds.
+        upper_bounds: Serialized upper bounds.
+        split_offsets: Offsets of row groups in bytes, ascending.
     """
 
     record_count: int
@@ -177,7 +176,7 @@ def data_file(
     *,
     file_format: FileFormat = FileFormat.PARQUET,
 ) -> DataFile:
-    """A data file with its metrics."""
+    """Return a data file with its metrics."""
     return DataFile(
         file_path=location,
         file_format=file_format,
@@ -202,14 +201,14 @@ def parquet_metrics(
     config: MetricsConfig,
     nan_counts: Mapping[int, int] | None = None,
 ) -> Metrics:
-    """The metrics that a Parquet footer holds.
+    """Return the metrics in a Parquet footer.
 
     Args:
         metadata: The footer.
         fields: The file's fields with their ids.
         schema: The table's schema; columns it does not have are left out.
-        config: What to keep.
-        nan_counts: NaN values by field id, which no footer holds, when the writer counted them.
+        config: The metrics to keep.
+        nan_counts: NaN counts by field id, which no footer holds, if the writer counted them.
     """
     wanted = [i for i in schema.field_ids if config.mode(i).kind is not MetricsKind.NONE]
     footer = ParquetFooter(metadata)
@@ -218,7 +217,7 @@ def parquet_metrics(
 
 
 def column_types(schema: Schema) -> dict[int, PrimitiveType]:
-    """The types of a schema's columns that have values of their own, by field id."""
+    """Return the types of a schema's primitive columns, by field id."""
     kinds = ((i, schema.find_type(i)) for i in schema.field_ids)
     return {i: kind for i, kind in kinds if isinstance(kind, PrimitiveType)}
 
@@ -229,12 +228,12 @@ def summarised(
     config: MetricsConfig,
     nan_counts: Mapping[int, int] | None = None,
 ) -> Metrics:
-    """The metrics of a file by what its tail says.
+    """Return the metrics of a file from its tail.
 
     Args:
-        tail: The tail.
-        columns: What it says of each column.
-        config: What to keep.
+        tail: The tail of the file.
+        columns: The tail's summary of each column, by field id.
+        config: The metrics to keep.
         nan_counts: As for `parquet_metrics`.
     """
     result = Metrics(tail.record_count, {}, {}, {}, {}, {}, {}, tail.split_offsets)
@@ -260,15 +259,15 @@ def summarised(
 
 
 def truncated_lower(value: Any, length: int) -> Any:
-    """A text's first code points or a binary's first bytes: never greater than the value."""
+    """Truncate text to code points or binary to bytes: the result never exceeds the value."""
     return value[:length] if isinstance(value, (str, bytes)) else value
 
 
 def truncated_upper(value: Any, length: int) -> Any:
-    """The shortest successor of a value's beginning: never less than any value that begins so.
+    """Return the shortest successor of a value's prefix: an upper bound of all values with it.
 
     Returns:
-        The value itself when it is short enough, None when there is no successor.
+        The value itself if it is short enough; None if there is no successor.
     """
     if not isinstance(value, (str, bytes)) or len(value) <= length:
         return value
@@ -280,12 +279,12 @@ def truncated_upper(value: Any, length: int) -> Any:
 def bounds(
     kind: PrimitiveType, lower: Any, upper: Any, mode: MetricsMode
 ) -> tuple[bytes | None, bytes | None]:
-    """The bounds of a column as manifests hold them, as short as its mode asks for.
+    """Return the serialized bounds of a column, truncated as its mode demands.
 
     Args:
         kind: The column's type.
-        lower: An internal value no greater than any, or None.
-        upper: An internal value no less than any, or None.
+        lower: A lower bound, as an internal value; None if unknown.
+        upper: An upper bound, as an internal value; None if unknown.
         mode: The column's mode.
     """
     if mode.kind is MetricsKind.TRUNCATE and isinstance(kind, (StringType, BinaryType)):
@@ -301,7 +300,7 @@ def _next_text(text: str) -> str | None:
     for at in range(len(text) - 1, -1, -1):
         point = ord(text[at])
         if point < _LAST_CODE_POINT:
-            # Surrogates are no characters: the one after U+D7FF is U+E000.
+            # Surrogates are not characters: the one after U+D7FF is U+E000.
             after = _FIRST_AFTER_SURROGATES if point == _LAST_BEFORE_SURROGATES else point + 1
             return text[:at] + chr(after)
     return None
@@ -313,7 +312,7 @@ def _next_bytes(data: bytes) -> bytes | None:
 
 
 def ids_of_values(schema: Schema) -> list[int]:
-    """Ids of all columns with values of their own, outer levels first."""
+    """Return the ids of all primitive columns outside lists and maps, outer levels first."""
     ids: list[int] = []
     level: list[NestedField] = list(schema.fields)
     while level:

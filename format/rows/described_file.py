@@ -1,8 +1,8 @@
-"""Data files that exist already, described by what their tails say, whichever way they come.
+"""Existing data files, described by their tails, whatever their origin.
 
-Files that are added to a table and those of a Hive table that becomes one are looked at here: each
-is opened once, for its tail. What stands against a file is told as problems; who asks makes errors
-or findings of them.
+Files that are added to a table and those of a Hive table being migrated are examined here: each is
+opened once, for its tail. Obstacles are returned as problems, which callers raise as errors or
+report as findings.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OLD_DATES: Final = "old-dates"
 UNKNOWN_FORMAT: Final = "unknown-format"
 VALUES: Final = "type-differs"
 _FORMATS: Final = {b"ORC": FileFormat.ORC, b"Obj": FileFormat.AVRO, b"PAR": FileFormat.PARQUET}
-"""Formats by how their files begin: files of Hive have no suffix that would tell."""
+"""Formats by the first bytes of their files: Hive's files have no suffix that tells."""
 _ACID_COLUMNS: Final = frozenset(("operation", "bucket", "rowId", "row"))
 """Columns of ORC files of Hive's transactional tables (OrcRecordUpdater)."""
 _PARQUET: Final = b"PAR1"
@@ -57,20 +57,20 @@ _REMEDIES: Final = {
 
 
 class UnknownFormatError(CorruptFileError):
-    """A file is none that a table can have.
+    """A file of a format that a table cannot have.
 
-    `context["code"]` is the stable name of what it is, `context["what"]` says it.
+    `context["code"]` is the stable name of what the file is, `context["what"]` describes it.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """Why a file cannot be a table's as it is.
+    """A reason why a file cannot be added to a table unchanged.
 
     Attributes:
-        code: the stable name of the kind of problem.
-        message: what is wrong; the subject is the file.
-        column: the column concerned, or "".
+        code: The stable name of the kind of problem.
+        message: A description of the problem, as a sentence about the file.
+        column: The column concerned, or "".
     """
 
     code: str
@@ -78,7 +78,7 @@ class FileProblem:
     column: str = ""
 
     def error(self, location: str) -> SchemaError:
-        """The error of who wanted to add the file."""
+        """Return the error for an attempt to add the file."""
         about = f"column {self.column!r}: " if self.column else ""
         return SchemaError(
             f"Cannot add {location}: {about}{self.message}",
@@ -90,14 +90,14 @@ class FileProblem:
 
 @dataclass(frozen=True, slots=True)
 class DescribedFile:
-    """What is known of a file as one of a table.
+    """The description of a file as one of a table.
 
     Attributes:
-        tail: its tail.
-        fields: its fields, with their ids.
-        columns: what the tail says of the table's columns.
-        problems: what stands against it, `UNKNOWN` for what is unread.
-        unread: what the file has and the table does not.
+        tail: The tail of the file.
+        fields: The fields of the file, with their ids.
+        columns: The tail's summary of each of the table's columns, by field id.
+        problems: Reasons why the file cannot be added; `UNKNOWN` for each unread field.
+        unread: Fields that the file has and the table does not.
     """
 
     tail: FileTail
@@ -109,7 +109,7 @@ class DescribedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What is the same for all files with the columns of one: most follow each other."""
+    """The part of a description shared by files with the same columns, mostly successive ones."""
 
     tail: FileTail
     mapping: NameMapping
@@ -118,7 +118,7 @@ class _Shape:
     unread: tuple[UnreadField, ...]
 
     def is_of(self, tail: FileTail, mapping: NameMapping) -> bool:
-        """Whether a file has these columns."""
+        """Return whether a file has these columns."""
         mine = self.tail
         return (
             mapping is self.mapping
@@ -129,14 +129,14 @@ class _Shape:
 
 
 class FileDescriber:
-    """Describes files for one schema.
+    """A describer of files for one schema.
 
     Args:
-        io: Where the files lie.
-        schema: The table's.
-        config: What metrics are kept.
-        older: Schemas that the table had before.
-        asked: Ids of columns whose counts and bounds are asked for, whatever is kept.
+        io: File system that holds the files.
+        schema: The schema of the table.
+        config: The metrics to keep.
+        older: Former schemas of the table.
+        asked: Ids of columns whose counts and bounds are wanted, even if metrics keep none.
     """
 
     def __init__(
@@ -157,17 +157,17 @@ class FileDescriber:
         self._shape: _Shape | None = None
 
     def look(self, location: str, size: int | None = None) -> tuple[FileTail, int]:
-        """The tail of a file, and the file's length.
+        """Return the tail of a file, and the file's length in bytes.
 
         Args:
-            location: The file.
-            size: Its length, where that is known.
+            location: The location of the file.
+            size: Its length in bytes, if known.
 
         Raises:
-            FileMissingError: There is no such file.
-            UnknownFormatError: It is no Parquet, ORC or Avro file.
-            CorruptFileError: It is damaged.
-            UnsupportedError: It has types that Iceberg does not have.
+            FileMissingError: If the file does not exist.
+            UnknownFormatError: If it is not a Parquet, ORC or Avro file.
+            CorruptFileError: If it is damaged.
+            UnsupportedError: If it has types that Iceberg does not have.
         """
         with self._io.open_input(location, size) as source, reading(location):
             length = source.size()
@@ -187,18 +187,18 @@ class FileDescriber:
             if _PARQUET_ENCRYPTED in (head, end):
                 raise _unknown(ENCRYPTED, location, "an encrypted Parquet file")
             if head != _PARQUET:
-                raise _unknown(UNKNOWN_FORMAT, location, "no Parquet, ORC or Avro file")
+                raise _unknown(UNKNOWN_FORMAT, location, "not a Parquet, ORC or Avro file")
             if end != _PARQUET or length <= 2 * len(_PARQUET):
                 raise _unknown(UNKNOWN_FORMAT, location, "a Parquet file that is cut off")
             return ParquetFooter(pq.read_metadata(source)), length
 
     def describe(self, location: str, tail: FileTail, mapping: NameMapping) -> DescribedFile:
-        """What a file is as one of the table.
+        """Describe a file as one of the table.
 
         Args:
-            location: The file.
-            tail: Its tail.
-            mapping: The ids of its columns if it has none.
+            location: The location of the file.
+            tail: The tail of the file.
+            mapping: The name mapping, for files without field ids.
         """
         shape = self._shape
         if shape is None or not shape.is_of(tail, mapping):
@@ -237,17 +237,17 @@ class FileDescriber:
         return _Shape(tail, mapping, fields, tuple(problems), tuple(unread))
 
     def check_values(self, location: str, file: DescribedFile, mapping: NameMapping) -> None:
-        """Read what a Parquet footer does not prove to be values of the table's columns.
+        """Check values that a Parquet footer does not prove to be of the column's type.
 
         Raises:
-            SchemaError: A value is none of the column's type.
-            CorruptFileError: The column cannot be read.
+            SchemaError: If a value is not one of the column's type.
+            CorruptFileError: If the column cannot be read.
         """
         if file.tail.file_format is FileFormat.PARQUET:
             check_values(self._io, location, mapping, self._schema, file.fields)
 
     def metrics(self, file: DescribedFile) -> Metrics:
-        """What manifests say of a file's columns."""
+        """Return the metrics of a file in the form that manifests keep."""
         return summarised(file.tail, file.columns, self._config)
 
 

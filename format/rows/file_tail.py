@@ -1,6 +1,6 @@
-"""What the tail or the header of a data file says about its columns; no row is read for it.
+"""Column information from the tail or the header of a data file, without reading rows.
 
-Each format has its own: `parquet/footer.py`, `orc/file_tail.py`, `avro/header.py`.
+Each format has its own class: `parquet/footer.py`, `orc/file_tail.py`, `avro/file_header.py`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 FIRST_GREGORIAN_DAY: Final = -141_427
-"""1582-10-15: the days before have other numbers in the calendar of old Java, Hive and Spark 2."""
+"""1582-10-15 in days; old Java, Hive and Spark 2 number earlier days by another calendar."""
 DAY_MICROS: Final = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """What a file says about one of its columns.
+    """A file's information about one of its columns.
 
     Args:
         kind: The type of the table's column.
-        size: Bytes on disk, where known.
+        size: Bytes on disk; None if unknown.
         values: Counts and bounds; None where nothing is known, and in lists and maps.
-        old: Whether there are dates before 1582-10-15 that are counted in another calendar than
-            Iceberg's: all of its readers see other days than the writer meant.
+        old: Whether there are dates before 1582-10-15 in a calendar other than Iceberg's: all of
+            Iceberg's readers see other days than the writer meant.
     """
 
     kind: PrimitiveType
@@ -44,11 +44,11 @@ class ColumnSummary:
 
 
 def is_old(kind: PrimitiveType, lower: Any) -> bool:
-    """Whether the least value of a column is before 1582-10-15.
+    """Return whether the least value of a column is before 1582-10-15.
 
     Args:
-        kind: Its type; others than dates and timestamps are never old.
-        lower: Days or microseconds; None is none.
+        kind: The type of the column; only dates and timestamps can be old.
+        lower: The least value, in days or microseconds; None if there is none.
     """
     if lower is None:
         return False
@@ -63,12 +63,12 @@ class FileTail(ABC):
 
     Args:
         schema: The columns, as pyarrow reads them.
-        record_count: Rows.
-        split_offsets: Where row groups begin, ascending; none where that is not known.
+        record_count: The number of rows.
+        split_offsets: Offsets of row groups in bytes, ascending; empty if unknown.
 
     Attributes:
-        file_format: The format.
-        parquet_schema: The columns of a Parquet file.
+        file_format: The format of the file.
+        parquet_schema: The schema of a Parquet file; None for other formats.
     """
 
     file_format: FileFormat
@@ -88,15 +88,15 @@ class FileTail(ABC):
         kinds: Mapping[int, PrimitiveType],
         wanted: Container[int],
     ) -> dict[int, ColumnSummary]:
-        """What is known about columns, by field id.
+        """Return the known sizes, counts and bounds of columns, by field id.
 
         Args:
             fields: The file's fields, with their ids.
-            kinds: The types of the table's columns; others are left out.
-            wanted: Ids of those whose counts and bounds are asked for, beside their size.
+            kinds: The types of the table's columns by field id; other columns are left out.
+            wanted: Ids of the columns whose counts and bounds are wanted in addition to their size.
         """
 
     @property
     def numbered(self) -> bool:
-        """Whether its columns have numbers for names (`_col0`), as Hive before version 2 wrote."""
+        """True if the columns are named by number (`_col0`), as Hive before version 2 did."""
         return False

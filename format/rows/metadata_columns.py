@@ -1,4 +1,4 @@
-"""Columns a scan can select that stand in no file (spec: Reserved Field IDs)."""
+"""Metadata columns: columns of scans that no file contains (spec: Reserved Field IDs)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PARTITION: Final = NestedField(
     StructType(()),
     doc="Partition of the file of a row, in the fields of all specs of the table",
 )
-"""The column without its fields, which `metadata_column` finds in the table."""
+"""The column without its fields, which `metadata_column` adds from the table."""
 
 METADATA_COLUMNS: Final = MappingProxyType(
     {f.name: f for f in (FILE_PATH, ROW_POSITION, IS_DELETED, SPEC_ID, PARTITION)}
@@ -69,22 +69,22 @@ DELETE_FILE_ROW_ID: Final = 2147483544
 def metadata_column(
     name: str, metadata: TableMetadata, schema: Schema | None = None
 ) -> NestedField:
-    """A metadata column as it is in a table.
+    """Return a metadata column as it is in a table.
 
     Args:
-        name: Its name.
-        metadata: The table.
-        schema: What files are read with, see `partition_union`.
+        name: The name of the column.
+        metadata: Metadata of the table.
+        schema: The schema with which files are read; see `partition_union`.
 
     Raises:
-        ValidationError: It is `_partition`, and two specs of the table use one id for two things.
+        ValidationError: For `_partition`, if specs of the table use one id for different fields.
     """
     if name != PARTITION.name:
         return METADATA_COLUMNS[name]
     from icecomb.format.rows.partition_union import partition_union
     from icecomb.format.spec.schema import walk
 
-    # Partition fields count from 1000, as columns of a wide table do, too.
+    # Ids of partition fields start at 1000, which columns of a wide table reach, too.
     used = {f.field_id for schema in metadata.schemas for f in walk(schema.as_struct())}
     free = (number for number in count(1) if number not in used)
     union = partition_union(metadata, schema)
@@ -98,13 +98,13 @@ def partition_value(
     metadata: TableMetadata,
     kind: StructType | None = None,
 ) -> pa.Scalar:
-    """The value of `_partition` for the rows of a file; null in a table without partitions.
+    """Return the value of `_partition` for a file's rows; null in a table without partitions.
 
     Args:
-        spec: The spec of the file.
-        partition: The file's values, in the order of the spec.
-        metadata: The table.
-        kind: The type of the column, see `metadata_column`; by default that of the current schema.
+        spec: The partition spec of the file.
+        partition: The file's partition values, in the order of the spec.
+        metadata: Metadata of the table.
+        kind: The type of the column; see `metadata_column`. By default that of the current schema.
     """
     import pyarrow as pa
 

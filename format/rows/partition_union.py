@@ -1,4 +1,4 @@
-"""One partition type for all files of a table, whatever spec they were written with."""
+"""The common partition type of all files of a table, whatever specs they were written with."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 def partition_union(metadata: TableMetadata, read: Schema | None = None) -> StructType:
-    """The partition fields that any spec of a table has ever had, in the order of their ids.
+    """Return the partition fields of all specs that a table has had, in the order of their ids.
 
-    A field has its latest name; where a newer field has that name too, its id stands behind it, as
-    behind those that version 1 voids. Fields whose column was dropped are left out, as no value of
-    the type is known for sure.
+    A field has its latest name; where a newer field has that name too, its id is appended, as
+    format version 1 does for void fields. Fields whose column was dropped are left out: their type
+    is not known for certain.
 
     Args:
-        metadata: The table.
-        read: What files are read with, the current schema by default: where a column has a type
-            there that cannot go on as the current one, its partitions are of that type.
+        metadata: Metadata of the table.
+        read: The schema with which files are read; the current one by default. Where a column's
+            type there cannot be promoted to the current one, its partitions have that type.
 
     Raises:
-        ValidationError: Two specs use one id for different things, or a transform is unknown.
+        ValidationError: If specs use one id for different fields, or a transform is unknown.
     """
     schema = metadata.schema()
     read = schema if read is None else read
@@ -66,7 +66,7 @@ def partition_union(metadata: TableMetadata, read: Schema | None = None) -> Stru
 
 
 def _names(fields: Mapping[int, PartitionField]) -> dict[int, str]:
-    """A name for each field, the newest first, by its id."""
+    """Return a distinct name for each field, by its id; newer fields keep theirs."""
     found: dict[int, str] = {}
     taken = {field.name for field in fields.values()}
     given: set[str] = set()
@@ -88,14 +88,14 @@ def union_columns(
     fields: Sequence[NestedField],
     doubted: Collection[int] = (),
 ) -> list[pa.Array]:
-    """The partitions of a manifest's files in the types of the union.
+    """Return the partitions of a manifest's files in the types of the union.
 
     Args:
-        columns: The manifest.
-        spec: Its partition spec.
-        fields: Fields of the union; those the spec lacks are null.
-        doubted: Columns of which the files may have another type, see `ColumnDoubts`: partitions
-            by them that are not of the union's types are null.
+        columns: The columns of the manifest.
+        spec: The manifest's partition spec.
+        fields: Fields of the union; those that the spec lacks are null.
+        doubted: Ids of columns that may have another type in the files, see `ColumnDoubts`:
+            partitions by them that are not of the union's types are null.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""What a scan hands out: files to read, parts of files, and groups of parts of about one size."""
+"""Scan tasks: files to read, parts of files, and groups of parts of similar size."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from icecomb.format.spec.table_property import (
 )
 
 SPLITTABLE = frozenset((FileFormat.PARQUET, FileFormat.ORC, FileFormat.AVRO))
-"""The formats of which a part can be read."""
+"""The formats of which parts can be read separately."""
 
 
 class DataFileSource(Protocol):
-    """Files that are made when they are asked for."""
+    """A source of `DataFile` objects that are built on demand."""
 
     def data_file(self, row: int) -> DataFile:
-        """The file of a row."""
+        """Return the file of a row."""
 
     def number(self, row: int, name: str) -> int:
-        """A number of the file of a row by its member's name; the file is not made for that."""
+        """Return a numeric attribute of the file of a row, without building the file."""
 
     def path(self, row: int) -> str:
-        """Where the file of a row is, likewise."""
+        """Return the location of the file of a row, without building the file."""
 
 
 class FileScanTask:
-    """A data file to read, or a part of one, with the deletes that apply and what to check.
+    """A data file to read, or a part of one, with its delete files and its residual filter.
 
     Args:
         file: The data file.
         delete_files: The delete files that may delete rows of it.
-        residual: What is left of the filter to check on its rows, bound to the scan's schema.
+        residual: The part of the filter to check on its rows, bound to the scan's schema.
         spec: The partition spec of the file.
-        start: Where the part begins, in bytes.
-        length: How long the part is, in bytes; the rest of the file by default.
+        start: The offset of the part, in bytes.
+        length: The length of the part, in bytes; the rest of the file by default.
     """
 
     __slots__ = ("_file", "_length", "_row", "delete_files", "residual", "spec", "start")
@@ -74,7 +74,7 @@ class FileScanTask:
         residual: BooleanExpression,
         spec: PartitionSpec,
     ) -> FileScanTask:
-        """A task of a whole file that is made at first use."""
+        """Return a task for a whole file, whose `DataFile` is built on first use."""
         task = object.__new__(cls)
         task._file = source
         task._row = row
@@ -95,18 +95,18 @@ class FileScanTask:
 
     @property
     def file_path(self) -> str:
-        """Where the data file is, which is not made for that."""
+        """The location of the data file, found without building the file."""
         file = self._file
         return file.file_path if isinstance(file, DataFile) else file.path(self._row)
 
     @property
     def file_size_in_bytes(self) -> int:
-        """Of the whole data file, which is not made for that."""
+        """The size of the whole data file, found without building the file."""
         return self._number("file_size_in_bytes")
 
     @property
     def record_count(self) -> int:
-        """The rows of the whole data file, deleted ones included; it is not made for that."""
+        """The rows of the whole data file, including deleted ones, without building the file."""
         return self._number("record_count")
 
     def _number(self, name: str) -> int:
@@ -118,16 +118,16 @@ class FileScanTask:
 
     @property
     def length(self) -> int:
-        """How many bytes to read from `start`."""
+        """The number of bytes to read from `start`."""
         if self._length is None:
             self._length = self.file.file_size_in_bytes - self.start
         return self._length
 
     def split(self, target_size: int) -> Iterator[FileScanTask]:
-        """The parts of this task: by the file's split offsets, else of the target size.
+        """Yield the parts of this task: by the file's split offsets, else of the target size.
 
         Args:
-            target_size: In bytes; not used where the file says itself where it may be split.
+            target_size: The size of a part, in bytes; ignored where the file has split offsets.
         """
         offsets = self._usable_offsets()
         end = self.start + self.length
@@ -140,7 +140,7 @@ class FileScanTask:
             yield self._part(start, stop - start)
 
     def weight(self, open_file_cost: int) -> int:
-        """What reading this costs, in bytes: its length and deletes, or the cost of opening."""
+        """Return the cost of reading this, in bytes: its length and deletes, or that of opening."""
         deletes = self.delete_files
         size = self.length + sum(file.file_size_in_bytes for file in deletes)
         return max(size, (1 + len(deletes)) * open_file_cost)
@@ -183,10 +183,10 @@ class FileScanTask:
 
 @dataclass(frozen=True, slots=True)
 class ScanTaskGroup:
-    """Parts of files that one reader reads, about one target size together.
+    """Parts of files for one reader, together of about the target size.
 
     Args:
-        tasks: The parts; neighbouring parts of one file are one task.
+        tasks: The parts; adjacent parts of one file are one task.
     """
 
     tasks: tuple[FileScanTask, ...]
@@ -201,10 +201,10 @@ def plan_task_groups(
     """Split files and pack the parts into groups, without waiting for the last file.
 
     Args:
-        tasks: Files.
+        tasks: The files to read.
         target_size: The wanted weight of a group, in bytes.
-        lookback: How many groups stay open for small parts that come later.
-        open_file_cost: The least weight of a part, in bytes.
+        lookback: The number of groups kept open for small parts that come later.
+        open_file_cost: The minimum weight of a part, in bytes.
     """
     parts = (part for task in tasks for part in task.split(target_size))
     groups = pack(parts, target_size, lookback, lambda part: part.weight(open_file_cost))
@@ -218,7 +218,7 @@ def pack(
     lookback: int,
     weight: Callable[[FileScanTask], int],
 ) -> Iterator[list[FileScanTask]]:
-    """First-fit packing over the last few bins; the heaviest is given out when there are more."""
+    """Pack items first-fit into at most `lookback` open bins; yield the heaviest beyond that."""
     bins: deque[tuple[int, list[FileScanTask]]] = deque()
     for item in items:
         size = weight(item)

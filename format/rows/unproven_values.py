@@ -1,4 +1,4 @@
-"""Values of a Parquet file that its footer does not prove to be a column's: they must be read."""
+"""A check of Parquet values that the footer does not prove to be of the column's type."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def check_values(
     schema: Schema,
     fields: Sequence[FileField],
 ) -> None:
-    """Read the columns of plain bytes that a table says are texts, or of one length.
+    """Check columns of plain bytes that are strings, or of fixed length, in the table.
 
-    Old writers left the annotation of texts out; what is no text after all would make every scan
-    of the table fail. Nothing is read of other files.
+    Old writers left out the annotation of strings; values that are not strings after all would make
+    every scan of the table fail. Files without such columns are not read.
 
     Args:
-        io: Where the file lies.
-        location: The file.
-        name_mapping: The ids of its columns if it has none.
-        schema: The table's, whose columns the file's are but for their values.
-        fields: The file's columns.
+        io: File system that holds the file.
+        location: The location of the file.
+        name_mapping: The name mapping, for a file without field ids.
+        schema: The table's schema, which the file's columns fit apart from their values.
+        fields: The columns of the file.
 
     Raises:
-        SchemaError: A value is none of the column's type.
-        CorruptFileError: The column cannot be read.
+        SchemaError: If a value is not one of the column's type.
+        CorruptFileError: If the column cannot be read.
     """
     found = {f.field_id: f for f in fields}
     columns = [

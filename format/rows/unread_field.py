@@ -1,8 +1,8 @@
-"""Fields that files have and a table does not: no column may ever be filled by them.
+"""Fields that files have and a table does not, from which no column may ever be filled.
 
-Files written elsewhere, and those of Hive tables whose columns were dropped, have more columns than
-the table that they become part of. Nobody reads those. They get names in the name mapping and ids
-that no column has, as if they had been dropped.
+Files written elsewhere, and those of Hive tables whose columns were dropped, may have more columns
+than the table to which they are added. These are never read: they get names in the name mapping and
+ids that no column has, as if they had been dropped.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class UnreadField:
     """A field that a file has and the table does not.
 
     Attributes:
-        parent_id: the table's field that it is inside of; None for a column.
-        field: the field.
+        parent_id: The id of the table's field around it; None for a top-level column.
+        field: The field in the file.
     """
 
     parent_id: int | None
@@ -36,18 +36,18 @@ class UnreadField:
 def with_unread(
     mapping: NameMapping, unread: Iterable[UnreadField], last_column_id: int
 ) -> tuple[NameMapping, int]:
-    """The mapping with ids for what files have and the table does not, as if it had been dropped.
+    """Return the mapping with ids for unread fields, as if they had been dropped columns.
 
-    A column that is added later must not be filled by what files happen to have under its name, or
-    under the id that it gets.
+    A column that is added later must not be filled from fields that files happen to have under its
+    name, or under the id that it gets.
 
     Args:
-        mapping: the mapping of the table's fields.
-        unread: fields of any number of files, with the ids that this mapping gives them, if any.
-        last_column_id: the highest id of the table.
+        mapping: The name mapping of the table's fields.
+        unread: Fields of any number of files, with the ids that this mapping gives them, if any.
+        last_column_id: The highest field id of the table.
 
     Returns:
-        The mapping, and the highest id of table and files.
+        The mapping, and the highest id of the table and the files.
     """
     names: dict[int | None, _Names] = {}
     for one in unread:
@@ -69,7 +69,7 @@ def with_unread(
 def _without_ids(
     parent_id: int | None, name: str, field: FileField
 ) -> Iterator[tuple[int | None, str, FileField]]:
-    """The outermost fields that neither the file nor the mapping gives an id."""
+    """Yield the outermost fields that have no id from the file or the mapping."""
     if field.field_id is None:
         if field.by_name:
             yield parent_id, name, field

@@ -1,4 +1,4 @@
-"""Internal and serialised values as Arrow arrays of the types in which rows are read."""
+"""Internal and serialized values as Arrow arrays of the types in which rows are read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DECIMAL_BYTES = 16
 
 
 def internal_to_arrow(array: pa.Array, field_type: PrimitiveType) -> pa.Array:
-    """Internal values (days, microseconds, 16 bytes) in the Arrow type of their Iceberg type."""
+    """Convert internal values (days, microseconds, 16 bytes) to the type in which rows are read."""
     target = type_to_pyarrow(field_type)
     if array.type == target:
         return array
@@ -39,10 +39,10 @@ def internal_to_arrow(array: pa.Array, field_type: PrimitiveType) -> pa.Array:
 
 
 def bounds_to_arrow(array: pa.Array, field_type: PrimitiveType) -> pa.Array:
-    """Bounds as bytes (spec: Appendix D, binary) in the Arrow type of their Iceberg type.
+    """Convert bounds from bytes (spec: Appendix D, binary) to the type in which rows are read.
 
-    A bound that cannot be read is null. A fixed value that was truncated is filled up with zeros,
-    which leaves it a bound.
+    A bound that cannot be decoded becomes null. A truncated fixed value is padded with zeros, which
+    leaves it a bound.
     """
     array = as_binary(array)
     if isinstance(field_type, StringType):
@@ -60,7 +60,7 @@ def bounds_to_arrow(array: pa.Array, field_type: PrimitiveType) -> pa.Array:
 
 
 def int_view(array: pa.Array) -> npt.NDArray[np.int64]:
-    """Integers without nulls as numpy sees them."""
+    """Return integers without nulls as a numpy array."""
     found: npt.NDArray[np.int64] = np.asarray(array.to_numpy(zero_copy_only=False), np.int64)
     return found
 

@@ -1,1 +1,1 @@
-"""Which files a query must read."""
+"""Planning of scans: the files that a query must read."""

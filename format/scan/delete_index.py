@@ -1,7 +1,7 @@
-"""Which delete files may delete rows of which data files (spec: Scan Planning).
+"""An index of delete files by the data files whose rows they may delete (spec: Scan Planning).
 
 A position delete file applies to data files of its partition that are not newer; when all its rows
-name one data file it applies to that file alone. An equality delete file applies to data files of
+name one data file it applies only to that file. An equality delete file applies to data files of
 its partition that are older, and that may hold values that it deletes; one of an unpartitioned spec
 applies to such data files of all partitions.
 """
@@ -23,7 +23,7 @@ from icecomb.format.scan.equality_ranges import EqualityRanges
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
 
 DELETE_STATISTICS = ("null_value_counts", *BOUNDS)
-"""The statistics of delete manifests that the index looks at."""
+"""The statistics of delete manifests that the index needs."""
 
 _FILE_BYTES = 1000
 
@@ -31,7 +31,7 @@ PartitionKey = tuple[Hashable, ...]
 
 
 class _BySequence:
-    """Delete files in the order of the newest data file they apply to."""
+    """Delete files, ordered by the newest data file they apply to."""
 
     __slots__ = ("_files", "_known", "_numbers", "_pending")
 
@@ -92,14 +92,15 @@ class _ByPath(_BySequence):
 
 
 class DeleteFileIndex:
-    """The delete files of a snapshot, found by data file.
+    """The delete files of a snapshot, looked up by data file.
 
     Args:
-        types: The columns in which values are compared; see `equality_ranges.comparable_columns`.
+        types: Types of the columns whose values are compared; see
+            `equality_ranges.comparable_columns`.
 
     Attributes:
-        files: All of them, in the order in which they were added.
-        ranges: What the equality deletes among them delete.
+        files: All delete files, in the order in which they were added.
+        ranges: The ranges of values that the equality delete files among them delete.
     """
 
     def __init__(self, types: Mapping[int, PrimitiveType] = MappingProxyType({})) -> None:
@@ -113,7 +114,7 @@ class DeleteFileIndex:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes, in bytes."""
+        """The approximate size of the index in memory, in bytes."""
         return len(self.files) * _FILE_BYTES
 
     def __bool__(self) -> bool:
@@ -130,7 +131,7 @@ class DeleteFileIndex:
 
         Args:
             columns: A delete manifest, with `DELETE_STATISTICS`.
-            rows: Which of its rows; all by default.
+            rows: Indices of the rows to add; all by default.
             unpartitioned: Whether its spec has no fields, so that equality deletes are global.
         """
         indices = None if rows is None else integers(rows)
@@ -153,7 +154,7 @@ class DeleteFileIndex:
                 found.add_range(sequence_number, file, low, high)
 
     def settle(self) -> None:
-        """Put everything in order at once: after that, threads may look up files together."""
+        """Sort everything now, so that several threads may look up files afterwards."""
         groups = [*self._equality.values(), *self._position.values(), *self._by_path.values()]
         for group in groups if self._global is None else [*groups, self._global]:
             group.settle()
@@ -161,11 +162,11 @@ class DeleteFileIndex:
     def files_for(
         self, columns: ManifestColumns, rows: Sequence[int] | None = None
     ) -> list[tuple[DataFile, ...]]:
-        """The delete files for each of some data files.
+        """Return the delete files that may apply to each of the given data files.
 
         Args:
             columns: A data manifest; with bounds, equality deletes of other values are left out.
-            rows: Which of its rows; all by default.
+            rows: Indices of its rows to look up; all by default.
         """
         indices = None if rows is None else integers(rows)
         numbers = _picked(columns.column("sequence_number"), indices)
@@ -198,12 +199,12 @@ class DeleteFileIndex:
     def files_for_data_file(
         self, sequence_number: int, key: PartitionKey, path: str
     ) -> tuple[DataFile, ...]:
-        """The delete files for one data file, whatever values they delete.
+        """Return the delete files for one data file, whatever values they delete.
 
         Args:
             sequence_number: The file's data sequence number.
-            key: Its partition, as `partition_keys` makes it.
-            path: Its location.
+            key: The file's partition, as `partition_keys` returns it.
+            path: The file's location.
         """
         found = self._equality_files(sequence_number, key)
         if (position := self._position.get(key)) is not None:
@@ -213,7 +214,7 @@ class DeleteFileIndex:
         return found
 
     def may_reach(self, manifest: ManifestFile) -> bool:
-        """Whether bounds of a data manifest's files can tell that equality deletes do not apply."""
+        """Return whether bounds of a manifest's data files can rule out equality deletes."""
         first = manifest.min_sequence_number
         return bool(self.ranges) and (first is None or first <= self._newest)
 
@@ -238,9 +239,9 @@ class DeleteFileIndex:
 
 
 def partition_keys(columns: ManifestColumns, indices: pa.Array | None) -> Iterable[PartitionKey]:
-    """A hashable name of each file's partition: its spec, and its values as they are stored.
+    """Return a hashable key of each file's partition: its spec id, and its values as stored.
 
-    NaN equals NaN, and -0.0 not 0.0.
+    NaN equals NaN, and -0.0 does not equal 0.0.
     """
     spec_id = columns.manifest.partition_spec_id
     count = len(columns) if indices is None else len(indices)

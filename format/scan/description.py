@@ -1,4 +1,4 @@
-"""What a table or a scan shows of itself in a REPL and in a notebook, from metadata alone."""
+"""Descriptions of tables and scans for REPLs and notebooks, made only from metadata."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Description:
     """A title, facts, and columns.
 
     Args:
-        title: What it is.
-        facts: Names and values.
-        columns: Of the table or of the result.
+        title: The heading.
+        facts: Pairs of a name and a value.
+        columns: The columns of the table or of the result.
     """
 
     title: str
@@ -35,7 +35,7 @@ class Description:
     columns: Schema
 
     def text(self) -> str:
-        """As lines."""
+        """Return the description as lines of text."""
         rows = [(name, kind) for name, kind, _ in _columns(self.columns)]
         width = max((len(name) for name, _ in self.facts), default=0)
         name_width = max((len(name) for name, _ in rows), default=0)
@@ -46,7 +46,7 @@ class Description:
         return "\n".join(line.rstrip() for line in lines)
 
     def html(self) -> str:
-        """As two tables, every text escaped."""
+        """Return the description as two HTML tables, with all text escaped."""
         facts = "".join(_row("th", name, value) for name, value in self.facts)
         columns = "".join(_row("td", *column) for column in _columns(self.columns))
         head = "<tr><th>column</th><th>type</th><th>comment</th></tr>"
@@ -57,7 +57,7 @@ class Description:
 
 
 def table_facts(metadata: TableMetadata) -> list[tuple[str, str]]:
-    """Where a table is, and how it is partitioned and sorted."""
+    """Return a table's location, format version, partitioning and sort order."""
     schema = metadata.schema()
     spec, order = metadata.spec(), metadata.sort_order()
     partitions = (f"{_applied(f.transform, f.source_id, schema)} as {f.name}" for f in spec.fields)
@@ -73,7 +73,7 @@ def table_facts(metadata: TableMetadata) -> list[tuple[str, str]]:
 
 
 def snapshot_facts(snapshot: Snapshot | None) -> list[tuple[str, str]]:
-    """Which snapshot it is, and what its summary says of rows and files."""
+    """Return a snapshot's id, and the counts of rows and files in its summary."""
     if snapshot is None:
         return [("snapshot", "none: the table is empty")]
     time = utc_moment(snapshot.timestamp_ms)
@@ -131,7 +131,7 @@ def _some(summary: Mapping[str, str], key: str) -> bool:
 
 
 def _number(text: str) -> str:
-    """A count of a summary, which anybody may have written."""
+    """Format a count of a summary; any writer's text is accepted, as it may not be a number."""
     return f"{int(text):,}" if text.isascii() and text.isdigit() else text
 
 

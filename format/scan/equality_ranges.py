@@ -1,8 +1,9 @@
-"""Between which values equality delete files delete: data files without any keep all their rows.
+"""Ranges of values that equality delete files delete: data files outside of them keep all rows.
 
-A delete file counts for a column when it says that it deletes no null there and has both bounds; a
-data file when it has both bounds. NaN lies outside of bounds, and writers disagree on the order of
-UUIDs: columns of these types are not compared, nor are columns inside of structs, lists and maps.
+A column of a delete file is compared when the file's metrics say that it deletes no null there and
+give both bounds; one of a data file when it has both bounds. NaN is not covered by bounds, and
+writers disagree on the order of UUIDs: columns of these types are not compared, nor are columns
+inside of structs, lists and maps.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ _Ranks = npt.NDArray[np.uint64]
 
 _NOT_COMPARED: Final = (FloatType, DoubleType, UUIDType)
 _MOST_PAIRS: Final = 1 << 22
-"""So many pairs of a data file and a delete file are compared at once."""
+"""The maximum number of pairs of a data file and a delete file compared at once."""
 
 
 def comparable_columns(schemas: Iterable[Schema]) -> dict[int, PrimitiveType]:
-    """The types of the columns whose bounds can be compared, the widest that they have had.
+    """Return the types of the columns whose bounds can be compared, the widest each has had.
 
-    A table that was replaced may have used an id again for a column of another type: files have
-    bounds of either, and are not compared.
+    A table that was replaced may have reused an id for a column of another type: its files have
+    bounds of either type, so the column is left out.
 
     Args:
         schemas: All schemas of a table: a delete file may name a column that was dropped since.
@@ -64,7 +65,7 @@ class EqualityRanges:
     """The ranges of equality delete files.
 
     Args:
-        types: See `comparable_columns`.
+        types: Types of the columns by field id; see `comparable_columns`.
     """
 
     def __init__(self, types: Mapping[int, PrimitiveType]) -> None:
@@ -77,12 +78,12 @@ class EqualityRanges:
     def add(
         self, columns: ManifestColumns, indices: pa.Array | None, files: Sequence[DataFile]
     ) -> None:
-        """Add the equality delete files among some files.
+        """Add the equality delete files among the given files.
 
         Args:
             columns: A delete manifest, with `null_value_counts` and both bounds.
-            indices: Which of its rows; all by default.
-            files: Those rows.
+            indices: Indices of its rows to add; None for all.
+            files: The delete files of those rows.
         """
         named = {field_id for file in files for field_id in file.equality_ids or ()}
         for field_id in named & self._types.keys():
@@ -101,11 +102,11 @@ class EqualityRanges:
                     self._ranges.setdefault(field_id, _Ranges()).add(file.file_path, low, high)
 
     def compared(self, columns: ManifestColumns, indices: pa.Array | None) -> ComparedRanges:
-        """The ranges beside those of some data files.
+        """Return the ranges prepared for comparison with those of the given data files.
 
         Args:
             columns: A data manifest, with both bounds.
-            indices: Which of its rows; all by default.
+            indices: Indices of its rows to compare; None for all.
         """
         return ComparedRanges(
             [
@@ -123,7 +124,7 @@ class EqualityRanges:
 
 
 class ComparedRanges:
-    """The ranges of equality delete files beside those of some data files; see `EqualityRanges`."""
+    """Ranges of equality delete files and of data files, compared; see `EqualityRanges`."""
 
     def __init__(self, columns: Sequence[_Compared]) -> None:
         self._columns = columns
@@ -131,11 +132,11 @@ class ComparedRanges:
     def reaching(
         self, files: tuple[DataFile, ...], rows: Sequence[int]
     ) -> list[tuple[DataFile, ...]]:
-        """Which of some equality delete files may delete rows of each of some data files.
+        """Return, for each data file, the equality delete files that may delete rows of it.
 
         Args:
-            files: The delete files.
-            rows: Which of the data files.
+            files: The equality delete files.
+            rows: Indices of the data files.
         """
         columns = [
             (column, [(at, column.places[f.file_path]) for at, f in enumerate(files)
@@ -158,7 +159,7 @@ class ComparedRanges:
 
 
 class _Ranges:
-    """Of one column, a range a delete file."""
+    """The ranges of one column, one for each delete file."""
 
     __slots__ = ("_arrays", "_highs", "_lows", "_places")
 
@@ -188,7 +189,7 @@ class _Ranges:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """Of one column, the ends of ranges as ranks among all of them."""
+    """The ends of one column's ranges, as ranks among all of them."""
 
     places: Mapping[str, int]
     known: _Mask
@@ -198,7 +199,7 @@ class _Compared:
     highs: _Ranks
 
     def overlap(self, rows: Sequence[int], places: Sequence[int]) -> _Mask:
-        """Whether each data file may have values in the range of each delete file."""
+        """Return whether each data file may have values in the range of each delete file."""
         at, of = np.asarray(rows), np.asarray(places)
         below = self.upper[at, None] < self.lows[of]
         above = self.lower[at, None] > self.highs[of]

@@ -1,10 +1,10 @@
 """Counts, minima and maxima that manifests know exactly, so that no data file is read for them.
 
-What is known of a file: how many rows it has; the one value that an identity partition column has
-in all of them; and of other columns the counts and bounds of its metrics, as far as those are more
-than limits. They are only limits where bounds are cut off (text, bytes), where the file's format
-keeps times in milliseconds (ORC), and where NaN or the sign of zero is left open. A column that the
-metrics of a file do not name may have been added later, or not been measured: both look the same.
+A manifest gives the number of rows of a file, the value that an identity partition column has in
+all of them, and the counts and bounds of other columns as far as those are exact. Bounds are only
+limits where they are truncated (text, bytes), where the file's format keeps times in milliseconds
+(ORC), and where they leave NaN or the sign of zero open. A column that a file's metrics do not name
+may have been added later, or not been measured: the two cannot be told apart.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from icecomb.format.spec.schema import Schema
 
 _ALWAYS_EXACT: Final = (BooleanType, IntegerType, LongType)
-"""The types whose bounds are values of the file, whoever wrote it."""
+"""The types whose bounds are values in the file, whichever writer wrote it."""
 _EXACT: Final = (*_ALWAYS_EXACT, DateType, DecimalType, DoubleType, FloatType)
 _TIMESTAMPS: Final = (TimestampType, TimestamptzType)
 
 
 class AggregateFunction(Enum):
-    """What is asked about a column."""
+    """An aggregate function over a column."""
 
     COUNT = "count"
     MIN = "min"
@@ -57,11 +57,11 @@ class AggregateFunction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One number, or value, about the rows of a table.
+    """An aggregate over the rows of a table.
 
     Attributes:
-        function: Count, minimum or maximum; nulls are left out of all of them.
-        field_id: The column; None to count rows.
+        function: Count, minimum or maximum; each ignores nulls.
+        field_id: Field id of the column; None to count rows.
     """
 
     function: AggregateFunction
@@ -72,9 +72,9 @@ class FileAggregates:
     """The aggregates of one scan.
 
     Args:
-        metadata: The table.
-        schema: The types of the columns.
-        deletes: What is deleted from the files.
+        metadata: Metadata of the table.
+        schema: The schema with the types of the columns.
+        deletes: The delete files of the scan.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class FileAggregates:
         self._metadata = metadata
         self._schema = schema
         self._deletes = deletes
-        # files that were not written by field ids came from other tables, with statistics by
-        # whatever wrote them, in the calendar that it had
+        # files without field ids were imported from other tables: their statistics are in the
+        # calendar of whatever wrote them
         self._foreign = metadata.name_mapping() is not None
 
     def rows(
@@ -96,15 +96,15 @@ class FileAggregates:
         aggregates: Sequence[Aggregate],
         group_by: Sequence[int] = (),
     ) -> list[tuple[Any, ...]] | None:
-        """The groups, each with its aggregates behind its key, as internal values.
+        """Return a row for each group: its key, then its aggregates, as internal values.
 
         Args:
             selected: The entries of the scan, with `statistics_for` these aggregates.
-            aggregates: What is asked.
-            group_by: Ids of columns that are identity partitions; without them there is one group.
+            aggregates: The aggregates to compute.
+            group_by: Field ids of identity partition columns; without them there is one group.
 
         Returns:
-            A row a group; a key that holds NaN may come more than once. None if that is not known.
+            The rows; a key that holds NaN may occur more than once. None if manifests do not tell.
         """
         asked = {aggregate.field_id for aggregate in aggregates}.union(group_by)
         if not asked.isdisjoint(unlike_in_table(self._metadata, self._schema)):
@@ -151,7 +151,7 @@ class FileAggregates:
                     state[place] = merges[place](state[place], value)
 
     def _check_whole(self, chosen: Selected) -> None:
-        """Refuse files of which not all rows count."""
+        """Reject files of which some rows may be deleted or filtered out."""
         if not all(isinstance(residual, AlwaysTrue) for residual in chosen.residuals):
             raise _NotKnownError
         if self._deletes and any(self._deletes.files_for(chosen.columns, chosen.rows)):
@@ -159,11 +159,11 @@ class FileAggregates:
 
 
 class _NotKnownError(Exception):
-    """A file would have to be read."""
+    """A file would have to be read to know the answer."""
 
 
 class _Files:
-    """What is known of the chosen files of one manifest, a list over the files at a time."""
+    """The known values of one manifest's chosen files, as lists with one item a file."""
 
     def __init__(
         self, chosen: Selected, metadata: TableMetadata, schema: Schema, *, foreign: bool
@@ -180,12 +180,12 @@ class _Files:
             if isinstance(field.transform, IdentityTransform)
         }
         self.records: list[int] = chosen.column("record_count").to_pylist()
-        # a count below zero stands for an unknown one (old imports of Avro)
+        # a negative count means that it is unknown (old imports of Avro)
         if any(rows is None or rows < 0 for rows in self.records):
             raise _NotKnownError
 
     def constants(self, field_id: int) -> list[Any]:
-        """The value that all rows of a file have in an identity partition column."""
+        """Return, for each file, the value of an identity partition column in all its rows."""
         place = self._identities.get(field_id)
         if place is None:
             raise _NotKnownError
@@ -197,7 +197,7 @@ class _Files:
         return self._constants[field_id]
 
     def values(self, aggregate: Aggregate) -> list[Any]:
-        """The aggregate of each file alone; None where it has no value that counts."""
+        """Return the aggregate of each file by itself; None where all its values are null."""
         field_id = aggregate.field_id
         if field_id is None:
             return self.records
@@ -248,7 +248,7 @@ class _Files:
         ]
 
     def _check_exact(self, field_type: IcebergType) -> None:
-        """Refuse types whose bounds are no values of the file."""
+        """Reject types whose bounds need not be values in the file."""
         if isinstance(field_type, _ALWAYS_EXACT):
             return
         if self._foreign or not isinstance(field_type, (*_EXACT, *_TIMESTAMPS)):
@@ -257,7 +257,7 @@ class _Files:
             self._check_parquet()
 
     def _check_structs(self, parent: int | None) -> None:
-        """Refuse to count a nested field where rows without its struct may be left out."""
+        """Reject counts of a nested field that may leave out rows whose struct is null."""
         while parent is not None:
             if not isinstance(self._schema.find_type(parent), StructType):
                 raise _NotKnownError
@@ -295,7 +295,7 @@ def _bound(  # noqa: PLR0917 - what the metrics of one file say, in one order
 ) -> Any:
     if values is None or nulls is None or nans != 0 or not 0 <= nulls <= values:
         raise _NotKnownError
-    # rows without the struct around a nested column may be left out, but hardly all of them
+    # counts of a nested column may leave out rows whose struct is null, but hardly all rows
     if (rows and not values) if nested else rows != values:
         raise _NotKnownError
     if values == nulls:
@@ -312,7 +312,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _check_signs(state: Iterable[Any]) -> None:
-    """Refuse a zero among the floats: Parquet bounds do not tell which of the two it is."""
+    """Reject a zero among the floats: Parquet bounds do not tell 0.0 from -0.0."""
     if any(isinstance(value, float) and value == 0 for value in state):
         raise _NotKnownError
 
@@ -329,5 +329,5 @@ _MERGES: Final[Mapping[AggregateFunction, Callable[[Any, Any], Any]]] = {
 
 
 def statistics_for(aggregates: Iterable[Aggregate]) -> tuple[str, ...]:
-    """The statistics of manifests that aggregates may look at."""
+    """Return the names of the manifest statistics that aggregates may need."""
     return METRICS if any(one.field_id is not None for one in aggregates) else ()

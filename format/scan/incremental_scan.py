@@ -1,4 +1,4 @@
-"""Incremental append scans: the rows that appends have added between two snapshots."""
+"""Incremental append scans: the rows that were appended between two snapshots."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class IncrementalAppendScan(TableScan):
-    """What was appended after one snapshot, up to another one.
+    """A scan of the rows appended after one snapshot, up to another.
 
     Only snapshots of operation `append` count: files that compaction, overwrites and row-level
     changes wrote are not read, and deletes are not applied. Rows come with the table's current
     schema. Other arguments are those of `TableScan`.
 
     Args:
-        from_snapshot_id: Where to start: files of this snapshot are not read. It may have expired.
-            By default the scan starts with the oldest snapshot that is known.
-        to_snapshot_id: The last snapshot to read; the current one by default.
+        from_snapshot_id: Id of the snapshot to start after: its own files are not read. It may have
+            expired. By default the scan starts with the oldest snapshot that is known.
+        to_snapshot_id: Id of the last snapshot to read; the current one by default.
     """
 
     from_snapshot_id: int | None = None
@@ -44,22 +44,22 @@ class IncrementalAppendScan(TableScan):
         if self.snapshot_id is not None or self.ref is not None:
             raise ValidationError(
                 "An incremental scan reads a range of snapshots, not one",
-                hint="Say from_snapshot_id and to_snapshot_id.",
+                hint="Pass from_snapshot_id and to_snapshot_id instead.",
             )
         self.snapshots()
 
     def snapshot(self) -> Snapshot | None:
-        """The last snapshot that is read; None when the table is empty."""
+        """Return the last snapshot to read; None when the table is empty."""
         if self.to_snapshot_id is None:
             return self.metadata.current_snapshot()
         return self.metadata.snapshot_by_id(self.to_snapshot_id)
 
     def snapshots(self) -> list[Snapshot]:
-        """The appends that are read, the oldest first.
+        """Return the append snapshots to read, oldest first.
 
         Raises:
-            NoSuchSnapshotError: There is no such snapshot.
-            ValidationError: The last one does not come from the first one.
+            NoSuchSnapshotError: If the last snapshot does not exist.
+            ValidationError: If the last snapshot does not descend from the first one.
         """
         last = self.snapshot()
         if last is None and self.to_snapshot_id is not None:
@@ -73,8 +73,8 @@ class IncrementalAppendScan(TableScan):
         if start is not None:
             if start not in {known for one in line for known in _known_ids(one)}:
                 raise ValidationError(
-                    f"Snapshot {start} is not one that "
-                    f"{None if last is None else last.snapshot_id} comes from",
+                    f"Snapshot {start} is not an ancestor of "
+                    f"{None if last is None else last.snapshot_id}",
                     hint="Give snapshots of one branch, the older one first.",
                     snapshot_id=start,
                 )
@@ -82,7 +82,7 @@ class IncrementalAppendScan(TableScan):
         return [one for one in reversed(line) if one.operation == Operation.APPEND]
 
     def use_ref(self, name: str) -> NoReturn:
-        """Not for a range of snapshots.
+        """Refuse: an incremental scan reads a range of snapshots.
 
         Raises:
             ValidationError: Always.
@@ -93,7 +93,7 @@ class IncrementalAppendScan(TableScan):
         )
 
     def as_of(self, timestamp: object) -> NoReturn:
-        """Not for a range of snapshots.
+        """Refuse: an incremental scan reads a range of snapshots.
 
         Raises:
             ValidationError: Always.
@@ -104,18 +104,18 @@ class IncrementalAppendScan(TableScan):
         )
 
     def specs(self) -> list[PartitionSpec]:
-        """All partition specs of the table: files that were appended may be gone since."""
+        """Return all partition specs of the table: appended files may have been removed since."""
         return list(self.metadata.specs().values())
 
     def plan_files(self, metrics: PlanningMetrics | None = None) -> Iterator[FileScanTask]:
-        """The files that were appended, in the order of their commits; without deletes.
+        """Plan the appended files, in the order of their commits; deletes are not applied.
 
         Args:
-            metrics: What planning looks at and leaves out is added to it, as files are taken.
+            metrics: Counts of scanned and skipped files are added to it as files are consumed.
 
         Raises:
-            ExpressionError: The filter does not fit the schema.
-            CorruptFileError: A manifest cannot be read.
+            ExpressionError: If the filter does not fit the schema.
+            CorruptFileError: If a manifest cannot be read.
         """
         planner, manifests, deletes = self._planning(metrics=metrics)
         return planner.plan_manifests(manifests, deletes, limit=self.limit)
@@ -132,7 +132,7 @@ class IncrementalAppendScan(TableScan):
         from icecomb.format.scan.scan_planner import ScanPlanner
 
         appends, bound = self.snapshots(), self.bound_filter()
-        # a list of format version 1 may not say who added a manifest: each is read once
+        # a list of format version 1 may not say which snapshot added a manifest: read each once
         manifests = {
             manifest.manifest_path: manifest
             for snapshot in appends
@@ -157,5 +157,5 @@ class IncrementalAppendScan(TableScan):
 
 
 def _known_ids(snapshot: Snapshot) -> tuple[int | None, int | None]:
-    """A snapshot and its parent, which may have expired."""
+    """Return the ids of a snapshot and of its parent, which may have expired."""
     return snapshot.snapshot_id, snapshot.parent_snapshot_id

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def lazy_frame(scan: TableScan) -> pl.LazyFrame:
-    """A frame that reads when it is collected, and only what the query needs.
+    """Return a lazy frame that reads only what the query needs, when it is collected.
 
     Raises:
-        ValidationError: A selected column is unknown.
+        ValidationError: If a selected column is unknown.
     """
     import polars as pl
     from polars.io.plugins import register_io_source
@@ -36,7 +36,7 @@ def lazy_frame(scan: TableScan) -> pl.LazyFrame:
         part = scan
         if rows is not None:
             part = replace(part, limit=rows if part.limit is None else min(rows, part.limit))
-        # A limit counts rows before the filter: then that is left to polars.
+        # A limit counts rows before the filter, so polars must filter then.
         if predicate is not None and part.limit is None:
             part = part.filter(implied_by(predicate, part.schema()))
         if columns is not None:

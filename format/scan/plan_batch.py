@@ -1,4 +1,4 @@
-"""Plans as Arrow batches: for engines whose plans are too large for a Python object a file."""
+"""Plans as Arrow batches, for engines: large plans need no Python object for each file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _Numbers = npt.NDArray[np.int64]
 
 _MOST_FILES: Final = 1 << 15
-"""A batch describes at most so many files."""
+"""The maximum number of files in a batch."""
 _DELETE_FILES: Final = pa.schema(
     [
         pa.field("content", pa.int32(), nullable=False),
@@ -46,29 +46,30 @@ _DELETE_FILES: Final = pa.schema(
 
 
 class PlannedBatches:
-    """The tasks of a scan as Arrow record batches, a row each; made while they are read.
+    """The tasks of a scan as Arrow record batches, one row each, planned while they are read.
 
     Columns of a batch:
 
     * `file_path`, `file_format` (`PARQUET`, `ORC`, `AVRO`), `file_size_in_bytes`, `record_count`,
       `spec_id`, `key_metadata`: of the whole data file.
-    * `partition`: a struct of the fields that any partition spec of the table has had; absent from
-      a table that was never partitioned.
+    * `partition`: a struct of the fields of all partition specs the table has had; absent for a
+      table that was never partitioned.
     * `start`, `length`: the part of the file to read, in bytes.
     * `sequence_number`: the data sequence number of the file.
-    * `delete_files`: which rows of `PlannedBatches.delete_files` may delete rows of the file.
-    * `residual`: what is left of the filter to check on the rows, as JSON (see
+    * `delete_files`: indices in `PlannedBatches.delete_files` of the delete files that may apply.
+    * `residual`: the part of the filter left to check on the rows, as JSON (see
       `icecomb.format.expressions.json_form`), dictionary-encoded; null when all rows match.
 
-    It can be read again, and is planned again then.
+    It can be read more than once; each iteration plans again.
 
     Args:
-        metadata: The table.
-        planner: Chooses the files.
-        manifests: Where they are.
+        metadata: Metadata of the table.
+        planner: The planner that chooses the files.
+        manifests: The manifests to choose from.
         deletes: The delete files.
-        split_size: Of the parts of a file, in bytes; None for whole files.
-        limit: Stop when the files surely hold so many matching rows.
+        split_size: Size of the parts of a file, in bytes; None for whole files.
+        limit: The number of matching rows after which planning stops, once the files chosen are
+            certain to hold that many; None for no limit.
     """
 
     def __init__(
@@ -112,23 +113,23 @@ class PlannedBatches:
 
     @cached_property
     def delete_files(self) -> pa.RecordBatch:
-        """The delete files, by the places that the batches' `delete_files` name."""
+        """The delete files, in the order to which the batches' `delete_files` refer."""
         return pa.RecordBatch.from_pylist(
             [_described(file) for file in self._deletes.files], _DELETE_FILES
         )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Plan.
+        """Plan the scan, and yield its batches.
 
         Raises:
-            CorruptFileError: A manifest cannot be read.
+            CorruptFileError: If a manifest cannot be read.
         """
         for selected in self._planner.selected(self._manifests, self._deletes, limit=self._limit):
             for start in range(0, selected.count, _MOST_FILES):
                 yield self._batch(selected.part(start, start + _MOST_FILES))
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The batches as a stream that other Arrow libraries take."""
+        """Return the batches as a stream for other Arrow libraries."""
         return pa.RecordBatchReader.from_batches(self.schema, iter(self))
 
     @property
@@ -189,7 +190,7 @@ def _described(file: DataFile) -> dict[str, Any]:
 
 
 def _residuals(residuals: Sequence[BooleanExpression], count: int) -> pa.Array:
-    """The residuals as a dictionary of JSON texts; files of a manifest share few of them."""
+    """Encode the residuals as a dictionary of JSON texts; a manifest has few distinct ones."""
     texts: list[str] = []
     places: dict[int, int | None] = {}
     for residual in residuals:
@@ -213,7 +214,7 @@ def _splittable(formats: pa.Array) -> npt.NDArray[np.bool_]:
 def _parts(
     sizes: _Numbers, split_offsets: pa.Array, splittable: npt.NDArray[np.bool_], target: int
 ) -> tuple[_Numbers, _Numbers, _Numbers]:
-    """Row, start and length of each part of some files, as `FileScanTask.split` makes them."""
+    """Return row, start and length of each part of the files, as `FileScanTask.split` does."""
     counts = _integers(pc.list_value_length(split_offsets).fill_null(0))
     offsets = _integers(split_offsets.flatten())
     first = np.cumsum(counts) - counts

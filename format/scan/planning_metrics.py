@@ -1,4 +1,4 @@
-"""What planning looked at and what it left out."""
+"""Metrics of scan planning: the manifests and files that were read and skipped."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class PlanningMetrics:
-    """Counts of one scan, which planning adds to; by Iceberg's names of scan metrics.
+    """Counts of one scan, updated by planning and named like Iceberg's scan metrics.
 
     Attributes:
         total_data_manifests: Data manifests of the snapshot.
-        scanned_data_manifests: Those that were read; the others are skipped.
+        scanned_data_manifests: Data manifests that were read; the others were skipped.
         skipped_data_files: Files in manifests that were read that cannot match.
         total_delete_manifests: Delete manifests of the snapshot.
-        scanned_delete_manifests: Those that were read; the others are skipped.
-        skipped_delete_files: Delete files in manifests that were read that cannot matter.
-        positional_delete_files: Position delete files that may matter.
-        equality_delete_files: Equality delete files that may matter.
+        scanned_delete_manifests: Delete manifests that were read; the others were skipped.
+        skipped_delete_files: Delete files in manifests that were read that cannot apply.
+        positional_delete_files: Position delete files that may apply.
+        equality_delete_files: Equality delete files that may apply.
     """
 
     total_data_manifests: int = 0

@@ -1,6 +1,6 @@
-"""Planning of a scan: manifests pruned by summaries, files by partition and metrics.
+"""Scan planning: manifests are pruned by summaries, files by partitions and metrics.
 
-Everything is decided on whole columns of a manifest; Python objects are made for chosen files only.
+Filters are evaluated on whole columns of a manifest; only chosen files become Python objects.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 _WORKERS = min(4, os.cpu_count() or 1)
 _ChosenDeletes = tuple[ManifestColumns, "list[int] | None", bool]
 _FEW = 4
-"""Files are made at once when less than one in so many of a manifest is chosen."""
+"""`DataFile` objects are built at once when fewer than one in this many entries are chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ class Selected:
     """The chosen entries of a manifest.
 
     Attributes:
-        columns: The manifest; with bounds if they can tell that equality deletes do not apply, and
-            with the statistics that were asked for.
-        rows: Which of its rows; None for all.
-        residuals: What is left of the filter for each of them; empty when that is the filter.
+        columns: The manifest; with bounds if they can rule out equality deletes, and with the
+            statistics that were requested.
+        rows: Indices of the chosen rows; None for all.
+        residuals: The residual filter of each entry; empty when it is the whole filter.
     """
 
     columns: ManifestColumns
@@ -95,33 +95,33 @@ class Selected:
 
     @property
     def count(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return len(self.columns) if self.rows is None else len(self.rows)
 
     def part(self, start: int, end: int) -> Selected:
-        """Some of the entries."""
+        """Return the entries from `start` up to, but not including, `end`."""
         if start == 0 and end >= self.count:
             return self
         rows = range(self.count) if self.rows is None else self.rows
         return Selected(self.columns, list(rows[start:end]), self.residuals[start:end])
 
     def some(self, places: Sequence[int]) -> Selected:
-        """The entries at these places among them."""
+        """Return the entries at the given positions among the chosen ones."""
         rows = range(self.count) if self.rows is None else self.rows
         residuals = [self.residuals[place] for place in places] if self.residuals else ()
         return Selected(self.columns, [rows[place] for place in places], residuals)
 
     def column(self, name: str) -> pa.Array:
-        """A column of the chosen entries."""
+        """Return a column of the manifest, for the chosen entries."""
         return self.chosen(self.columns.column(name))
 
     def chosen(self, array: pa.Array) -> pa.Array:
-        """The values of the chosen entries, of a column of the manifest."""
+        """Return the values of the chosen entries in an array over the whole manifest."""
         return array if self.rows is None else array.take(integers(self.rows))
 
 
 class _LazyFiles:
-    """The chosen files of one manifest, made together when the first is asked for."""
+    """The chosen files of one manifest, built together on first access."""
 
     __slots__ = ("_columns", "_files", "_known", "_rows")
 
@@ -160,19 +160,19 @@ class _LazyFiles:
 
 
 class ScanPlanner:
-    """Plans scans with one filter.
+    """A planner of scans with one filter.
 
     Args:
-        metadata: The table.
-        io: Reads the manifests.
-        schema: What the filter is bound to.
-        row_filter: Bound.
-        read: The columns that are read of the chosen files, all by default: where one is known to
-            be of another type there, planning refuses it.
-        added_by: Only files that these snapshots added; all live files by default.
-        removed_by: Only files that these snapshots removed.
-        keep: Statistics that `Selected` has whatever the filter needs.
-        metrics: What is looked at is added to it.
+        metadata: Metadata of the table.
+        io: File system that holds the manifests.
+        schema: The schema to which the filter is bound.
+        row_filter: The filter, bound.
+        read: Field ids of the columns to read from the chosen files; all by default. Planning fails
+            where a file is known to have one of them with another type.
+        added_by: Ids of snapshots, to plan only files that they added; all live files by default.
+        removed_by: Ids of snapshots, to plan only files that they removed.
+        keep: Statistics that `Selected` has in addition to those the filter needs.
+        metrics: Counts of scanned and skipped files are added to it.
     """
 
     def __init__(
@@ -205,11 +205,12 @@ class ScanPlanner:
         self._statistics = METRICS if self._bounded is None else BOUNDS if self._bounded else ()
 
     def plan(self, snapshot: Snapshot, *, limit: int | None = None) -> Iterator[FileScanTask]:
-        """The tasks of a snapshot, as they are found.
+        """Yield the tasks of a snapshot, as they are found.
 
         Args:
-            snapshot: What to read.
-            limit: Stop when the files surely hold so many matching rows.
+            snapshot: The snapshot to read.
+            limit: The number of matching rows after which planning stops, once the files chosen are
+                certain to hold that many; None for no limit.
         """
         if isinstance(self._filter, AlwaysFalse) or limit == 0:
             return
@@ -217,7 +218,7 @@ class ScanPlanner:
         yield from self.plan_manifests(manifests, deletes, limit=limit)
 
     def live(self, snapshot: Snapshot) -> tuple[list[ManifestFile], DeleteFileIndex]:
-        """The manifests of a snapshot that have files, and the deletes that may matter."""
+        """Return a snapshot's manifests with live files, and the deletes that may apply."""
         listed = read_manifests(self._io, snapshot)
         data = sum(m.content is ManifestContent.DATA for m in listed)
         self._metrics.total_data_manifests += data
@@ -232,12 +233,12 @@ class ScanPlanner:
         *,
         limit: int | None = None,
     ) -> Iterator[FileScanTask]:
-        """The tasks of the data manifests among these, as they are found.
+        """Yield the tasks of the data manifests among these, as they are found.
 
         Args:
-            manifests: Of any content.
-            deletes: What is deleted from their files.
-            limit: Stop when the files surely hold so many matching rows.
+            manifests: Manifests of any content.
+            deletes: The delete files that may apply to their files.
+            limit: The number of matching rows after which planning stops; see `plan`.
         """
         for selected in self.selected(manifests, deletes, limit=limit):
             yield from self.tasks(selected, deletes)
@@ -249,7 +250,7 @@ class ScanPlanner:
         *,
         limit: int | None = None,
     ) -> Iterator[Selected]:
-        """The chosen entries, a manifest at a time; see `plan_manifests`."""
+        """Yield the chosen entries, one manifest at a time; see `plan_manifests`."""
         if isinstance(self._filter, AlwaysFalse) or limit == 0:
             return
         missing = limit
@@ -380,7 +381,7 @@ class ScanPlanner:
     def _needs_counts(
         self, columns: ManifestColumns, metrics: ManifestMetrics, mask: pa.BooleanArray
     ) -> bool:
-        """Whether counts that were not read could tell that some of these files cannot match."""
+        """Return whether counts that were not read could rule out some of these files."""
         if self._bounded is None or columns.statistics >= set(METRICS):
             return False
         return any(
@@ -395,7 +396,7 @@ class ScanPlanner:
         return pc.and_(pc.equal(columns.column("status"), self._status), by_these)
 
     def tasks(self, selected: Selected, deletes: DeleteFileIndex) -> Iterator[FileScanTask]:
-        """The tasks of chosen entries."""
+        """Yield the tasks of the chosen entries."""
         count = selected.count
         if not count:
             return
@@ -442,12 +443,12 @@ def _rows(mask: pa.BooleanArray) -> list[int] | None:
 
 
 def _first_files(selected: Selected, rows: int) -> tuple[int, int]:
-    """How many of the entries, from the first one on, surely hold so many matching rows.
+    """Return how many of the first entries are needed to be certain of `rows` matching rows.
 
     Returns:
-        All of them if they do not; and how many rows those entries surely hold.
+        The number of entries, all if they do not suffice, and the rows they certainly hold.
     """
-    # a count below zero stands for an unknown one
+    # a negative count means that it is unknown
     counts = pc.max_element_wise(selected.column("record_count"), ZERO)
     if selected.residuals:
         sure = pa.array([isinstance(r, AlwaysTrue) for r in selected.residuals], pa.bool_())

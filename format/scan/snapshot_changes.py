@@ -1,4 +1,4 @@
-"""What a snapshot changed: the files that it added and removed, and whose rows it deleted."""
+"""Changes of a snapshot: files it added and removed, and files whose rows it deleted."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class SnapshotChanges:
     """The data files that a snapshot added and removed.
 
     Attributes:
-        added: Locations of data files.
-        removed: The same.
-        deletes: Locations of delete files that it added or removed.
+        added: Locations of the data files added.
+        removed: Locations of the data files removed.
+        deletes: Locations of the delete files added or removed.
     """
 
     added: tuple[str, ...]
@@ -41,12 +41,12 @@ def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) ->
     """Read what a snapshot changed from the manifests that it wrote.
 
     Raises:
-        CorruptFileError: A manifest cannot be read.
-        FileMissingError: A manifest is lost.
+        CorruptFileError: If a manifest cannot be read.
+        FileMissingError: If a manifest is missing.
     """
     found: dict[int, list[str]] = {status.value: [] for status in ManifestEntryStatus}
     deletes: list[str] = []
-    # a list of format version 1 may not say who added a manifest
+    # a list of format version 1 may not say which snapshot added a manifest
     added = {None, snapshot.snapshot_id}
     manifests = [m for m in read_manifests(io, snapshot) if m.added_snapshot_id in added]
     decoded = read_each_columns(io, manifests, metadata.spec_by_id)
@@ -69,12 +69,12 @@ def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) ->
 def reached_files(
     io: FileIO, metadata: TableMetadata, snapshot: Snapshot, deletes: Collection[str]
 ) -> Iterator[FileScanTask]:
-    """The files of a snapshot to which some of these delete files may apply.
+    """Yield the files of a snapshot to which any of these delete files may apply.
 
     Args:
-        io: Reads the manifests.
-        metadata: The table.
-        snapshot: The snapshot.
+        io: File system that holds the manifests.
+        metadata: Metadata of the table.
+        snapshot: The snapshot to plan.
         deletes: Locations of delete files.
     """
     planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue(), read=())

@@ -1,7 +1,8 @@
-"""Table scans: which files of which snapshot hold the rows that are asked for.
+"""Table scans: the choice of a snapshot, its rows and columns, and ways to read them.
 
-A scan is a value; `filter`, `select`, `use_ref` and the like return another one. Planning reads the
-manifests that can matter and hands out tasks one by one, so memory does not grow with the table.
+A scan is an immutable value; `filter`, `select`, `use_ref` and the like return another one.
+Planning reads only the manifests that may match and yields tasks one by one, so memory does not
+grow with the table.
 """
 
 from __future__ import annotations
@@ -57,17 +58,17 @@ __all__ = ["FileScanTask", "ScanTaskGroup", "TableScan"]
 
 @dataclass(frozen=True, repr=False)
 class TableScan:
-    """A question to one state of a table.
+    """A query of one snapshot of a table.
 
     Args:
-        metadata: The table.
-        io: Where its files lie.
-        row_filter: Which rows: an expression, SQL text such as `"id > 5 and s = 'x'"`, or a filter
-            made with pyarrow such as `pc.field("id") > 5`.
-        selected_fields: Which columns; `"*"` for all.
-        case_sensitive: Whether names of columns are.
-        snapshot_id: Which snapshot; the current one by default.
-        limit: The most rows to return, None for all.
+        metadata: Metadata of the table.
+        io: File system that holds the table.
+        row_filter: Filter of the rows: an expression, SQL text such as `"id > 5 and s = 'x'"`, or a
+            pyarrow filter such as `pc.field("id") > 5`; all rows by default.
+        selected_fields: Names of the columns; `"*"` for all.
+        case_sensitive: Whether column names are case-sensitive.
+        snapshot_id: Id of the snapshot; the current one by default.
+        limit: The maximum number of rows to return; None for all.
         ref: The branch or tag the snapshot was chosen by; see `use_ref`.
     """
 
@@ -82,7 +83,7 @@ class TableScan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "row_filter", as_expression(self.row_filter))
-        # a text is a sequence of texts, too: one name is meant
+        # a string is a sequence of strings, too: take it as one name
         names = self.selected_fields
         object.__setattr__(
             self, "selected_fields", (names,) if isinstance(names, str) else tuple(names)
@@ -98,16 +99,16 @@ class TableScan:
             )
 
     def snapshot(self) -> Snapshot | None:
-        """The snapshot that is read; None when the table is empty."""
+        """Return the snapshot to read; None when the table is empty."""
         if self.snapshot_id is None:
             return self.metadata.current_snapshot()
         return self.metadata.snapshot_by_id(self.snapshot_id)
 
     def schema(self) -> Schema:
-        """The schema of the scan: the snapshot's when one was chosen, else the current one.
+        """Return the schema of the scan: the chosen snapshot's, by default the current one.
 
-        A branch is read with the current schema, as it is written with it; but where the table was
-        replaced, and has another column under an id or a name by now, with its own.
+        A branch is read with the current schema, with which it is also written; only if the table
+        was replaced and now has another column under an id or a name, with its own schema.
         """
         snapshot = self.snapshot() if self.snapshot_id is not None else None
         if snapshot is None or snapshot.schema_id is None:
@@ -117,10 +118,10 @@ class TableScan:
         return self.metadata.schema_by_id(snapshot.schema_id)
 
     def projection(self) -> Schema:
-        """The columns that are returned.
+        """Return the schema of the result.
 
         Raises:
-            ValidationError: A selected column is unknown.
+            ValidationError: If a selected column is unknown.
         """
         schema = self.schema()
         own = {field.name for field in schema.fields}
@@ -134,33 +135,33 @@ class TableScan:
         return Schema(fields, selected.schema_id, selected.identifier_field_ids)
 
     def bound_filter(self) -> BooleanExpression:
-        """The filter bound to the schema of the scan.
+        """Return the filter bound to the schema of the scan.
 
         Raises:
-            ExpressionError: A column is unknown, or a literal does not fit its type.
+            ExpressionError: If a column is unknown, or a literal does not fit its type.
         """
         expression = self.row_filter
         assert isinstance(expression, BooleanExpression)  # noqa: S101 - parsed on construction
         return bind(self.schema(), expression, self.case_sensitive)
 
     def filter(self, row_filter: RowFilter) -> TableScan:
-        """The rows that also satisfy this."""
+        """Return a scan of the rows that also satisfy this filter."""
         expression = self.row_filter
         assert isinstance(expression, BooleanExpression)  # noqa: S101 - parsed on construction
         return replace(self, row_filter=expression & as_expression(row_filter))
 
     def select(self, *names: str) -> TableScan:
-        """Only these columns (of those selected so far)."""
+        """Return a scan of only these columns (of those selected so far)."""
         if "*" in self.selected_fields:
             return replace(self, selected_fields=names)
         kept = tuple(name for name in self.selected_fields if name in set(names))
         return replace(self, selected_fields=kept)
 
     def use_ref(self, name: str) -> TableScan:
-        """The head of a branch, or a tag.
+        """Return a scan of the head of a branch, or of a tag.
 
         Raises:
-            NoSuchSnapshotError: There is no such branch or tag.
+            NoSuchSnapshotError: If the branch or tag does not exist.
         """
         snapshot = self.metadata.snapshot_by_name(checked_text("name of a branch or tag", name))
         if snapshot is not None:
@@ -174,22 +175,22 @@ class TableScan:
         )
 
     def as_of(self, timestamp: int | dt.datetime) -> TableScan:
-        """The snapshot that was current at a time.
+        """Return a scan of the snapshot that was current at a time.
 
         Args:
-            timestamp: Milliseconds from 1970-01-01 UTC, or a datetime with a zone.
+            timestamp: Milliseconds since 1970-01-01 UTC, or a timezone-aware datetime.
 
         Raises:
-            NoSuchSnapshotError: The table had no snapshot yet, or its history was expired.
+            NoSuchSnapshotError: If the table had no snapshot then, or its history has expired.
         """
         found = self.metadata.snapshot_as_of(_millis(timestamp))
         return replace(self, snapshot_id=found.snapshot_id, ref=None)
 
     def specs(self) -> list[PartitionSpec]:
-        """The partition specs that data files of the scan may have.
+        """Return the partition specs that data files of the scan may have.
 
         Raises:
-            CorruptFileError: The manifest list cannot be read.
+            CorruptFileError: If the manifest list cannot be read.
         """
         from icecomb.format.manifests.manifest import ManifestContent
         from icecomb.format.manifests.manifest_list import read_manifests
@@ -204,16 +205,16 @@ class TableScan:
         return [self.metadata.spec_by_id(spec_id) for spec_id in sorted(used)]
 
     def plan_files(self, metrics: PlanningMetrics | None = None) -> Iterator[FileScanTask]:
-        """The data files to read, each with its deletes and what is left to check on its rows.
+        """Plan the data files to read, each with its delete files and its residual filter.
 
         Files come in the order of the snapshot's manifests, as they are found.
 
         Args:
-            metrics: What planning looks at and leaves out is added to it, as files are taken.
+            metrics: Counts of scanned and skipped files are added to it as files are consumed.
 
         Raises:
-            ExpressionError: The filter does not fit the schema.
-            CorruptFileError: A manifest cannot be read.
+            ExpressionError: If the filter does not fit the schema.
+            CorruptFileError: If a manifest cannot be read.
         """
         from icecomb.format.scan.scan_planner import ScanPlanner
 
@@ -234,15 +235,15 @@ class TableScan:
     def plan_top_files(
         self, top: TopRows, metrics: PlanningMetrics | None = None
     ) -> Iterator[FileScanTask]:
-        """The files that may hold the first rows of an order; whoever reads them sorts the rows.
+        """Plan the files that may hold the first rows of an order; the reader sorts the rows.
 
         Args:
-            top: Which rows, see `icecomb.format.scan.top_rows`.
+            top: The rows wanted; see `icecomb.format.scan.top_rows`.
             metrics: As in `plan_files`.
 
         Raises:
-            ExpressionError: The filter does not fit the schema.
-            CorruptFileError: A manifest cannot be read.
+            ExpressionError: If the filter does not fit the schema.
+            CorruptFileError: If a manifest cannot be read.
         """
         from icecomb.format.expressions.manifest_metrics import METRICS
         from icecomb.format.scan.top_rows import TopFiles
@@ -261,18 +262,18 @@ class TableScan:
             metrics.skipped_data_files += found
 
     def plan_batches(self, split_size: int | None = None) -> PlannedBatches:
-        """The same plan as Arrow batches, without a Python object a file: for engines.
+        """Plan the scan as Arrow batches, for engines: no Python object is made for each file.
 
         >>> for batch in table.scan("day > '2024-01-01'").plan_batches():  # doctest: +SKIP
         ...     send(batch)
 
         Args:
-            split_size: The size of the parts of a file, in bytes, where the file does not say
-                itself where it may be split; by default files are not split.
+            split_size: Size of the parts of a file, in bytes, where its metadata has no split
+                offsets; by default files are not split.
 
         Raises:
-            ExpressionError: The filter does not fit the schema.
-            CorruptFileError: A manifest cannot be read.
+            ExpressionError: If the filter does not fit the schema.
+            CorruptFileError: If a manifest cannot be read.
         """
         from icecomb.format.scan.plan_batch import PlannedBatches
 
@@ -292,12 +293,12 @@ class TableScan:
         lookback: int | None = None,
         open_file_cost: int | None = None,
     ) -> Iterator[ScanTaskGroup]:
-        """The same work in groups of about one size, large files split, small files together.
+        """Plan the scan in groups of similar size: split large files and combine small ones.
 
         Args:
-            target_size: Of a group, in bytes; by default property `read.split.target-size`.
-            lookback: Groups kept open; by default property `read.split.planning-lookback`.
-            open_file_cost: The least weight of a file, in bytes; by default property
+            target_size: Size of a group, in bytes; by default property `read.split.target-size`.
+            lookback: Number of open groups; by default property `read.split.planning-lookback`.
+            open_file_cost: The minimum weight of a file, in bytes; by default property
                 `read.split.open-file-cost`.
         """
         size = SPLIT_TARGET_SIZE.of(self.metadata.properties, target_size)
@@ -306,37 +307,37 @@ class TableScan:
         return plan_task_groups(self.plan_files(), size, back, cost)
 
     def to_arrow(self, tasks: Iterable[FileScanTask] | None = None) -> pa.Table:
-        """The rows as one Arrow table.
+        """Return the rows as one Arrow table.
 
         Args:
-            tasks: Those to read, planned by this scan; all by default. A scan and its tasks can be
-                pickled, so that each of many workers reads some; a `limit` holds for each then.
+            tasks: The tasks to read, planned by this scan; all by default. A scan and its tasks can
+                be pickled, so that many workers each read some; a `limit` then applies to each.
         """
         return self._reader().to_table(self.plan_files() if tasks is None else tasks)
 
     def to_arrow_batch_reader(
         self, tasks: Iterable[FileScanTask] | None = None
     ) -> pa.RecordBatchReader:
-        """The rows as a stream of Arrow record batches, in bounded memory; see `to_arrow`."""
+        """Return the rows as a stream of Arrow batches, in bounded memory; see `to_arrow`."""
         return self._reader().to_reader(self.plan_files() if tasks is None else tasks)
 
     def to_arrow_batches(
         self, tasks: Iterable[FileScanTask] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow record batches, one after the other; see `to_arrow`."""
+        """Return an iterator over the rows as Arrow record batches; see `to_arrow`."""
         return self._reader().to_record_batches(self.plan_files() if tasks is None else tasks)
 
     def to_pandas(self, **options: Any) -> Any:
-        """The rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`.
+        """Return the rows as a pandas DataFrame; options are those of `pyarrow.Table.to_pandas`.
 
         Raises:
-            MissingDependencyError: pandas is not installed.
+            MissingDependencyError: If pandas is not installed.
         """
         optional_library("pandas", "to_pandas needs pandas", "pandas")
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> pl.LazyFrame:
-        """The rows as a lazy frame of polars, which reads when it is collected.
+        """Return the rows as a polars LazyFrame, which reads when it is collected.
 
         Only the columns, rows and files that the query needs are read.
 
@@ -347,16 +348,16 @@ class TableScan:
         return lazy_frame(self)
 
     def to_duckdb(self, connection: Any = None) -> Any:
-        """The rows as a relation of DuckDB, which reads them each time it is executed.
+        """Return the rows as a DuckDB relation, which reads them each time it is executed.
 
         >>> table.scan("id > 5").to_duckdb().aggregate("sum(amount)")  # doctest: +SKIP
 
         Args:
-            connection: A DuckDB connection; its default one if None.
+            connection: A DuckDB connection; DuckDB's default connection if None.
 
         Raises:
-            MissingDependencyError: DuckDB is not installed.
-            ValidationError: This is no connection.
+            MissingDependencyError: If DuckDB is not installed.
+            ValidationError: If `connection` is a string.
         """
         duckdb = optional_library("duckdb", "to_duckdb needs DuckDB", "icecomb[duckdb]")
         if isinstance(connection, str):
@@ -368,26 +369,26 @@ class TableScan:
         return (connection or duckdb.default_connection()).from_arrow(self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows for any library that takes Arrow streams (Arrow PyCapsule interface)."""
+        """Export the rows as an Arrow stream (Arrow PyCapsule interface)."""
         return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
 
     def count(self) -> int:
-        """How many rows there are; data files are opened only where their rows must be checked."""
+        """Count the rows; open data files only where their rows must be checked."""
         rows = replace(self, selected_fields=())
         return self._reader().count(rows.plan_files())
 
     def known_aggregates(
         self, aggregates: Sequence[Aggregate], group_by: Sequence[int] = ()
     ) -> list[tuple[Any, ...]] | None:
-        """Counts, minima and maxima as far as manifests tell them exactly; nothing else is read.
+        """Return counts, minima and maxima that manifests know exactly, without reading files.
 
         Args:
-            aggregates: What is asked, see `icecomb.format.scan.file_aggregates`.
-            group_by: Ids of the columns whose values make groups; one group by default.
+            aggregates: The aggregates wanted; see `icecomb.format.scan.file_aggregates`.
+            group_by: Field ids of the columns to group by; one group by default.
 
         Returns:
-            A row a group, its key first, as internal values; a key that holds NaN may come more
-            than once. None where data or delete files would have to be read.
+            One row for each group, its key first, as internal values; a key that holds NaN may
+            occur more than once. None where data or delete files would have to be read.
         """
         from icecomb.format.scan.file_aggregates import FileAggregates, statistics_for
 
@@ -420,7 +421,7 @@ class TableScan:
     def _result(self) -> Schema:
         try:
             return self.projection()
-        except IcecombError:  # of an unknown column; reading says so
+        except IcecombError:  # an unknown column, which a read reports
             return self.schema()
 
     def _reader(self) -> ArrowScan:
@@ -437,11 +438,11 @@ class TableScan:
     def _planning(
         self, keep: Iterable[str] = (), metrics: PlanningMetrics | None = None
     ) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
-        """What plans the scan, the manifests to look at, and what is deleted from their files.
+        """Return the planner, the manifests to plan, and the delete files that may apply.
 
         Args:
-            keep: Statistics of files that are wanted.
-            metrics: What planning looks at is added to it.
+            keep: Statistics of files to keep, whatever the filter needs.
+            metrics: Counts of scanned and skipped files are added to it.
         """
         from icecomb.format.scan.delete_index import DeleteFileIndex
         from icecomb.format.scan.scan_planner import ScanPlanner
@@ -459,7 +460,7 @@ class TableScan:
         return planner, *(([], DeleteFileIndex()) if snapshot is None else planner.live(snapshot))
 
     def _read_columns(self) -> set[int]:
-        """The columns that are returned, and those of the filter."""
+        """Return the field ids of the columns that are returned or filtered."""
         return {*self.projection().field_ids, *bound_references(self.bound_filter())}
 
     def _reads_branch(self) -> bool:

@@ -1,14 +1,15 @@
-"""Which files may hold the first rows of an order, as far as bounds tell: ORDER BY … LIMIT n.
+"""Pruning of files by bounds for the first rows of an order: ORDER BY … LIMIT n.
 
-Files that surely hold n rows up to some value make every file needless whose rows all come after
-that value. Rows at the value itself may be any of those that tie. Only the first key of an order
-counts: rows that come later by it come later whatever the other keys are. A file is sure of its
-rows where none may be deleted and the filter takes all; to come later is true of them all the same.
+When some files certainly hold n rows up to some value, files whose rows all come after that value
+are not needed. Any of the rows at the value itself may be in the result: they tie. Only the first
+key of an order counts: rows that come later by it come later whatever the other keys are. A file
+certainly holds its rows where none may be deleted and the filter takes all; that its rows come
+later is true in either case.
 
-Files of which the order of their rows is not known are read: those without counts or bounds of the
-column, and all of floats (NaN), of text (whose collation is the engine's), of times in ORC (which
-keeps milliseconds), and of files that other tables brought along, whose bounds are by another
-calendar, or another writer's.
+Files are always read where bounds do not tell the order of their rows: files without counts or
+bounds of the column, and all files where the column holds floats (NaN), text (the collation is the
+engine's), times in ORC (which keeps milliseconds), or where imported files may have dates and times
+with bounds of another calendar or another writer.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _NULLS_FIRST: Final = (0, 0)
 _VALUE: Final = 1
 _NULLS_LAST: Final = (2, 0)
 
-# where rows are in the order: nulls, values by themselves, or by what is minus them
+# a position in the order: of nulls, or of values (negated where the order descends)
 _Place = tuple[int, Any]
 
 
@@ -56,7 +57,7 @@ class TopRows:
         field_id: The column that is the order's first key.
         descending: Whether the largest value comes first.
         nulls_first: Whether nulls come before all values.
-        count: How many rows, at least one.
+        count: The number of rows, at least one.
     """
 
     field_id: int
@@ -65,11 +66,11 @@ class TopRows:
     count: int
 
     def ordered_type(self, metadata: TableMetadata, schema: Schema) -> PrimitiveType | None:
-        """The type of the column, None where files of the table cannot be told apart by it.
+        """Return the type of the column; None where bounds do not order the table's files.
 
         Args:
-            metadata: The table.
-            schema: What its files are read with.
+            metadata: Metadata of the table.
+            schema: The schema with which its files are read.
         """
         if not schema.contains(self.field_id) or schema.find_parent_id(self.field_id) is not None:
             return None
@@ -85,9 +86,9 @@ class TopFiles:
     """The files that may hold the first rows.
 
     Args:
-        top: Which rows.
-        field_type: The type of their column, see `TopRows.ordered_type`.
-        deletes: What is deleted from the files.
+        top: The rows wanted.
+        field_type: The type of the order's column; see `TopRows.ordered_type`.
+        deletes: The delete files of the scan.
     """
 
     def __init__(self, top: TopRows, field_type: PrimitiveType, deletes: DeleteFileIndex) -> None:
@@ -96,7 +97,7 @@ class TopFiles:
         self._deletes = deletes
 
     def needed(self, selected: Sequence[Selected]) -> Iterator[Selected]:
-        """The entries that may hold the rows.
+        """Yield the entries that may hold the rows.
 
         Args:
             selected: All entries of the scan, with counts and bounds.
@@ -116,7 +117,7 @@ class TopFiles:
                 yield chosen.some(rows)
 
     def _last(self, sure: list[tuple[_Place, int]]) -> _Place | None:
-        """Up to where there are enough rows; None where that is not sure of any place."""
+        """Return the position up to which there certainly are enough rows; None without one."""
         missing = self._top.count
         for place, rows in sorted(sure):
             missing -= rows
@@ -125,7 +126,7 @@ class TopFiles:
         return None
 
     def _look_at(self, chosen: Selected, sure: list[tuple[_Place, int]]) -> list[_Place | None]:
-        """Where the rows of each file begin, None if that is not known; adds where they end."""
+        """Return where each file's rows begin, None if unknown; add where they end to `sure`."""
         begins: list[_Place | None] = []
         nulls_place = _NULLS_FIRST if self._top.nulls_first else _NULLS_LAST
         whole = self._whole(chosen)
@@ -146,7 +147,7 @@ class TopFiles:
         return begins
 
     def _whole(self, chosen: Selected) -> list[bool]:
-        """Of which files all rows are in the scan's answer."""
+        """Return, for each file, whether all its rows are in the scan's result."""
         whole = [isinstance(each, AlwaysTrue) for each in chosen.residuals] or [True] * chosen.count
         if self._deletes:
             deleted = self._deletes.files_for(chosen.columns, chosen.rows)
@@ -154,7 +155,10 @@ class TopFiles:
         return whole
 
     def _values(self, chosen: Selected) -> Iterator[tuple[Any, Any, int, int] | None]:
-        """The first and last value of each file by the order, how many it has, how many nulls."""
+        """Yield each file's first and last value by the order, and its counts of values and nulls.
+
+        None where these are not known.
+        """
         field_type = self._type
         columns = (
             chosen.column("record_count").to_pylist(),
@@ -181,6 +185,6 @@ class TopFiles:
                 yield None
             else:
                 low, high = from_bytes(field_type, lower), from_bytes(field_type, upper)
-                # minus may round decimals of many digits: never past another, so that they tie
+                # negation may round decimals of many digits: that keeps their order, or makes a tie
                 ends = (-high, -low) if self._top.descending else (low, high)
                 yield (*ends, counted - nulls, nulls) if low <= high else None

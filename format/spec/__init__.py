@@ -1,1 +1,1 @@
-"""The nouns of the specification: their values, their JSON, their Arrow types."""
+"""The nouns of the specification: their values, JSON and Arrow types."""

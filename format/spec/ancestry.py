@@ -1,4 +1,4 @@
-"""Which snapshot came from which."""
+"""Ancestry of snapshots."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
 NO_PARENT: Final = -1
-"""What some writers put where there is none."""
+"""The parent id that some writers record where there is no parent."""
 
 
 def ancestors_of(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
-    """Yield a snapshot, its parent and so on, the newest first; end where one has expired.
+    """Yield a snapshot, its parent and so on, newest first, up to one that has expired.
 
     Raises:
-        CorruptFileError: A snapshot is among its own ancestors.
+        CorruptFileError: If a snapshot is among its own ancestors.
     """
     at, seen = snapshot_id, set[int]()
     while at is not None and (snapshot := metadata.snapshot_by_id(at)) is not None:
@@ -29,8 +29,8 @@ def ancestors_of(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[S
             raise CorruptFileError(
                 f"The metadata of the table at {metadata.location} is damaged: snapshot {at} is "
                 "among its own ancestors",
-                hint="Go back to an older metadata file, or make a branch of a snapshot whose "
-                "parents are right the current one.",
+                hint="Go back to an older metadata file, or set main to a snapshot whose ancestors "
+                "are intact.",
                 path=metadata.location,
             )
         seen.add(at)
@@ -39,7 +39,7 @@ def ancestors_of(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[S
 
 
 def parents_of(metadata: TableMetadata) -> dict[int, int | None]:
-    """The parents of all snapshots by their ids; no snapshot is decoded, of which may be many."""
+    """Return the parents of all snapshots by id; decodes no snapshot, as there may be many."""
     snapshots = lazily(metadata.snapshots, Snapshot.from_json)
     pairs = zip(
         snapshots.members("snapshot-id"), snapshots.members("parent-snapshot-id"), strict=True
@@ -48,23 +48,23 @@ def parents_of(metadata: TableMetadata) -> dict[int, int | None]:
 
 
 def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int | None) -> bool:
-    """Whether a snapshot is this one, or one that it came from."""
+    """Return whether a snapshot is ``of`` or one of its ancestors."""
     return any(found.snapshot_id == snapshot_id for found in ancestors_of(metadata, of))
 
 
 def latest_ancestor_before(
     metadata: TableMetadata, timestamp_ms: int, of: int | None
 ) -> Snapshot | None:
-    """The newest snapshot on the way to one that was made strictly before a time.
+    """Return the newest ancestor of a snapshot that was created strictly before a time.
 
-    The rule of a rollback, as in Iceberg Java (SetSnapshotOperation.rollbackToTime): what was
-    rolled back since, or came in by a branch, is told by ancestors and not by the log. Where an
-    ancestor has expired, those before it are not known to be any.
+    The rule of a rollback, as in Iceberg Java (SetSnapshotOperation.rollbackToTime): ancestors,
+    and not the log, show what was rolled back since, or came in by a branch. Where an ancestor has
+    expired, those before it are unknown.
 
     Args:
-        metadata: The table.
+        metadata: The table's metadata.
         timestamp_ms: Milliseconds since the epoch.
-        of: The snapshot to begin with.
+        of: The snapshot to begin with, itself included.
     """
     older = (s for s in ancestors_of(metadata, of) if s.timestamp_ms < timestamp_ms)
     return max(older, key=lambda snapshot: snapshot.timestamp_ms, default=None)

@@ -1,7 +1,7 @@
-"""Iceberg schemas as Arrow schemas, and back.
+"""Conversion of Iceberg schemas to Arrow schemas and back.
 
-Field ids travel in the metadata of Arrow fields under `PARQUET:field_id`, where pyarrow puts them
-when it reads a Parquet file and takes them from when it writes one; comments under `doc`.
+Field ids are stored in the metadata of Arrow fields under `PARQUET:field_id`, where pyarrow puts
+them when it reads a Parquet file and looks for them when it writes one; comments under `doc`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _TO_ARROW: dict[type[IcebergType], pa.DataType] = {
 def schema_to_pyarrow(
     schema: Schema | StructType, *, include_field_ids: bool = True, metadata: Any = None
 ) -> pa.Schema:
-    """The Arrow schema of a table's schema.
+    """Return the Arrow schema of a table's schema.
 
     Args:
         schema: The columns.
@@ -77,7 +77,7 @@ def schema_to_pyarrow(
 
 
 def field_to_pyarrow(field: NestedField, *, include_field_ids: bool = True) -> pa.Field:
-    """The Arrow field of a field: its name, type, nullability, and in the metadata id and doc."""
+    """Return the Arrow field of a field, with its id and doc in the metadata."""
     metadata = {}
     if field.doc:
         metadata[DOC_KEY] = field.doc.encode()
@@ -88,10 +88,10 @@ def field_to_pyarrow(field: NestedField, *, include_field_ids: bool = True) -> p
 
 
 def type_to_pyarrow(field_type: IcebergType, *, include_field_ids: bool = True) -> pa.DataType:
-    """The Arrow type in which values of an Iceberg type are read and written.
+    """Return the Arrow type in which values of an Iceberg type are read and written.
 
     Raises:
-        UnsupportedError: The type has no Arrow form here.
+        UnsupportedError: If the type has no Arrow form here.
     """
 
     def inner(field: NestedField) -> pa.Field:
@@ -116,17 +116,17 @@ def type_to_pyarrow(field_type: IcebergType, *, include_field_ids: bool = True) 
 
 
 def pyarrow_to_schema(schema: pa.Schema, name_mapping: NameMapping | None = None) -> Schema:
-    """The Iceberg schema of an Arrow schema.
+    """Return the Iceberg schema of an Arrow schema.
 
     Field ids are kept when fields of every depth have one; otherwise they come from the name
     mapping, and without one they are numbered from 1, level by level.
 
     Args:
         schema: The Arrow schema; dictionary, large and view types count as their plain types.
-        name_mapping: Ids by name, for a schema of a file without ids.
+        name_mapping: Ids by name, for the schema of a file without ids.
 
     Raises:
-        SchemaError: An Arrow type has no Iceberg type, or a name is not in the name mapping.
+        SchemaError: If an Arrow type has no Iceberg type, or a name is not in the name mapping.
     """
     complete = all(_has_ids(f) for f in schema)
     placeholder = count(1)
@@ -153,10 +153,10 @@ def pyarrow_to_schema(schema: pa.Schema, name_mapping: NameMapping | None = None
 
 
 def pyarrow_to_type(arrow_type: pa.DataType, path: str = "") -> PrimitiveType:
-    """The Iceberg type whose values are those of a primitive Arrow type.
+    """Return the Iceberg type whose values are those of a primitive Arrow type.
 
     Raises:
-        SchemaError: There is none; the message names `path` and says what to do.
+        SchemaError: If there is none; the message names `path` and the hint says what to do.
     """
     found = _primitive(_plain(arrow_type))
     if found is None:
@@ -168,18 +168,18 @@ def pyarrow_to_type(arrow_type: pa.DataType, path: str = "") -> PrimitiveType:
 
 
 def field_id(field: pa.Field) -> int | None:
-    """The field id in the metadata of an Arrow field, or None."""
+    """Return the field id in the metadata of an Arrow field, or None."""
     metadata = field.metadata or {}
     raw = metadata.get(FIELD_ID_KEY, metadata.get(ORC_FIELD_ID_KEY))
     if raw is None:
         return None
     value = int(raw)
-    # Parquet writers put -1 where they mean "none".
+    # Parquet writers put -1 for "none".
     return value if value >= 0 else None
 
 
 def scalar_to_pyarrow(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
-    """An Arrow scalar of an internal value (days, microseconds, `uuid.UUID`, ...)."""
+    """Return an Arrow scalar of an internal value (days, microseconds, `uuid.UUID`, ...)."""
     if isinstance(value, pa.Scalar):
         return value
     if value is not None and arrow_type == pa.uuid():
@@ -189,7 +189,7 @@ def scalar_to_pyarrow(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
 
 
 def child_fields(arrow_type: pa.DataType) -> list[pa.Field]:
-    """The fields directly inside an Arrow type: of a struct, a list's element, a map's key, value.
+    """Return the fields directly inside an Arrow type: a struct's, a list's element, a map's two.
 
     Dictionary and run-end encoding count as the type they encode.
     """

@@ -1,9 +1,9 @@
-"""Columns whose ids or names were given to others: what files have there, and how refs are read.
+"""Columns whose ids or names were reused for others: what files have there, how refs are read.
 
-A table that was replaced goes on with its snapshots, branches and tags. Iceberg Java gives the
-columns of the new table the ids that the old one had under their names, whatever their types
-(TypeUtil.assignFreshIds). So files that are alive in a branch, or by a move of `main`, may have
-values, bounds and partitions of another type under an id.
+A table that was replaced keeps its snapshots, branches and tags. Iceberg Java gives the columns of
+the new table the ids that the old one had under their names, whatever their types
+(TypeUtil.assignFreshIds). So files that are live in a branch, or because `main` was moved, may
+have values, bounds and partitions of another type under an id.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
 
 SOURCE_SNAPSHOT = "source-snapshot-id"
-"""The key of a snapshot's summary that names the one whose files it took over."""
+"""The key in a snapshot's summary of the snapshot whose files it took over."""
 
 
 def schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema | None:
-    """The schema that was current when a snapshot was made; None where that is not known."""
+    """Return the schema that was current when a snapshot was created; None if it is unknown."""
     for schema in metadata.schemas:
         if schema.schema_id == snapshot.schema_id:
             return schema
@@ -32,7 +32,10 @@ def schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema | None:
 
 
 def unlike_in_table(metadata: TableMetadata, schema: Schema) -> frozenset[int]:
-    """The columns of a schema that any schema of the table has with a type that cannot go on."""
+    """Return the columns of a schema that another one of the table has with an unreadable type.
+
+    Unreadable is a type whose values cannot be read with the one in ``schema``; see `can_go_on`.
+    """
     known = metadata.unlike_by_schema
     found = known.get(id(schema))
     if found is None or found[0] is not schema:
@@ -45,10 +48,10 @@ def unlike_in_table(metadata: TableMetadata, schema: Schema) -> frozenset[int]:
 def unlike_in_snapshot(
     metadata: TableMetadata, snapshot_id: int | None, schema: Schema
 ) -> frozenset[int] | None:
-    """The columns of a schema that files which a snapshot added have with another type.
+    """Return the columns of a schema that the files added by a snapshot have with another type.
 
     Returns:
-        The columns; None where it is not known with which schema the files were written.
+        Ids of the columns; None if the schema that the files were written with is unknown.
     """
     found: frozenset[int] = frozenset()
     at = snapshot_id
@@ -68,10 +71,11 @@ def unlike_in_snapshot(
 
 
 def reading_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
-    """The schema that the head of a branch is read with: the current one where that says the same.
+    """Return the schema with which the head of a branch is read: mostly the current one.
 
-    Where an id, or a name since the table was replaced, stands for another column by now, it is the
-    one that the snapshot was made with. A replaced table begins with a snapshot without a parent.
+    Where an id, or a name since the table was replaced, now stands for another column, it is the
+    one that the snapshot was created with. A replaced table begins with a snapshot without a
+    parent.
     """
     now, own = metadata.schema(), schema_of(metadata, snapshot)
     if own is None or own is now:
@@ -86,7 +90,7 @@ def reading_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
 
 
 def _line(metadata: TableMetadata, snapshot_id: int | None) -> set[int | None]:
-    """A snapshot and those it came from, the newest that has expired among them."""
+    """Return the ids of a snapshot and its ancestors, with the newest one that has expired."""
     found = list(ancestors_of(metadata, snapshot_id))
     parents = {s.parent_snapshot_id for s in found[-1:]} - {None, NO_PARENT}
     return {s.snapshot_id for s in found} | parents

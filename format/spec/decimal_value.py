@@ -1,4 +1,4 @@
-"""Decimals and their unscaled values, exact whatever the decimal context of the thread says."""
+"""Decimals and their unscaled values, exact whatever the thread's decimal context is."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from decimal import Decimal
 
 
 def unscaled(value: Decimal) -> int:
-    """The digits of a decimal as a signed integer, without the point."""
+    """Return the digits of a decimal as a signed integer, without the point."""
     sign, digits, _ = value.as_tuple()
     number = int("".join(map(str, digits)))
     return -number if sign else number
 
 
 def scaled(number: int, scale: int) -> Decimal:
-    """The decimal of an unscaled value and a scale."""
+    """Return the decimal of an unscaled value and a scale."""
     digits = tuple(map(int, str(abs(number))))
     return Decimal((int(number < 0), digits, -scale))
 
 
 def rescaled(value: Decimal, scale: int) -> Decimal:
-    """The same number with so many digits after the point.
+    """Return the same number with ``scale`` digits after the point.
 
     Raises:
-        ValueError: It has more digits after the point.
-        TypeError: It is not finite.
+        ValueError: If it has more digits after the point.
+        TypeError: If it is not finite.
     """
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):
@@ -40,7 +40,7 @@ def rescaled(value: Decimal, scale: int) -> Decimal:
 
 
 def decimal_bytes(value: Decimal) -> bytes:
-    """A decimal's unscaled value: two's complement, big-endian, as few bytes as hold it."""
+    """Return a decimal's unscaled value as two's complement: big-endian, in the fewest bytes."""
     number = unscaled(value)
     # ~number: one byte holds -128, though its absolute value needs eight bits and a sign.
     bits = (number if number >= 0 else ~number).bit_length()

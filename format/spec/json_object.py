@@ -1,8 +1,8 @@
-"""JSON objects of metadata: the members they must have, and those that nobody here knows.
+"""JSON objects of metadata: their required, optional and unknown members.
 
-Each object of a metadata file keeps the members that this version of icecomb does not know under
-the attribute `extra`, and writes them back. It takes no part in comparisons: two schemas with the
-same fields are the same schema.
+Each object of a metadata file keeps the members that this version of icecomb does not know in the
+attribute `extra`, and writes them back. Comparisons ignore it: two schemas with the same fields
+are the same schema.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ def required(
     what: str = "",
     error: type[IcecombError] = ValidationError,
 ) -> _T:
-    """A member that an object must have.
+    """Return a required member of an object.
 
     Args:
         raw: The parsed JSON.
-        key: The member.
-        kind: Its type; a bool is no number.
-        what: What the object is, where nobody puts that before the message.
-        error: What to raise.
+        key: The name of the member.
+        kind: The type of the member; a bool is not an int.
+        what: The kind of object, where no caller puts it before the message.
+        error: The class of the error to raise.
 
     Raises:
-        IcecombError: `raw` is no object, the member is missing, or of another type.
+        IcecombError: If `raw` is not an object, or the member is missing or of another type.
     """
     invalid = f"Invalid {what}: " if what else ""
     if not isinstance(raw, dict):
-        raise error(f"{invalid}no object with {key!r}: {raw!r}", hint="Write it as to_json does.")
+        raise error(
+            f"{invalid}not an object with {key!r}: {raw!r}", hint="Write it as to_json does."
+        )
     value = raw.get(key)
     if type(value) is kind:
         return value
@@ -60,17 +62,17 @@ def optional(
     what: str = "",
     error: type[IcecombError] = ValidationError,
 ) -> _T | None:
-    """A member that an object may have, None where it has not; see `required`."""
+    """Return an optional member of an object, None if it is missing; see `required`."""
     return None if raw.get(key) is None else required(raw, key, kind, what, error)
 
 
 def extra_field() -> Any:
-    """The dataclass field `extra`: no unknown members unless given."""
+    """Return the dataclass field `extra`: by default no unknown members."""
     return field(default_factory=dict, compare=False, repr=False)
 
 
 def unknown_members(raw: Mapping[str, Any], known: AbstractSet[str]) -> dict[str, Any]:
-    """The members of a JSON object but the known ones."""
+    """Return the members of a JSON object that are not known."""
     if raw.keys() <= known:
         return {}
     return {key: value for key, value in raw.items() if key not in known}

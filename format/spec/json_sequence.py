@@ -1,8 +1,8 @@
-"""Long lists of a metadata file, decoded entry by entry when somebody looks.
+"""Long lists of a metadata file, whose entries are decoded on access.
 
-A table may have tens of thousands of snapshots, a program looks at a few: entries stay the parsed
-JSON they came as, are written back as such, and become values on access. Their text is made once,
-however many commits add to them.
+A table may have tens of thousands of snapshots, of which a program needs a few: entries remain
+parsed JSON, are written back as such, and become values on access. Their text is made once, however
+many commits add to them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 class JsonSequence(Sequence[T], Generic[T]):
-    """An immutable sequence of values, of which some are still JSON objects.
+    """An immutable sequence of values, some of which are still JSON objects.
 
     Args:
-        items: Values, or parsed JSON objects that `decode` takes.
-        decode: Makes a value of a JSON object.
+        items: Values, or parsed JSON objects that `decode` accepts.
+        decode: Converter of a JSON object to a value.
     """
 
     __slots__ = ("_decode", "_items", "_text")
@@ -29,7 +29,7 @@ class JsonSequence(Sequence[T], Generic[T]):
         self._items = items
         self._decode = decode
         self._text = ("", 0)
-        """The text of the first entries, and of how many."""
+        """The text of the first entries, and their number."""
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -63,13 +63,13 @@ class JsonSequence(Sequence[T], Generic[T]):
         return self._decode(item) if isinstance(item, dict) else item
 
     def with_last(self, *values: T) -> JsonSequence[T]:
-        """This sequence and these values; nothing is decoded."""
+        """Return this sequence with values appended; decodes nothing."""
         longer = JsonSequence((*self._items, *values), self._decode)
         longer._text = self._text
         return longer
 
     def added_to(self, base: JsonSequence[T]) -> Iterator[T]:
-        """The values that ``base`` has not; what is still JSON was read from a file."""
+        """Return the decoded values that ``base`` lacks; those still JSON were read from a file."""
         before = len(base._items)
         if before and len(self) >= before and self._items[before - 1] is base._items[-1]:
             new: Iterable[Any] = self._items[before:]
@@ -79,12 +79,12 @@ class JsonSequence(Sequence[T], Generic[T]):
         return (item for item in new if not isinstance(item, dict))
 
     def where(self, member: str, keep: Callable[[Any], bool]) -> JsonSequence[T]:
-        """The entries of which a member passes a test; nothing is decoded."""
+        """Return the entries of which a member passes a test; decodes nothing."""
         pairs = zip(self._items, self.members(member), strict=True)
         return JsonSequence(tuple(i for i, value in pairs if keep(value)), self._decode)
 
     def members(self, member: str, default: Any = None) -> Iterator[Any]:
-        """One member of each entry by its name in JSON; nothing is decoded."""
+        """Return one member of each entry, by its name in JSON; decodes nothing."""
         attribute = member.replace("-", "_")
         return (
             i.get(member, default) if isinstance(i, dict) else getattr(i, attribute)
@@ -92,7 +92,7 @@ class JsonSequence(Sequence[T], Generic[T]):
         )
 
     def to_text(self) -> str:
-        """The entries as text, with commas; those that were never values just as they came."""
+        """Return the entries as JSON text, with commas; those never decoded are unchanged."""
         text, count = self._text
         if count < len(self._items):
             rest = [i if isinstance(i, dict) else i.to_json() for i in self._items[count:]]
@@ -102,10 +102,10 @@ class JsonSequence(Sequence[T], Generic[T]):
 
 
 def lazily(values: Sequence[T], decode: Callable[[Any], T]) -> JsonSequence[T]:
-    """The same sequence as one whose entries may be JSON objects."""
+    """Return the same sequence as a `JsonSequence`."""
     return values if isinstance(values, JsonSequence) else JsonSequence(tuple(values), decode)
 
 
 def json_text(value: Any) -> str:
-    """The text of a JSON value, without spaces."""
+    """Return the text of a JSON value, without spaces."""
     return _ENCODER.encode(value)

@@ -1,8 +1,8 @@
 """The state of a table at one commit (spec: Table Metadata).
 
-A `TableMetadata` never changes: `icecomb.format.spec.update` folds changes into a new one, which
-shares the history of the old. So a commit costs the same on a long history as on a short one, apart
-from writing the JSON.
+A `TableMetadata` is immutable: `icecomb.format.spec.update` applies changes to give a new one,
+which shares the history of the old one. So a commit costs the same on a long history as on a short
+one, apart from writing the JSON.
 """
 
 from __future__ import annotations
@@ -57,22 +57,22 @@ class TableMetadata:
         format_version: 1 or 2.
         table_uuid: The identity of the table; None in some files of version 1.
         location: The folder of the table, as text.
-        last_updated_ms: When this version was made, milliseconds since the epoch.
+        last_updated_ms: The time of this version, in milliseconds since the epoch.
         last_column_id: The highest field id ever used.
-        schemas: All schemas of the table, `current_schema_id` names the current one.
-        partition_specs: All partition specs, `default_spec_id` names the writers' one.
+        schemas: All schemas of the table; `current_schema_id` names the current one.
+        partition_specs: All partition specs; `default_spec_id` names the one for writers.
         last_partition_id: The highest partition field id ever used.
-        sort_orders: All sort orders, `default_sort_order_id` names the writers' one.
-        last_sequence_number: The highest sequence number ever used, 0 in version 1.
-        properties: Settings of the table.
-        current_snapshot_id: The head of the branch `main`, None while the table is empty.
+        sort_orders: All sort orders; `default_sort_order_id` names the one for writers.
+        last_sequence_number: The highest sequence number ever used; 0 in version 1.
+        properties: Properties of the table.
+        current_snapshot_id: The head of the branch `main`; None while the table is empty.
         snapshots: All snapshots that are not expired.
-        snapshot_log: When which snapshot became current.
+        snapshot_log: The changes of the current snapshot, with their times.
         metadata_log: The metadata files before this one, oldest first.
         refs: Branches and tags by name; `main` is among them unless the table is empty.
         statistics: Statistics files, as JSON objects.
         partition_statistics: Partition statistics files, as JSON objects.
-        extra: Fields that icecomb does not know, written back as they were.
+        extra: Fields that icecomb does not know, written back unchanged.
     """
 
     format_version: int
@@ -99,14 +99,14 @@ class TableMetadata:
     extra: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
 
     def schema(self) -> Schema:
-        """The current schema."""
+        """Return the current schema."""
         return self.schema_by_id(self.current_schema_id)
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """The schema of this id.
+        """Return the schema of this id.
 
         Raises:
-            ValidationError: The table has none.
+            ValidationError: If the table has none.
         """
         for schema in self.schemas:
             if schema.schema_id == schema_id:
@@ -116,18 +116,18 @@ class TableMetadata:
         )
 
     def spec(self) -> PartitionSpec:
-        """The partition spec that writers use."""
+        """Return the partition spec that writers use."""
         return self.specs()[self.default_spec_id]
 
     def specs(self) -> Mapping[int, PartitionSpec]:
-        """All partition specs by id."""
+        """Return all partition specs by id."""
         return self._specs
 
     def spec_by_id(self, spec_id: int) -> PartitionSpec:
-        """The partition spec of this id.
+        """Return the partition spec of this id.
 
         Raises:
-            ValidationError: The table has none.
+            ValidationError: If the table has none.
         """
         spec = self._specs.get(spec_id)
         if spec is None:
@@ -138,9 +138,9 @@ class TableMetadata:
         return spec
 
     def schema_of(self, spec: PartitionSpec) -> Schema:
-        """The schema to write a spec with: an old spec may be of a column that was dropped.
+        """Return the schema to write a spec with: an old spec may use a column that was dropped.
 
-        What is void needs no column: no schema need have it together with the others.
+        Void fields need no column: no schema need have theirs together with the others.
         """
         void = VoidTransform()
         sources = [field.source_id for field in spec.fields if field.transform != void]
@@ -149,20 +149,20 @@ class TableMetadata:
         return next(complete, self.schema())
 
     def schema_with(self, field_id: int) -> Schema:
-        """The current schema if it has a field, else the latest that has, if any."""
+        """Return the current schema if it has a field, else the latest that has, if any."""
         current = self.schema()
         older = (s for s in reversed(self.schemas) if s.contains(field_id))
         return current if current.contains(field_id) else next(older, current)
 
     def sort_order(self) -> SortOrder:
-        """The sort order that writers use."""
+        """Return the sort order that writers use."""
         return self.sort_order_by_id(self.default_sort_order_id)
 
     def sort_order_by_id(self, order_id: int) -> SortOrder:
-        """The sort order of this id.
+        """Return the sort order of this id.
 
         Raises:
-            ValidationError: The table has none.
+            ValidationError: If the table has none.
         """
         for order in self.sort_orders:
             if order.order_id == order_id:
@@ -173,49 +173,49 @@ class TableMetadata:
         )
 
     def current_snapshot(self) -> Snapshot | None:
-        """The head of the branch `main`, or None while the table is empty."""
+        """Return the head of the branch `main`, or None while the table is empty."""
         if self.current_snapshot_id is None:
             return None
         return self.snapshot_by_id(self.current_snapshot_id)
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot of this id, or None."""
+        """Return the snapshot of this id, or None."""
         if self._last is not None and self._last.snapshot_id == snapshot_id:
             return self._last
         position = self._positions.get(snapshot_id)
         return None if position is None else self.snapshots[position]
 
     def snapshot_ids(self) -> Iterable[int]:
-        """The ids of all snapshots, in their order; none is decoded, of which may be many."""
+        """Return the ids of all snapshots, in order; decodes none, as there may be many."""
         return self._positions.keys()
 
     def has_snapshot(self, snapshot_id: int) -> bool:
-        """Whether there is a snapshot of this id."""
+        """Return whether there is a snapshot of this id."""
         return snapshot_id in self._positions
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
-        """The snapshot that a branch or tag points to, or None."""
+        """Return the snapshot that a branch or tag points to, or None."""
         if name == MAIN_BRANCH:
             return self.current_snapshot()
         ref = self.refs.get(name)
         return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
 
     def snapshot_as_of(self, timestamp_ms: int) -> Snapshot:
-        """The snapshot that was current at a time, by the snapshot log.
+        """Return the snapshot that was current at a time, by the snapshot log.
 
-        So everything reads as of a time, as in Iceberg Java (SnapshotUtil.snapshotIdAsOfTime).
-        A rollback goes by ancestors instead, see `latest_ancestor_before` in `ancestry`.
+        All reads as of a time use this, as in Iceberg Java (SnapshotUtil.snapshotIdAsOfTime).
+        A rollback uses ancestors instead; see `latest_ancestor_before` in `ancestry`.
 
         Args:
             timestamp_ms: Milliseconds since the epoch.
 
         Raises:
-            NoSuchSnapshotError: The table was empty then, its history does not reach back, or the
-                snapshot has expired: an older one was not what the table held.
+            NoSuchSnapshotError: If the table was empty then, its history does not reach back that
+                far, or the snapshot has expired: an older one was not what the table held.
         """
         timestamp_ms = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG - 1, MAX_LONG)
         at = human_timestamptz(timestamp_ms * 1000)
-        hint = "Look at the table's history for the times it knows."
+        hint = "See the table's history for the times it covers."
         for entry in reversed(self.snapshot_log):
             if entry.timestamp_ms <= timestamp_ms:
                 found = self.snapshot_by_id(entry.snapshot_id)
@@ -233,7 +233,7 @@ class TableMetadata:
         )
 
     def name_mapping(self) -> NameMapping | None:
-        """How columns of files without field ids are found, where the table says so."""
+        """Return the table's name mapping, for files without field ids; None if unset."""
         text = self.properties.get(NAME_MAPPING.key)
         if text is None:
             return None
@@ -242,7 +242,7 @@ class TableMetadata:
         return NameMapping.from_json(text)
 
     def to_json(self) -> str:
-        """The content of a metadata file: canonical JSON."""
+        """Return the content of a metadata file: canonical JSON."""
         from icecomb.format.spec.metadata_json import metadata_to_json
 
         return metadata_to_json(self)
@@ -253,18 +253,18 @@ class TableMetadata:
 
         Args:
             raw: The JSON text, or its UTF-8 bytes.
-            location: The file it came from, for error messages.
+            location: The file that it was read from, for error messages.
 
         Raises:
-            CorruptFileError: It is not JSON, lacks a required field, or contradicts itself.
-            UnsupportedError: It is of a format version that icecomb does not know.
+            CorruptFileError: If it is not JSON, lacks a required field, or contradicts itself.
+            UnsupportedError: If it is of a format version that icecomb does not know.
         """
         from icecomb.format.spec.metadata_json import metadata_from_json
 
         return metadata_from_json(raw, location)
 
     def __reduce__(self) -> tuple[Callable[[str], TableMetadata], tuple[str]]:
-        # Pickled as its JSON: that is what another version of this library can read, too.
+        # Pickled as its JSON, which another version of icecomb can read, too.
         return TableMetadata.from_json, (self.to_json(),)
 
     def __copy__(self) -> TableMetadata:
@@ -275,7 +275,7 @@ class TableMetadata:
 
     @cached_property
     def unlike_by_schema(self) -> dict[int, tuple[Schema, frozenset[int]]]:
-        """What `column_history` has found out about schemas, by their identity."""
+        """Results of `column_history` about schemas, by their `id()`."""
         return {}
 
     @cached_property
@@ -284,7 +284,7 @@ class TableMetadata:
 
     @cached_property
     def _last(self) -> Snapshot | None:
-        """The snapshot that is mostly asked for: it is found without the places of all."""
+        """The last snapshot, the one needed most often: found without indexing all of them."""
         return self.snapshots[-1] if self.snapshots else None
 
     @cached_property
@@ -307,15 +307,15 @@ def new_table_metadata(  # noqa: PLR0917
     *,
     now_ms: int | None = None,
 ) -> TableMetadata:
-    """The metadata of a new, empty table, as the reference implementation makes it.
+    """Return the metadata of a new, empty table, as the reference implementation creates it.
 
-    Field ids are given out anew from 1, partition field ids from 1000; sources of the spec and the
-    sort order follow their fields. The property `format-version` chooses the version (2 unless
-    given), and is not kept.
+    Field ids are reassigned from 1, partition field ids from 1000; sources of the spec and the
+    sort order follow their fields. The property `format-version` selects the version (2 by
+    default), and is not kept.
 
     Raises:
-        ValidationError: The spec or the sort order does not fit the schema, or a property is wrong.
-        UnsupportedError: The format version is not supported, or a column has a default value.
+        ValidationError: If the spec or sort order does not fit the schema, or a property is wrong.
+        UnsupportedError: If the format version is not supported, or a column has a default value.
     """
     given = property_texts("property", properties)
     version = _format_version(given.pop("format-version", str(DEFAULT_FORMAT_VERSION)))

@@ -1,7 +1,7 @@
-"""How updates change table metadata: ids, defaults, references and logs.
+"""Builder of changed table metadata: ids, defaults, references and logs.
 
-The rules are those of the reference implementation, so that both give the same metadata for the
-same updates. A builder collects changed fields only; history that no update touches is shared.
+The rules are those of the reference implementation, so that both create the same metadata for the
+same updates. A builder collects only changed fields; history that no update touches is shared.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ LAST_ADDED: Final = -1
 
 
 def time_after(base: TableMetadata) -> int:
-    """Return the time of a change made now, in milliseconds since the epoch.
+    """Return the time for a change made now, in milliseconds since the epoch.
 
-    No two changes of a table have the same, however quick they are or whatever the clock says: time
-    travel tells them apart.
+    No two changes of a table have the same time, however fast they are and whatever the clock says:
+    time travel distinguishes them.
     """
     if base.last_updated_ms == MAX_LONG:
-        return MAX_LONG  # there is no later one
+        return MAX_LONG  # there is no later time
     return max(time.time_ns() // 1_000_000, base.last_updated_ms + 1)
 
 
 class MetadataBuilder:
-    """Metadata in the making; `metadata` is what it is by now.
+    """Table metadata being changed; `metadata` is its present state.
 
     Args:
-        base: Where the changes start.
-        now_ms: The time of the changes in milliseconds since the epoch; the clock's by default.
+        base: The metadata to change.
+        now_ms: The time of the changes in milliseconds since the epoch; by default the clock's.
     """
 
     def __init__(self, base: TableMetadata, now_ms: int | None = None) -> None:
         self._base = base
-        # A clock that is behind must not make an update look older than the one before.
+        # With a clock that is behind, an update must not look older than the one before.
         self._now_ms = time_after(base) if now_ms is None else max(now_ms, base.last_updated_ms)
         self.metadata = base
         self._last_schema_id: int | None = None
@@ -82,12 +82,12 @@ class MetadataBuilder:
         """Move the base location for new files.
 
         Raises:
-            ValidationError: It is no text, or empty.
+            ValidationError: If it is not text, or empty.
         """
         if not checked_text("location of a table", location):
             raise ValidationError(
                 "A table needs a location",
-                hint="Name a folder, as hdfs://cluster/warehouse/db.db/t.",
+                hint="Name a folder, such as hdfs://cluster/warehouse/db.db/t.",
             )
         self.set(location=location)
 
@@ -95,8 +95,8 @@ class MetadataBuilder:
         """Raise the format version.
 
         Raises:
-            UnsupportedError: The version is not supported.
-            ValidationError: The table's version is higher.
+            UnsupportedError: If the version is not supported.
+            ValidationError: If the table's version is higher.
         """
         current = self.metadata.format_version
         version = checked_int("format version", version)
@@ -113,14 +113,14 @@ class MetadataBuilder:
         self.set(format_version=version)
 
     def add_schema(self, schema: Schema, last_column_id: int = 0) -> None:
-        """Add a schema under the next id, or find the one that is the same.
+        """Add a schema under the next id, or reuse an equal one.
 
         Args:
             schema: The schema.
-            last_column_id: No later column gets this id, nor one below it.
+            last_column_id: An id that later columns must exceed.
 
         Raises:
-            UnsupportedError: A column has a default value that the current schema does not have.
+            UnsupportedError: If a column has a default value that the current schema lacks.
         """
         schemas = self.metadata.schemas
         chosen = next(
@@ -141,20 +141,20 @@ class MetadataBuilder:
         self.set(last_column_id=last)
 
     def set_current_schema(self, schema_id: int) -> None:
-        """Make a schema the current one, -1 the one added last.
+        """Make a schema the current one; -1 means the one added last.
 
         Raises:
-            ValidationError: There is no such schema.
+            ValidationError: If there is no such schema.
         """
         chosen = _chosen(schema_id, self._last_schema_id, "schema")
         self.metadata.schema_by_id(chosen)
         self.set(current_schema_id=chosen)
 
     def remove_schemas(self, schema_ids: Collection[int]) -> None:
-        """Forget schemas.
+        """Remove schemas.
 
         Raises:
-            ValidationError: One of them is the current one.
+            ValidationError: If one of them is the current one.
         """
         if self.metadata.current_schema_id in schema_ids:
             raise ValidationError(
@@ -165,10 +165,10 @@ class MetadataBuilder:
         self.set(schemas=kept)
 
     def add_partition_spec(self, spec: PartitionSpec) -> None:
-        """Add a partition spec under the next id, or find the one that is the same.
+        """Add a partition spec under the next id, or reuse an equal one.
 
         Raises:
-            ValidationError: It does not fit the current schema or the format version.
+            ValidationError: If it does not fit the current schema or the format version.
         """
         specs = self.metadata.partition_specs
         chosen = next((s.spec_id for s in specs if s.compatible_with(spec)), None)
@@ -187,10 +187,10 @@ class MetadataBuilder:
         self._last_spec_id = chosen
 
     def set_default_spec(self, spec_id: int) -> None:
-        """Make a partition spec the writers' one, -1 the one added last.
+        """Make a partition spec the default for writers; -1 means the one added last.
 
         Raises:
-            ValidationError: There is no such spec.
+            ValidationError: If there is no such spec.
         """
         chosen = _chosen(spec_id, self._last_spec_id, "partition spec")
         if chosen not in self.metadata.specs():
@@ -201,10 +201,10 @@ class MetadataBuilder:
         self.set(default_spec_id=chosen)
 
     def remove_partition_specs(self, spec_ids: Collection[int]) -> None:
-        """Forget partition specs.
+        """Remove partition specs.
 
         Raises:
-            ValidationError: One of them is the writers' one.
+            ValidationError: If one of them is the default.
         """
         if self.metadata.default_spec_id in spec_ids:
             raise ValidationError(
@@ -215,10 +215,10 @@ class MetadataBuilder:
         self.set(partition_specs=kept)
 
     def add_sort_order(self, order: SortOrder) -> None:
-        """Add a sort order under the next id, or find the one that is the same.
+        """Add a sort order under the next id, or reuse an equal one.
 
         Raises:
-            ValidationError: It does not fit the current schema.
+            ValidationError: If it does not fit the current schema.
         """
         orders = self.metadata.sort_orders
         chosen = next((o.order_id for o in orders if o.fields == order.fields), None)
@@ -234,25 +234,25 @@ class MetadataBuilder:
         self._last_order_id = chosen
 
     def set_default_sort_order(self, order_id: int) -> None:
-        """Make a sort order the writers' one, -1 the one added last.
+        """Make a sort order the default for writers; -1 means the one added last.
 
         Raises:
-            ValidationError: There is no such order.
+            ValidationError: If there is no such order.
         """
         chosen = _chosen(order_id, self._last_order_id, "sort order")
         self.metadata.sort_order_by_id(chosen)
         self.set(default_sort_order_id=chosen)
 
     def add_snapshot(self, snapshot: Snapshot) -> None:
-        """Add a snapshot, under no name yet.
+        """Add a snapshot; no branch or tag points to it yet.
 
         Raises:
-            ValidationError: Its id is taken.
-            CommitFailedError: Its sequence number is not above all others.
+            ValidationError: If its id is taken.
+            CommitFailedError: If its sequence number is not above all others.
         """
         metadata = self.metadata
         newest = metadata.last_sequence_number
-        # Not via the index of ids, which would be built anew for each version of the metadata.
+        # Not via the index of ids, which would be rebuilt for each version of the metadata.
         if snapshot.snapshot_id in self._added or self._base.has_snapshot(snapshot.snapshot_id):
             raise ValidationError(
                 f"The table has a snapshot {snapshot.snapshot_id} already",
@@ -276,10 +276,10 @@ class MetadataBuilder:
         )
 
     def set_ref(self, name: str, ref: SnapshotRef) -> None:
-        """Point a branch or a tag to a snapshot; moving `main` is written to the snapshot log.
+        """Point a branch or tag to a snapshot; moves of `main` are recorded in the snapshot log.
 
         Raises:
-            ValidationError: There is no such snapshot, or `main` would become a tag.
+            ValidationError: If there is no such snapshot, or `main` would become a tag.
         """
         metadata = self.metadata
         known = metadata.refs.get(name)
@@ -311,7 +311,7 @@ class MetadataBuilder:
         )
 
     def remove_ref(self, name: str) -> None:
-        """Remove a branch or a tag; one that is not there is passed over."""
+        """Remove a branch or tag; a missing one is ignored."""
         metadata = self.metadata
         if name not in metadata.refs:
             return
@@ -320,9 +320,9 @@ class MetadataBuilder:
         self.set(refs=MappingProxyType(refs), current_snapshot_id=current)
 
     def remove_snapshots(self, snapshot_ids: Collection[int]) -> None:
-        """Forget snapshots, their statistics files, and the branches and tags that point to them.
+        """Remove snapshots, their statistics files, and the branches and tags that point to them.
 
-        Operations that mean to keep what a name points to, as expiration does, refuse before.
+        Operations that must keep referenced snapshots, such as expiration, check that beforehand.
         """
         metadata = self.metadata
         snapshots = lazily(metadata.snapshots, Snapshot.from_json)
@@ -341,27 +341,27 @@ class MetadataBuilder:
         """Set properties.
 
         Raises:
-            ValidationError: One of them is reserved, or cannot have that value.
+            ValidationError: If one of them is reserved, or cannot have that value.
         """
         given = property_texts("property", updates)
         check_properties(given)
         self.set(properties=MappingProxyType({**self.metadata.properties, **given}))
 
     def remove_properties(self, removals: Collection[str]) -> None:
-        """Remove properties; one that is not there is passed over.
+        """Remove properties; missing ones are ignored.
 
         Raises:
-            ValidationError: One of them is reserved.
+            ValidationError: If one of them is reserved.
         """
         check_not_reserved(removals)
         kept = {k: v for k, v in self.metadata.properties.items() if k not in removals}
         self.set(properties=MappingProxyType(kept))
 
     def set_statistics(self, kind: str, statistics: Mapping[str, Any]) -> None:
-        """Set the one statistics file of a snapshot.
+        """Set the only statistics file of a snapshot.
 
         Raises:
-            ValidationError: It does not name its snapshot.
+            ValidationError: If the file does not name its snapshot.
         """
         snapshot_id = statistics.get("snapshot-id")
         if type(snapshot_id) is not int:
@@ -373,14 +373,17 @@ class MetadataBuilder:
         self.set(**{kind: (*others, statistics)})
 
     def remove_statistics(self, kind: str, snapshot_ids: Collection[int]) -> None:
-        """Forget the statistics files of snapshots."""
+        """Remove the statistics files of snapshots."""
         self.set(**{kind: _without(getattr(self.metadata, kind), snapshot_ids)})
 
     def build(self, base_location: str | None = None) -> TableMetadata:
-        """The changed metadata with its logs; the base itself when nothing changed.
+        """Return the changed metadata with its logs; the base itself if nothing changed.
+
+        Args:
+            base_location: The metadata file of the base, recorded in the metadata log.
 
         Raises:
-            ValidationError: The result contradicts itself.
+            ValidationError: If the result contradicts itself.
         """
         metadata = self.metadata
         if metadata is self._base:
@@ -400,7 +403,7 @@ class MetadataBuilder:
         )
 
     def _log_time(self, ref: SnapshotRef, *, added: bool) -> int:
-        """A time not before the log's last, or readers would refuse the log."""
+        """Return a time not before the log's last, or readers would reject the log."""
         log = self.metadata.snapshot_log
         last = log[-1].timestamp_ms if log else 0
         time_ms = self._now_ms
@@ -412,7 +415,7 @@ class MetadataBuilder:
         return max(time_ms, last)
 
     def _trimmed_snapshot_log(self) -> Any:
-        """The log without what was current only between updates, cut after what was removed."""
+        """Return the log after the last removed snapshot, without those current between updates."""
         metadata = self.metadata
         if not self._removed and len(self._added) < 2:
             return metadata.snapshot_log
@@ -443,7 +446,7 @@ def _without(
 
 
 def _check_default_spec(metadata: TableMetadata) -> None:
-    """Refuse a schema that lost a column which the default spec or sort order still needs."""
+    """Check that the schema has the columns that the default spec and sort order need."""
     schema = metadata.schema()
     _check_sources(
         "partition spec",

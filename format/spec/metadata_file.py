@@ -1,4 +1,4 @@
-"""Metadata files of a table: their names, and reading and writing them (spec: Table Metadata)."""
+"""Metadata files of a table: names, reading and writing (spec: Table Metadata)."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _SUFFIX: Final = ".metadata.json"
 _GZIP: Final = (".gz.metadata.json", ".metadata.json.gz")
 COMPRESSION_MARKERS: Final = {"none": "", "uncompressed": "", "gzip": ".gz"}
 _NUMBERED: Final = re.compile(r"(v?)(\d+)(?:-.*|\.gz)?\.metadata\.json(?:\.gz)?")
-"""Names of metadata files: of tables in folders, and of catalogs."""
+"""Names of metadata files, both of tables in folders and of catalogs."""
 
 
 def read_metadata(io: FileIO, location: str, table_uuid: str | None = None) -> TableMetadata:
-    """Read a metadata file; whether it is compressed is told by its name.
+    """Read a metadata file; its name shows whether it is compressed.
 
-    A proxy or a cache may answer with a page of its own, or with another file: an older version, on
-    which a commit would bury the newer ones, or another table's. What is no metadata or seems to be
-    another's is read once more, and counts then: a table that was moved, or set back by hand, seems
-    so, too.
+    A proxy or cache may answer with a page of its own or with another file: an older version, on
+    which a commit would bury the newer ones, or another table's. A file that is not metadata, or
+    seems to be another one, is read once more, and that result counts: a table that was moved or
+    set back by hand also seems to be another one.
 
     Args:
-        io: Where it is.
-        location: The file.
-        table_uuid: The table's identity, where its catalog says it.
+        io: File system that holds the file.
+        location: The metadata file.
+        table_uuid: The table's UUID, if its catalog records it.
 
     Raises:
-        FileMissingError: There is no such file.
-        CorruptFileError: It is not valid table metadata.
-        UnsupportedError: It is of a format version that icecomb does not know.
+        FileMissingError: If there is no such file.
+        CorruptFileError: If it is not valid table metadata.
+        UnsupportedError: If it is of a format version that icecomb does not know.
     """
     with suppress(CorruptFileError):
         metadata = TableMetadata.from_json(read_metadata_json(io, location), location)
@@ -52,7 +52,7 @@ def read_metadata(io: FileIO, location: str, table_uuid: str | None = None) -> T
 
 
 def _seems_another(metadata: TableMetadata, location: str, table_uuid: str | None) -> bool:
-    """Whether metadata says that it belongs into another file."""
+    """Return whether metadata shows that it belongs in another file."""
     if table_uuid is not None and table_uuid.lower() != str(metadata.table_uuid):
         return True
     folder, _, name = location.rpartition("/")
@@ -60,7 +60,7 @@ def _seems_another(metadata: TableMetadata, location: str, table_uuid: str | Non
     if number is None:
         return False
     table, _, own = folder.rpartition("/")
-    # a scheme and a host may be spelled in many ways
+    # schemes and hosts can be spelled in many ways
     named = metadata.location.rstrip("/").rpartition("/")[2]
     if own == "metadata" and table.rpartition("/")[2] != named:
         return True
@@ -74,11 +74,11 @@ def _seems_another(metadata: TableMetadata, location: str, table_uuid: str | Non
 
 
 def read_metadata_json(io: FileIO, location: str) -> bytes:
-    """The text of a metadata file, which is not looked into.
+    """Return the text of a metadata file without parsing it.
 
     Raises:
-        FileMissingError: There is no such file.
-        CorruptFileError: Its name says that it is compressed, but it is not.
+        FileMissingError: If there is no such file.
+        CorruptFileError: If it is not compressed although its name says so.
     """
     data = io.read(location)
     if location.endswith(_GZIP):
@@ -86,7 +86,7 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise CorruptFileError(
-                f"{location}: named as a gzip file, but is none: {error}",
+                f"{location}: named as a gzip file, but is not one: {error}",
                 hint=(
                     "Restore the file from a backup, or rename it without .gz if it is plain JSON."
                 ),
@@ -118,17 +118,17 @@ def read_metadata_document(io: FileIO, location: str) -> dict[str, Any] | None:
 def write_metadata(
     io: FileIO, metadata: TableMetadata, location: str, base: TableMetadata | None = None
 ) -> None:
-    """Create a metadata file; it is compressed when its name says so.
+    """Create a metadata file, compressed if its name says so.
 
     Args:
-        io: Where it goes.
-        metadata: What it is to say.
-        location: Its name, which nobody else has.
-        base: What the metadata was made of; see `metadata_bytes`.
+        io: File system that will hold the file.
+        metadata: The metadata to write.
+        location: The location of the file, which no other file has.
+        base: The metadata that was changed; see `metadata_bytes`.
 
     Raises:
-        FileExistsAlreadyError: Another's file is there already; it was left as it is.
-        ValidationError: Nobody could read it.
+        FileExistsAlreadyError: If another writer's file exists there; it was left unchanged.
+        ValidationError: If the file would be unreadable.
     """
     create_own(io, location, metadata_bytes(metadata, location, base))
 
@@ -136,29 +136,29 @@ def write_metadata(
 def metadata_bytes(
     metadata: TableMetadata, location: str, base: TableMetadata | None = None
 ) -> bytes:
-    """What a metadata file of this name holds; all of them are made here.
+    """Return the content of a metadata file of this name; all metadata files are encoded here.
 
     Args:
-        metadata: What it is to say.
-        location: Its name.
-        base: What the metadata was made of, as read from a file: only what is new is checked.
+        metadata: The metadata to write.
+        location: The location of the file.
+        base: The metadata that was changed, as read from a file: only what is new is checked.
 
     Raises:
-        ValidationError: Nobody could read it.
+        ValidationError: If the file would be unreadable.
     """
     check_table(metadata, base)
     try:
         data = metadata.to_json().encode()
     except UnicodeEncodeError as error:
         raise ValidationError(
-            f"{location}: the table has text that is no valid Unicode: {error}",
-            hint="Look at the names and comments of its columns.",
+            f"{location}: the table has text that is not valid Unicode: {error}",
+            hint="Check the names and comments of its columns.",
         ) from None
     return gzip.compress(data, mtime=0) if location.endswith(_GZIP) else data
 
 
 def metadata_folder(metadata: TableMetadata) -> str:
-    """Where the metadata files, manifests and manifest lists of the table are created."""
+    """Return the folder of the table's new metadata files, manifests and manifest lists."""
     configured = METADATA_PATH.of(metadata.properties)
     return (configured or f"{metadata.location.rstrip('/')}/metadata").rstrip("/")
 
@@ -166,15 +166,17 @@ def metadata_folder(metadata: TableMetadata) -> str:
 def new_metadata_location(
     metadata: TableMetadata, previous: str | None, unique: str | None = None
 ) -> str:
-    """The name of the next metadata file of a metastore table, `<version>-<uuid>.metadata.json`.
+    """Return the location of a metastore table's next metadata file.
+
+    The file's name is `<version>-<uuid>.metadata.json`.
 
     Args:
-        metadata: What will be written; its properties say where and how compressed.
-        previous: The present metadata file, None for a new table.
-        unique: The uuid in the name; a new one if not given.
+        metadata: The metadata to write; its properties give the folder and the compression.
+        previous: The present metadata file; None for a new table.
+        unique: The UUID in the name; by default a new one.
 
     Raises:
-        ValidationError: The table's codec is unknown.
+        ValidationError: If the table's codec is unknown.
     """
     marker = compression_marker(metadata)
     version = -1 if previous is None else metadata_version(previous)
@@ -183,19 +185,19 @@ def new_metadata_location(
 
 
 def compression_marker(metadata: TableMetadata) -> str:
-    """What stands before ``.metadata.json`` in the names of the table's new metadata files.
+    """Return the part before ``.metadata.json`` in the names of the table's new metadata files.
 
     Returns:
-        ``.gz`` for gzip, or nothing.
+        ``.gz`` for gzip, else an empty string.
 
     Raises:
-        ValidationError: The table's codec is unknown.
+        ValidationError: If the table's codec is unknown.
     """
     return COMPRESSION_MARKERS[METADATA_CODEC.of(metadata.properties)]
 
 
 def metadata_version(location: str) -> int:
-    """The version in the name of a metastore table's metadata file; -1 when there is none."""
+    """Return the version in the name of a metastore table's metadata file; -1 if there is none."""
     name = location.rsplit("/", 1)[-1]
     head, dash, _ = name.partition("-")
     return int(head) if dash and head.isascii() and head.isdigit() else -1

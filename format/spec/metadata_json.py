@@ -1,7 +1,7 @@
-"""Metadata files: JSON text to `TableMetadata` and back (spec: Table Metadata, appendix C).
+"""Conversion of metadata files to `TableMetadata` and back (spec: Table Metadata, appendix C).
 
-Version 1 is read leniently, as the specification allows its optional fields to be absent; version
-2 strictly. What is written is canonical, and version 1 carries the single `schema` and
+Version 1 is read leniently, since the specification allows its optional fields to be absent,
+version 2 strictly. The written form is canonical, and version 1 has the single `schema` and
 `partition-spec` that its oldest readers know.
 """
 
@@ -63,7 +63,7 @@ _KNOWN: Final = frozenset(
 
 
 def metadata_to_json(metadata: TableMetadata) -> str:
-    """The text of a metadata file."""
+    """Return the text of a metadata file."""
     version = metadata.format_version
     out: dict[str, Any] = {"format-version": version}
     if metadata.table_uuid is not None:
@@ -97,7 +97,7 @@ def metadata_to_json(metadata: TableMetadata) -> str:
     pieces = []
     for key, value in out.items():
         pieces.append(f',"{key}":' if key in _KNOWN else f",{json_text(key)}:")
-        # the text of a long list is taken in as it is, not put together once more
+        # the text of a long list is reused, not encoded again
         lazy = isinstance(value, JsonSequence)
         pieces += ("[", value.to_text(), "]") if lazy else (json_text(value),)
     pieces[0] = "{" + pieces[0][1:]
@@ -130,7 +130,7 @@ def _document(raw: bytes | str, where: str) -> Mapping[str, Any]:
         try:
             document = json.loads(raw if isinstance(raw, str) else raw.decode("utf-8"))
         except (UnicodeDecodeError, ValueError, RecursionError) as error:
-            # as text: the error itself would hold on to the whole file
+            # as text: the error itself would keep the whole file in memory
             problem = str(error)
     if problem is not None:
         raise CorruptFileError(
@@ -142,7 +142,7 @@ def _document(raw: bytes | str, where: str) -> Mapping[str, Any]:
 
 
 def _edge_problem(raw: bytes | str) -> str | None:
-    """Why a text cannot be a JSON object, seen at its ends: however long it is, this is quick."""
+    """Return why a text cannot be a JSON object, judged by its ends: fast, however long it is."""
     first, last = (
         (raw[:_EDGE].lstrip() or raw.lstrip())[:1],
         (raw[-_EDGE:].rstrip() or raw.rstrip())[-1:],
@@ -210,7 +210,7 @@ def _lazy(
     decode: Callable[[Any], _T],
     is_plain: Callable[[dict[str, Any]], bool],
 ) -> JsonSequence[_T]:
-    """A long list, its entries checked at sight; what looks odd is decoded to be sure."""
+    """Return a long list whose entries got a quick check; suspicious ones are decoded."""
     items = optional(raw, key, list) or ()
     for item in items:
         if type(item) is not dict or not is_plain(item):
@@ -245,12 +245,12 @@ def _is_long(value: Any) -> bool:
 def _required_long(raw: Mapping[str, Any], key: str) -> int:
     number = required(raw, key, int)
     if not _is_long(number):
-        raise CorruptFileError(f"the field {key!r} is {number}, which is no 64-bit number")
+        raise CorruptFileError(f"the field {key!r} is {number}, which is not a 64-bit number")
     return number
 
 
 def _named(key: str, decode: Callable[[Any], _T], item: Any) -> _T:
-    """Decode, and say which field of the file was wrong."""
+    """Decode an item; errors name the field of the file."""
     try:
         return decode(item)
     except UnsupportedError:
@@ -310,10 +310,10 @@ def _refs(raw: Mapping[str, Any], current: int | None) -> dict[str, SnapshotRef]
 
 
 def _check(metadata: TableMetadata) -> None:
-    """Refuse metadata that contradicts itself.
+    """Check that metadata does not contradict itself.
 
     Raises:
-        CorruptFileError: Names the field at fault.
+        CorruptFileError: If it does; the message names the field.
     """
     _unique("schemas", [s.schema_id for s in metadata.schemas], metadata.current_schema_id)
     specs = [spec.spec_id for spec in metadata.partition_specs]
@@ -348,7 +348,7 @@ def _check(metadata: TableMetadata) -> None:
 
 
 def _check_log(name: str, times: Iterable[int], last_updated_ms: int) -> None:
-    """Refuse times that run backwards, but for clocks that differ a little, as Java does."""
+    """Check that times do not run backwards, except for slight clock skew, as Java does."""
     before = None
     for time_ms in times:
         if before is not None and time_ms < before - _CLOCK_SKEW_MS:

@@ -1,4 +1,4 @@
-"""Name mapping: the field ids of files that carry none (spec: Column Projection, Name Mapping)."""
+"""Name mappings: field ids for files without ids (spec: Column Projection, Name Mapping)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MappedField:
-    """The names under which a field occurs in files.
+    """A field and the names under which it occurs in files.
 
     Attributes:
-        field_id: The field's id, None for a name that stands for no field.
-        names: Its names, any of which counts.
+        field_id: The field's id; None for a name that stands for no field.
+        names: The field's names, any of which counts.
         fields: The fields inside it; a list has `element`, a map `key` and `value`.
     """
 
@@ -30,7 +30,7 @@ class MappedField:
     fields: tuple[MappedField, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
-        """The field as in the table property."""
+        """Return the field as in the table property."""
         out: dict[str, Any] = {} if self.field_id is None else {"field-id": self.field_id}
         out["names"] = list(self.names)
         if self.fields:
@@ -45,7 +45,7 @@ class NameMapping:
     fields: tuple[MappedField, ...] = ()
 
     def find(self, *names: str) -> MappedField | None:
-        """The field at this path of names, or None."""
+        """Return the field at a path of names, or None."""
         level: Sequence[MappedField] = self.fields
         found: MappedField | None = None
         for name in names:
@@ -56,7 +56,7 @@ class NameMapping:
         return found
 
     def to_json(self) -> str:
-        """The text of the table property `schema.name-mapping.default`."""
+        """Return the text of the table property `schema.name-mapping.default`."""
         return json.dumps([f.to_json() for f in self.fields])
 
     @classmethod
@@ -64,7 +64,7 @@ class NameMapping:
         """Read the table property, or its parsed JSON.
 
         Raises:
-            CorruptFileError: It is not a name mapping.
+            CorruptFileError: If it is not a name mapping.
         """
         try:
             items = json.loads(raw) if isinstance(raw, str) else raw
@@ -77,16 +77,16 @@ class NameMapping:
 
 
 def create_name_mapping(schema: Schema) -> NameMapping:
-    """The mapping that takes every field by its present name."""
+    """Return the mapping that finds every field by its present name."""
     return NameMapping(_mapped(schema.as_struct()))
 
 
 def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> NameMapping:
-    """The mapping after a change of the schema, under which files without ids read as before.
+    """Return the mapping after a schema change, under which files without ids read as before.
 
-    A name stands for the field that had it first, also when that one was dropped or renamed: files
-    that have the name are read by it. A field that is new or renamed is found by its new name, too,
-    unless the name stands for another field; then only files with ids can have it.
+    A name stands for the field that had it first, even if that one was dropped or renamed: files
+    with the name are read by it. A new or renamed field is also found by its new name, unless the
+    name stands for another field; then only files with ids can have it.
 
     Iceberg Java and PyIceberg give such a name to the new field, whose values are then those of the
     old one (MappingUtil.removeReassignedNames).
@@ -101,10 +101,10 @@ def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> 
 
 
 def join_name_mappings(mapping: NameMapping, other: NameMapping) -> NameMapping:
-    """The mapping under which files that were written or described with either are read alike.
+    """Return the mapping that reads files written or described with either mapping the same.
 
     Raises:
-        SchemaError: A name stands for one field in one mapping and for another in the other.
+        SchemaError: If a name stands for different fields in the two mappings.
     """
     return NameMapping(_joined(mapping.fields, other.fields))
 

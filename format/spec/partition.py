@@ -1,4 +1,4 @@
-"""Partition specs: how rows are put into partitions (spec: Partitioning)."""
+"""Partition specs: the assignment of rows to partitions (spec: Partitioning)."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _SPEC = frozenset(("spec-id", "fields"))
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """One value of the partition tuple.
+    """A field of the partition tuple.
 
     Args:
-        source_id: The id of the column it is made of.
-        field_id: The id of the partition field, from 1000 on.
-        transform: How it is made, or its text, for example ``"day"``.
+        source_id: The id of the source column.
+        field_id: The id of the partition field, 1000 or higher.
+        transform: The transform of the column's values, or its text, for example ``"day"``.
         name: The name in partition paths and manifests.
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        ValidationError: A member is of the wrong type.
+        ValidationError: If a member is of the wrong type.
     """
 
     source_id: int
@@ -61,7 +61,7 @@ class PartitionField:
         return f"{self.field_id}: {self.name}: {self.transform}({self.source_id})"
 
     def to_json(self) -> dict[str, Any]:
-        """The field as in metadata files."""
+        """Return the field as in metadata files."""
         return {
             "name": self.name,
             "transform": self.transform.to_json(),
@@ -76,11 +76,11 @@ class PartitionField:
 
         Args:
             raw: The parsed JSON.
-            default_field_id: The id of a field that has none, as in early v1 tables.
+            default_field_id: The id for a field that has none, as in early v1 tables.
 
         Raises:
-            ValidationError: A member is missing or has the wrong shape.
-            UnsupportedError: The field has several sources (format version 3).
+            ValidationError: If a member is missing or has the wrong shape.
+            UnsupportedError: If the field has several sources (format version 3).
         """
         name = required(raw, "name", str, "partition field")
         transform = required(raw, "transform", str, "partition field")
@@ -98,9 +98,9 @@ class PartitionField:
 
 @dataclass(frozen=True, slots=True, init=False)
 class PartitionSpec:
-    """How a table's rows are put into partitions.
+    """The assignment of a table's rows to partitions.
 
-    The fields can be given one by one, too: `PartitionSpec(first, second, spec_id=1)`.
+    The fields can also be given one by one: `PartitionSpec(first, second, spec_id=1)`.
 
     Args:
         spec_id: The number of this spec among the table's specs.
@@ -108,7 +108,7 @@ class PartitionSpec:
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        ValidationError: An argument is of the wrong type.
+        ValidationError: If an argument is of the wrong type.
     """
 
     spec_id: int = INITIAL_PARTITION_SPEC_ID
@@ -142,26 +142,26 @@ class PartitionSpec:
 
     @property
     def is_unpartitioned(self) -> bool:
-        """Whether there is no field, or only void ones."""
+        """True if all fields are void, or there are none."""
         return all(isinstance(f.transform, VoidTransform) for f in self.fields)
 
     def is_partitioned(self) -> bool:
-        """Whether any field is not void."""
+        """Return whether any field is not void."""
         return not self.is_unpartitioned
 
     @property
     def last_assigned_field_id(self) -> int:
-        """The highest field id, 999 for an empty spec."""
+        """The highest field id; 999 for an empty spec."""
         return max((f.field_id for f in self.fields), default=PARTITION_FIELD_ID_START - 1)
 
     def fields_by_source_id(self, field_id: int) -> list[PartitionField]:
-        """The partition fields made of a column."""
+        """Return the partition fields of a source column."""
         return [f for f in self.fields if f.source_id == field_id]
 
     def partition_type(self, schema: Schema) -> StructType:
-        """The type of partition tuples.
+        """Return the type of partition tuples.
 
-        A field whose column was dropped is of type string when nothing better is known.
+        A field whose column was dropped is a string where nothing better is known.
         """
         return StructType(
             tuple(
@@ -171,19 +171,19 @@ class PartitionSpec:
         )
 
     def partition_to_path(self, values: Sequence[Any], schema: Schema) -> str:
-        """The folders of a partition, for example `day=2024-01-31/city=New+York`.
+        """Return the folders of a partition, for example `day=2024-01-31/city=New+York`.
 
-        Names and values are URL-encoded as the reference implementation does.
+        Names and values are URL-encoded as in the reference implementation.
 
         Args:
-            values: The partition tuple, internal values.
+            values: The partition tuple, in internal values.
             schema: A schema that has the source columns.
         """
         if len(values) != len(self.fields):
             raise ValidationError(
                 f"Partition {tuple(values)!r} has {len(values)} values, "
                 f"spec {self.spec_id} has {len(self.fields)} fields",
-                hint="Give one value a field, None for null.",
+                hint="Give one value per field, None for null.",
             )
         return "/".join(
             f"{_encode(f.name)}="
@@ -192,20 +192,20 @@ class PartitionSpec:
         )
 
     def compatible_with(self, other: PartitionSpec) -> bool:
-        """Whether both have the same sources, transforms and names in the same order."""
+        """Return whether both have the same sources, transforms and names in the same order."""
         return [(f.source_id, f.transform, f.name) for f in self.fields] == [
             (f.source_id, f.transform, f.name) for f in other.fields
         ]
 
     def has_sequential_ids(self) -> bool:
-        """Whether the field ids are 1000, 1001, ..., as format version 1 requires."""
+        """Return whether the field ids are 1000, 1001, ..., as format version 1 requires."""
         return all(f.field_id == PARTITION_FIELD_ID_START + i for i, f in enumerate(self.fields))
 
     def check(self, schema: Schema) -> None:
         """Validate the spec for new data of a schema.
 
         Raises:
-            ValidationError: A source is missing or not primitive, a transform does not fit, or a
+            ValidationError: If a source is missing or not primitive, a transform does not fit, or a
                 name clashes.
         """
         names: set[str] = set()
@@ -222,17 +222,17 @@ class PartitionSpec:
             _check_source(f, schema)
 
     def to_json(self) -> dict[str, Any]:
-        """The spec as in metadata files."""
+        """Return the spec as in metadata files."""
         fields = [f.to_json() for f in self.fields]
         return {"spec-id": self.spec_id, "fields": fields, **self.extra}
 
     @classmethod
     def from_json(cls, raw: Any) -> PartitionSpec:
-        """Read a spec; fields without ids, of early v1 tables, get 1000, 1001, ...
+        """Read a spec; fields without ids, as in early v1 tables, get 1000, 1001, ...
 
         Raises:
-            ValidationError: A member is missing or has the wrong shape.
-            UnsupportedError: A field has several sources (format version 3).
+            ValidationError: If a member is missing or has the wrong shape.
+            UnsupportedError: If a field has several sources (format version 3).
         """
         spec_id = required(raw, "spec-id", int, "partition spec")
         fields = required(raw, "fields", list, "partition spec")
@@ -243,7 +243,7 @@ UNPARTITIONED_PARTITION_SPEC = PartitionSpec()
 
 
 def identity_spec(columns: Iterable[NestedField]) -> PartitionSpec:
-    """The spec that partitions by the values of columns, under their own names."""
+    """Return the spec that partitions by the values of columns, under their own names."""
     fields = (
         PartitionField(one.field_id, number, IdentityTransform(), one.name)
         for number, one in enumerate(columns, PARTITION_FIELD_ID_START)
@@ -255,8 +255,8 @@ def fields_from_json(raw: list[Any]) -> tuple[PartitionField, ...]:
     """Read the fields of a spec; those without ids get 1000, 1001, ...
 
     Raises:
-        ValidationError: A member is missing, or only some of the fields have ids.
-        UnsupportedError: A field has several sources (format version 3).
+        ValidationError: If a member is missing, or only some of the fields have ids.
+        UnsupportedError: If a field has several sources (format version 3).
     """
     with_ids = sum(isinstance(f, dict) and "field-id" in f for f in raw)
     if with_ids not in (0, len(raw)):
@@ -270,10 +270,10 @@ def fields_from_json(raw: list[Any]) -> tuple[PartitionField, ...]:
 
 
 def source_name(schema: Schema, field_id: int, what: str) -> str:
-    """The full name of the column that a partition or sort field is made of.
+    """Return the full name of the source column of a partition or sort field.
 
     Raises:
-        ValidationError: It does not exist.
+        ValidationError: If it does not exist.
     """
     name = schema.find_column_name(field_id)
     if name is None:
@@ -285,11 +285,11 @@ def source_name(schema: Schema, field_id: int, what: str) -> str:
 
 
 def source_id(raw: dict[str, Any], what: str) -> int:
-    """The one source of a partition or sort field.
+    """Return the id of the only source of a partition or sort field.
 
     Raises:
-        ValidationError: It is missing.
-        UnsupportedError: There are several (format version 3).
+        ValidationError: If it is missing.
+        UnsupportedError: If there are several (format version 3).
     """
     found = raw.get("source-id")
     several = raw.get("source-ids")
@@ -312,10 +312,10 @@ def source_id(raw: dict[str, Any], what: str) -> int:
 def assign_fresh_partition_spec_ids(
     spec: PartitionSpec, old_schema: Schema, fresh_schema: Schema
 ) -> PartitionSpec:
-    """The spec of a new table: sources by name in the new schema, field ids from 1000 on.
+    """Return the spec for a new table: sources found by name in the new schema, ids from 1000.
 
     Raises:
-        ValidationError: A source column does not exist.
+        ValidationError: If a source column does not exist.
     """
     fields = []
     for i, f in enumerate(spec.fields):
@@ -354,13 +354,13 @@ def _check_source(f: PartitionField, schema: Schema) -> None:
 
 
 def check_redundant(fields: Iterable[PartitionField]) -> None:
-    """Refuse a field that says less than another one of the same column, as days beside hours.
+    """Check that no field is redundant beside another of its column, such as days beside hours.
 
-    Iceberg Java refuses it where a spec is put together for a new table, and nowhere else: a table
-    of days may be evolved to hours beside them.
+    Iceberg Java rejects that only where a spec is built for a new table: a table by days may be
+    evolved to hours beside them.
 
     Raises:
-        ValidationError: Names both fields.
+        ValidationError: If one is; the message names both fields.
     """
     seen: dict[object, PartitionField] = {}
     for f in fields:
@@ -378,10 +378,10 @@ def _source_type(schema: Schema, f: PartitionField) -> IcebergType:
 
 
 def _encode(text: str) -> str:
-    # Java's URLEncoder leaves "*" alone and encodes "~"; Python's does the opposite.
+    # Java's URLEncoder keeps "*" and encodes "~"; Python's does the opposite.
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 
 def partition_key(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Partition values that compare as they are stored: NaN equals NaN, and -0.0 not 0.0."""
+    """Return partition values that compare as stored: NaN equals NaN, and -0.0 is not 0.0."""
     return tuple(value.hex() if isinstance(value, float) else value for value in values)

@@ -1,4 +1,4 @@
-"""Which types a column may go on with under its id (spec: Schema Evolution, Column Projection)."""
+"""Type changes that a column's id allows (spec: Schema Evolution, Column Projection)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def can_promote(old: IcebergType, new: IcebergType) -> bool:
-    """Whether a column may change its type so (spec: Schema Evolution); the same type counts."""
+    """Return whether a column may change from one type to another (spec: Schema Evolution).
+
+    The same type counts.
+    """
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
         return old.scale == new.scale and old.precision <= new.precision
     return (
@@ -32,11 +35,11 @@ def can_promote(old: IcebergType, new: IcebergType) -> bool:
 
 
 def can_go_on(old: IcebergType, new: IcebergType) -> bool:
-    """Whether files with the old type can be read with the new one, by the id of the column.
+    """Return whether files with the old type can be read with the new one, by the column's id.
 
-    The fields of a struct are found by their ids, so that a struct goes on whatever it holds. The
-    element of a list and the key and value of a map are found by their place: a list or a map goes
-    on where these do. Ids inside of the types do not count.
+    The fields of a struct are found by their ids, so that structs are always compatible. The
+    element of a list and the key and value of a map are found by position: lists and maps are
+    compatible if these are. Ids inside the types do not count.
     """
     if isinstance(old, StructType) and isinstance(new, StructType):
         return True
@@ -48,17 +51,17 @@ def can_go_on(old: IcebergType, new: IcebergType) -> bool:
 
 
 def unlike_columns(old: Schema, new: Schema) -> frozenset[int]:
-    """The ids under which two schemas have columns, or parts of them, that cannot go on.
+    """Return the ids of columns, or their parts, with incompatible types in two schemas.
 
-    A table that was replaced may have them where the writer took the ids of columns by their names
-    alone, as Iceberg Java does (TypeUtil.assignFreshIds), or one whose column was changed to a type
-    that is not wider.
+    A replaced table may have some where the writer reused ids by the columns' names only, as
+    Iceberg Java does (TypeUtil.assignFreshIds), and so may a table in which a column was changed to
+    a type that is not wider.
 
     Args:
         old: The schema that files were written with.
-        new: The schema that they are read with.
+        new: The schema that files are read with.
     """
-    # a wide table may have many schemas, of which most columns are the same
+    # a wide table may have many schemas, in which most columns are the same
     before, after = _types(old), _types(new)
     return frozenset(
         field_id

@@ -1,8 +1,8 @@
-"""New metadata, read back before anybody else can see it.
+"""Validation of new metadata by reading it back before others can see it.
 
-Values check themselves when they are made; this is the net below: whatever a metadata file would
-say is parsed as its readers will parse it, and must be what was meant. Only what a commit changed
-is looked at, so that a long history costs nothing.
+Values check themselves when they are created; this is the safety net: the content of a metadata
+file is parsed as its readers will parse it, and must equal what was meant. Only what a commit
+changed is checked, so that a long history costs nothing.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ _OPERATIONS: Final = frozenset((None, *map(str, Operation)))
 
 
 def check_table(metadata: TableMetadata, base: TableMetadata | None = None) -> None:
-    """Refuse metadata of a table that nobody could read, or that would be read as another one.
+    """Check that metadata can be read, and is read as what it is.
 
     Args:
-        metadata: What is to be written.
-        base: What it was made of: its parts have been read before, and are not read again.
+        metadata: The metadata to write.
+        base: The metadata that was changed: its parts were read before, and are not read again.
 
     Raises:
-        ValidationError: Names the part.
+        ValidationError: If a part cannot be read back; the message names it.
     """
     _check_members(metadata)
     for name, decode in _SHORT.items():
@@ -108,23 +108,23 @@ def check_table(metadata: TableMetadata, base: TableMetadata | None = None) -> N
 
 
 def unreadable(what: str, why: object) -> ValidationError:
-    """The error of metadata that was made but must not be written."""
+    """Return the error for metadata that must not be written."""
     reason = why.message if isinstance(why, IcecombError) else why
     return ValidationError(
         f"Cannot commit: the new metadata could not be read again: {what}: {reason}",
-        hint="Nothing was changed. Look at the types of what you set.",
+        hint="Nothing was changed. Check the types of the values that you set.",
     )
 
 
 def _check_members(metadata: TableMetadata) -> None:
     for name in _NUMBERS:
         if type(value := getattr(metadata, name)) is not int:
-            raise unreadable(name, f"{value!r} is no whole number")
+            raise unreadable(name, f"{value!r} is not an integer")
     current = metadata.current_snapshot_id
     if current is not None and type(current) is not int:
-        raise unreadable("current_snapshot_id", f"{current!r} is no whole number")
+        raise unreadable("current_snapshot_id", f"{current!r} is not an integer")
     if not isinstance(metadata.table_uuid, (uuid.UUID, type(None))):
-        raise unreadable("table_uuid", f"{metadata.table_uuid!r} is no UUID")
+        raise unreadable("table_uuid", f"{metadata.table_uuid!r} is not a UUID")
     checked_text("location of a table", metadata.location)
 
 
@@ -136,7 +136,7 @@ def _check_texts(what: str, texts: Mapping[str, str]) -> None:
 
 def _check_kinds(what: str, raw: Any, members: Mapping[str, type]) -> None:
     if not isinstance(raw, Mapping):
-        raise unreadable(what, f"{raw!r} is no object")
+        raise unreadable(what, f"{raw!r} is not an object")
     for name, kind in members.items():
         if kind is int:
             checked_int(f"{what}: {name}", raw.get(name), 0, MAX_LONG)

@@ -1,4 +1,4 @@
-"""What must still be true of a table at a commit (spec: Commit Conflict Resolution)."""
+"""Requirements of a commit on the table's current metadata (spec: Commit Conflict Resolution)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 
 
 class TableRequirement(Protocol):
-    """One condition of a commit."""
+    """A condition of a commit."""
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """Compare with the table as it is; None means that there is no such table.
+        """Check the condition on the table's current metadata.
+
+        Args:
+            metadata: The metadata; None if there is no such table.
 
         Raises:
-            CommitFailedError: The condition does not hold (any more).
+            CommitFailedError: If the condition does not hold (anymore).
         """
         ...
 
@@ -35,17 +38,17 @@ def _same(what: str, expected: object, found: object) -> None:
 def _present(metadata: TableMetadata | None) -> TableMetadata:
     if metadata is None:
         raise CommitFailedError(
-            "The table does not exist any more", hint="Create it again, or check its name."
+            "The table does not exist anymore", hint="Create it again, or check its name."
         )
     return metadata
 
 
 @dataclass(frozen=True, slots=True)
 class AssertCreate:
-    """There is no table of this name yet."""
+    """The requirement that no table of this name exists yet."""
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """See `TableRequirement.check`."""
+        """Implement `TableRequirement.check`."""
         if metadata is not None:
             raise CommitFailedError(
                 "The table was created concurrently",
@@ -55,82 +58,82 @@ class AssertCreate:
 
 @dataclass(frozen=True, slots=True)
 class AssertTableUUID:
-    """It is the same table, not another one under its name."""
+    """The requirement that it is the same table, not another one of its name."""
 
     uuid: uuids.UUID | None
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """See `TableRequirement.check`."""
+        """Implement `TableRequirement.check`."""
         _same("table-uuid", self.uuid, _present(metadata).table_uuid)
 
 
 @dataclass(frozen=True, slots=True)
 class AssertRefSnapshotId:
-    """A branch or tag points where it did; None means that it does not exist."""
+    """The requirement that a branch or tag points to a snapshot; None: that it does not exist."""
 
     ref: str
     snapshot_id: int | None
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """See `TableRequirement.check`."""
+        """Implement `TableRequirement.check`."""
         found = _present(metadata).refs.get(self.ref)
         _same(f"ref {self.ref}", self.snapshot_id, None if found is None else found.snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)
 class AssertLastAssignedFieldId:
-    """No field id was given out since."""
+    """The requirement that no field id was assigned since."""
 
     last_assigned_field_id: int
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """See `TableRequirement.check`."""
+        """Implement `TableRequirement.check`."""
         found = _present(metadata).last_column_id
         _same("last-column-id", self.last_assigned_field_id, found)
 
 
 @dataclass(frozen=True, slots=True)
 class AssertCurrentSchemaId:
-    """The schema is still the current one."""
+    """The requirement that a schema is still the current one."""
 
     current_schema_id: int
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """See `TableRequirement.check`."""
+        """Implement `TableRequirement.check`."""
         found = _present(metadata).current_schema_id
         _same("current-schema-id", self.current_schema_id, found)
 
 
 @dataclass(frozen=True, slots=True)
 class AssertLastAssignedPartitionId:
-    """No partition field id was given out since."""
+    """The requirement that no partition field id was assigned since."""
 
     last_assigned_partition_id: int
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """See `TableRequirement.check`."""
+        """Implement `TableRequirement.check`."""
         found = _present(metadata).last_partition_id
         _same("last-partition-id", self.last_assigned_partition_id, found)
 
 
 @dataclass(frozen=True, slots=True)
 class AssertDefaultSpecId:
-    """The partition spec is still the writers' one."""
+    """The requirement that a partition spec is still the default for writers."""
 
     default_spec_id: int
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """See `TableRequirement.check`."""
+        """Implement `TableRequirement.check`."""
         _same("default-spec-id", self.default_spec_id, _present(metadata).default_spec_id)
 
 
 @dataclass(frozen=True, slots=True)
 class AssertDefaultSortOrderId:
-    """The sort order is still the writers' one."""
+    """The requirement that a sort order is still the default for writers."""
 
     default_sort_order_id: int
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """See `TableRequirement.check`."""
+        """Implement `TableRequirement.check`."""
         found = _present(metadata).default_sort_order_id
         _same("default-sort-order-id", self.default_sort_order_id, found)

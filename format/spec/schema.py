@@ -38,10 +38,10 @@ class _Index:
     repeated: Mapping[int, str]
 
     def check(self, field_id: int | None = None) -> None:
-        """Refuse an id that several fields have; without one, any such id.
+        """Check that an id belongs to one field; without an id, that all ids do.
 
         Raises:
-            SchemaError: There is one.
+            SchemaError: If several fields have the same id.
         """
         if self.repeated and (field_id is None or field_id in self.repeated):
             which = next(iter(self.repeated)) if field_id is None else field_id
@@ -57,7 +57,7 @@ class _Index:
 class Schema:
     """The columns of a table at one time.
 
-    Ids may repeat where nobody asks for them: `create_table` gives out new ones, as in PyIceberg.
+    Ids may repeat as long as they are not used: `create_table` assigns new ones, as in PyIceberg.
 
     Args:
         fields: The top-level columns, in order: as one sequence, or one argument each.
@@ -66,8 +66,8 @@ class Schema:
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        SchemaError: A full name occurs twice, an identifier field is not allowed, or an argument
-            is of the wrong type; later also where an id is asked for that occurs twice.
+        SchemaError: If a full name occurs twice, an identifier field is not allowed, or an argument
+            is of the wrong type; later also if an id is used that occurs twice.
     """
 
     fields: tuple[NestedField, ...] = ()
@@ -136,36 +136,36 @@ class Schema:
 
     @property
     def highest_field_id(self) -> int:
-        """The highest id of any field, 0 for an empty schema."""
+        """The highest id of any field; 0 for an empty schema."""
         self.check_ids()
         return max(self._index.by_id, default=0)
 
     def check_ids(self) -> None:
-        """Refuse the schema if several of its fields have one id.
+        """Check that no two fields have the same id.
 
         Raises:
-            SchemaError: They have.
+            SchemaError: If two have.
         """
         self._index.check()
 
     def as_struct(self) -> StructType:
-        """The columns as a struct type."""
+        """Return the columns as a struct type."""
         return StructType(self.fields)
 
     def as_arrow(self) -> pa.Schema:
-        """The columns as a schema of pyarrow, as scans give them."""
+        """Return the columns as a pyarrow schema, the one that scans return."""
         from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 
         return schema_to_pyarrow(self)
 
     def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> NestedField:  # noqa: FBT001, FBT002
-        """The field of this id or dotted name.
+        """Return the field of this id or dotted name.
 
         Names inside lists and maps go through `element`, `key` and `value`; structs in lists and
         map values may leave that part out (`points.x` for `points.element.x`).
 
         Raises:
-            ValidationError: There is none, or a case-insensitive name fits several.
+            ValidationError: If there is none, or a case-insensitive name matches several.
         """
         field_id = (
             name_or_id
@@ -184,40 +184,41 @@ class Schema:
         return found
 
     def find_type(self, name_or_id: str | int, case_sensitive: bool = True) -> IcebergType:  # noqa: FBT001, FBT002
-        """The type of the field of this id or dotted name.
+        """Return the type of the field of this id or dotted name.
 
         Raises:
-            ValidationError: There is no such field.
+            ValidationError: If there is no such field.
         """
         return self.find_field(name_or_id, case_sensitive).field_type
 
     def find_column_name(self, field_id: int) -> str | None:
-        """The full dotted name of a field, or None."""
+        """Return the full dotted name of a field, or None."""
         self._index.check(field_id)
         return self._index.name_by_id.get(field_id)
 
     def find_parent_id(self, field_id: int) -> int | None:
-        """The id of the field that holds this one, or None for a column."""
+        """Return the id of the field that holds this one, or None for a column."""
         self._index.check(field_id)
         return self._index.parent_by_id.get(field_id)
 
     def contains(self, name_or_id: str | int, *, case_sensitive: bool = True) -> bool:
-        """Whether there is a field of this id or dotted name."""
+        """Return whether there is a field of this id or dotted name."""
         if isinstance(name_or_id, int):
             return name_or_id in self._index.by_id
         return self._find_id(name_or_id, case_sensitive=case_sensitive) is not None
 
     def identifier_field_names(self) -> set[str]:
-        """The full names of the identifier fields."""
+        """Return the full names of the identifier fields."""
         return {self._index.name_by_id[i] for i in self.identifier_field_ids}
 
     def select(self, *names: str, case_sensitive: bool = True) -> Schema:
-        """The schema reduced to these fields, in the order of this schema.
+        """Return the schema reduced to some fields, in the order of this schema.
 
-        A struct is taken whole, a nested field with the structs around it; `"*"` takes everything.
+        A struct is selected with all its fields, a nested field with the structs around it; `"*"`
+        selects everything.
 
         Raises:
-            ValidationError: A name is unknown.
+            ValidationError: If a name is unknown.
         """
         if "*" in names:
             return self
@@ -225,7 +226,7 @@ class Schema:
         return prune(self, ids)
 
     def to_json(self) -> dict[str, Any]:
-        """The schema as in metadata files."""
+        """Return the schema as in metadata files."""
         out: dict[str, Any] = {"type": "struct", "schema-id": self.schema_id}
         if self.identifier_field_ids:
             out["identifier-field-ids"] = list(self.identifier_field_ids)
@@ -234,15 +235,15 @@ class Schema:
 
     @classmethod
     def from_json(cls, raw: Any, *, ids_may_repeat: bool = False) -> Schema:
-        """Read a schema; one of format version 1 has no id and gets 0.
+        """Read a schema; a schema of format version 1 has no id and gets 0.
 
         Args:
             raw: The parsed JSON.
-            ids_may_repeat: Whether it is for a new table, which gives out new ids.
+            ids_may_repeat: Whether the schema is for a new table, for which new ids are assigned.
 
         Raises:
-            SchemaError: It is not a schema, or not a valid one.
-            UnsupportedError: A type belongs to a later format version.
+            SchemaError: If it is not a schema, or not a valid one.
+            UnsupportedError: If a type belongs to a later format version.
         """
         struct = parse_type(raw)
         if not isinstance(struct, StructType):
@@ -279,7 +280,7 @@ class Schema:
         found = self._lowered.get(name.lower())
         if found == -1:
             raise ValidationError(
-                f"Name {name!r} fits several fields when upper and lower case count as the same",
+                f"Name {name!r} matches several fields when case is ignored",
                 hint="Use case-sensitive names, or rename a column.",
             )
         return found
@@ -317,7 +318,7 @@ class Schema:
 
 
 def children(field_type: IcebergType) -> tuple[NestedField, ...]:
-    """The fields directly inside a type: none for a primitive type."""
+    """Return the fields directly inside a type: none for a primitive type."""
     if isinstance(field_type, StructType):
         return field_type.fields
     if isinstance(field_type, ListType):
@@ -328,14 +329,17 @@ def children(field_type: IcebergType) -> tuple[NestedField, ...]:
 
 
 def walk(field_type: IcebergType) -> Iterator[NestedField]:
-    """All fields inside a type, a parent before its children."""
+    """Yield all fields inside a type, a parent before its children."""
     for child in children(field_type):
         yield child
         yield from walk(child.field_type)
 
 
 def with_children(field_type: IcebergType, fields: Iterable[NestedField]) -> IcebergType:
-    """The same kind of nested type with other fields inside; the names of list and map stay."""
+    """Return the same kind of nested type with other fields inside.
+
+    The fields inside lists and maps keep their fixed names.
+    """
     if isinstance(field_type, StructType):
         return StructType(tuple(fields), field_type.extra)
     if isinstance(field_type, ListType):
@@ -355,10 +359,10 @@ def with_children(field_type: IcebergType, fields: Iterable[NestedField]) -> Ice
 
 
 def check_defaults(schema: Schema, base: Schema | None = None) -> None:
-    """Refuse default values, which belong to format version 3, but those that a schema has already.
+    """Check that a schema has no default values (format version 3) except those of its base.
 
     Raises:
-        UnsupportedError: Names the field that has one.
+        UnsupportedError: If a field has one; the message names it.
     """
     for f in walk(schema.as_struct()):
         defaults = (f.initial_default, f.write_default)
@@ -374,7 +378,7 @@ def check_defaults(schema: Schema, base: Schema | None = None) -> None:
 
 
 def prune(schema: Schema, field_ids: Collection[int]) -> Schema:
-    """The schema reduced to the fields of these ids, what is inside them, and what is around."""
+    """Return the schema reduced to fields of some ids, with the fields inside and around them."""
     fields = _prune_fields(schema.fields, field_ids)
     kept = frozenset(f.field_id for f in walk(StructType(fields)))
     return Schema(
@@ -385,12 +389,13 @@ def prune(schema: Schema, field_ids: Collection[int]) -> Schema:
 def assign_fresh_schema_ids(
     schema: Schema, base: Schema | None = None, last_column_id: int = 0
 ) -> Schema:
-    """Number the fields anew, as a new table's are: level by level, each level in order.
+    """Renumber the fields as in a new table: level by level, each level in order.
 
     Args:
-        schema: The schema with any ids.
-        base: When a table is replaced, its schema: fields of the same full name keep their id where
-            their type can go on with the new one; others are new columns to all files there are.
+        schema: The schema, with any ids.
+        base: The schema of a table that is replaced: fields of the same full name keep their id if
+            files with their type can be read with the new one; to existing files, the others are
+            new columns.
         last_column_id: The highest id ever used; new ids follow it.
     """
     fresh = count(last_column_id + 1)
@@ -401,7 +406,7 @@ def assign_fresh_schema_ids(
 
 
 def fresh_field(field: NestedField, next_id: Callable[[], int]) -> NestedField:
-    """The field with new ids: its own first, then those inside it, level by level."""
+    """Return the field with new ids: its own first, then those inside it, level by level."""
     (fresh,) = _renumber((field,), (), next_id, {})
     return fresh
 
@@ -412,7 +417,7 @@ def _renumber(
     next_id: Callable[[], int],
     new_ids: dict[int, int],
 ) -> tuple[NestedField, ...]:
-    """The fields with new ids, but those that go on: they have the ids of their namesakes."""
+    """Return fields with new ids; those with a compatible namesake get its id."""
     namesakes = {f.name: f for f in known}
     level: list[tuple[NestedField, tuple[NestedField, ...]]] = []
     for old in fields:

@@ -1,4 +1,4 @@
-"""Schemas in the forms that callers may give them."""
+"""Schema arguments in all the forms that callers may give."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _OF_FRAMES: Final = {
 
 
 def as_schema(schema: Schema | pa.Schema) -> Schema:
-    """A schema as Iceberg's, also of PyIceberg's class; Arrow's fields get ids.
+    """Convert a schema of PyIceberg or Arrow to an Iceberg schema; Arrow fields get ids.
 
     Raises:
-        SchemaError: an Arrow type has no Iceberg type, or it is no schema.
+        SchemaError: If an Arrow type has no Iceberg type, or the argument is not a schema.
     """
     if isinstance(schema, Schema):
         return schema

@@ -50,15 +50,15 @@ _PACKED: dict[type, str] = {
     FloatType: "<f",
     DoubleType: "<d",
 }
-# Bounds written before a column was promoted keep the shorter form.
+# Bounds written before a column's promotion have the shorter form.
 _BEFORE_PROMOTION: dict[type, tuple[int, str]] = {LongType: (4, "<i"), DoubleType: (4, "<f")}
 
 
 def to_bytes(field_type: PrimitiveType, value: Any) -> bytes:
-    """An internal value as bytes, as in bounds and partition summaries.
+    """Convert an internal value to bytes, as in bounds and partition summaries.
 
     Raises:
-        ValidationError: The value is not one of the type.
+        ValidationError: If the value is not one of the type.
     """
     try:
         if (packed := _PACKED.get(type(field_type))) is not None:
@@ -84,10 +84,10 @@ def to_bytes(field_type: PrimitiveType, value: Any) -> bytes:
 
 
 def from_bytes(field_type: PrimitiveType, data: bytes) -> Any:
-    """Read an internal value of its bytes; long and double also from their shorter forms.
+    """Read an internal value from its bytes; long and double also from their shorter forms.
 
     Raises:
-        ValidationError: The bytes are not a value of the type.
+        ValidationError: If the bytes are not a value of the type.
     """
     try:
         if (packed := _PACKED.get(type(field_type))) is not None:
@@ -114,12 +114,12 @@ def from_bytes(field_type: PrimitiveType, data: bytes) -> Any:
 
 
 def to_json(field_type: IcebergType, value: Any) -> Any:
-    """An internal value as JSON, as in default values; None is null.
+    """Convert an internal value to JSON, as in default values; None becomes null.
 
     Struct values are dicts by field id or sequences in field order.
 
     Raises:
-        ValidationError: The value is not one of the type.
+        ValidationError: If the value is not one of the type.
     """
     if value is None:
         return None
@@ -151,10 +151,10 @@ def to_json(field_type: IcebergType, value: Any) -> Any:
 
 
 def from_json(field_type: IcebergType, raw: Any) -> Any:
-    """Read an internal value of its JSON; structs become dicts by field id.
+    """Read an internal value from its JSON; structs become dicts by field id.
 
     Raises:
-        ValidationError: The JSON is not a value of the type.
+        ValidationError: If the JSON is not a value of the type.
     """
     if raw is None:
         return None

@@ -1,4 +1,4 @@
-"""Snapshots, the references to them, and the logs (spec: Snapshots, Snapshot References)."""
+"""Snapshots, references to them, and the logs (spec: Snapshots, Snapshot References)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _METADATA_LOG_ENTRY = frozenset(("timestamp-ms", "metadata-file"))
 
 
 class Operation(str, Enum):
-    """What a snapshot did to the table."""
+    """The kind of change that a snapshot made to the table."""
 
     APPEND = "append"
     REPLACE = "replace"
@@ -50,7 +50,7 @@ class Operation(str, Enum):
 
 
 class SnapshotRefType(str, Enum):
-    """A branch moves with commits, a tag stays."""
+    """The kind of a reference: a branch moves with commits, a tag does not."""
 
     BRANCH = "branch"
     TAG = "tag"
@@ -60,10 +60,10 @@ class SnapshotRefType(str, Enum):
 
 
 def ref_type(given: Any) -> SnapshotRefType:
-    """The type of a reference, or the one that a text names in any case of letters.
+    """Return a type of reference, given itself or by name, ignoring case.
 
     Raises:
-        ValidationError: It is neither.
+        ValidationError: If it is neither branch nor tag.
     """
     try:
         return SnapshotRefType(given.lower() if isinstance(given, str) else given)
@@ -79,17 +79,17 @@ class Snapshot:
 
     Args:
         snapshot_id: A random positive number.
-        parent_snapshot_id: The snapshot before, or None.
-        sequence_number: Its place in the order of commits; 0 in format version 1.
-        timestamp_ms: When it was made, milliseconds since 1970 UTC.
+        parent_snapshot_id: The id of the snapshot before, or None.
+        sequence_number: The position in the order of commits; 0 in format version 1.
+        timestamp_ms: The time of creation, in milliseconds since 1970 UTC.
         manifest_list: The location of the manifest list, or None for early v1 snapshots.
-        summary: What happened; `operation` and counts, all text.
-        schema_id: The current schema when it was made, or None if not recorded.
+        summary: The `operation` and its counts, all as text.
+        schema_id: The id of the schema that was current then, or None if not recorded.
         manifests: Locations of manifests, only for early v1 snapshots without a list.
-        extra: Members this version of icecomb does not know; they are written back.
+        extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        ValidationError: A number is none, or not within 64 bits (the schema's id: 32).
+        ValidationError: If a number is not an integer of 64 bits (the schema's id: 32 bits).
     """
 
     snapshot_id: int
@@ -119,7 +119,7 @@ class Snapshot:
         return f"{self.operation or 'unknown'}: id={self.snapshot_id}{parent}"
 
     def to_json(self) -> dict[str, Any]:
-        """The snapshot as in metadata files."""
+        """Return the snapshot as in metadata files."""
         out: dict[str, Any] = {}
         if self.sequence_number > INITIAL_SEQUENCE_NUMBER:
             out["sequence-number"] = self.sequence_number
@@ -146,7 +146,7 @@ class Snapshot:
         """Read a snapshot.
 
         Raises:
-            ValidationError: A required member is missing or has the wrong shape.
+            ValidationError: If a required member is missing or has the wrong shape.
         """
         snapshot_id = required(raw, "snapshot-id", int, "snapshot")
         summary = optional(raw, "summary", dict, "snapshot") or {}
@@ -176,15 +176,15 @@ class SnapshotRef:
     """A branch or tag.
 
     Args:
-        snapshot_id: The snapshot it points at.
+        snapshot_id: The id of the snapshot that it points to.
         snapshot_ref_type: Branch or tag.
-        min_snapshots_to_keep: Of a branch: how many snapshots expiration leaves.
-        max_snapshot_age_ms: Of a branch: how old a snapshot may become before it expires.
-        max_ref_age_ms: How old the reference may become; never for main.
+        min_snapshots_to_keep: The number of a branch's snapshots that expiration keeps at least.
+        max_snapshot_age_ms: The age in milliseconds at which a branch's snapshots expire.
+        max_ref_age_ms: The age in milliseconds at which the reference expires; never for main.
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        ValidationError: A tag has a branch's limits, or a number is none, or is not positive.
+        ValidationError: If a tag has a branch's limits, or a number is not a positive integer.
     """
 
     snapshot_id: int
@@ -208,13 +208,13 @@ class SnapshotRef:
                 object.__setattr__(self, name, checked_int(name, limit, 1, None))
 
     def check_limits(self, before: SnapshotRef | None = None) -> None:
-        """Refuse new limits that do not fit into the specification's types, which Java reads.
+        """Check that new limits fit into the specification's types, which Java reads.
 
         Args:
-            before: What the reference was: what it said already is read as leniently as ever.
+            before: The reference before the change, whose limits are not checked again.
 
         Raises:
-            ValidationError: A count is more than an int, or an age more than a long can hold.
+            ValidationError: If a count exceeds an int, or an age a long.
         """
         for name, most in _LIMITS.items():
             limit = getattr(self, name)
@@ -223,11 +223,11 @@ class SnapshotRef:
 
     @property
     def is_branch(self) -> bool:
-        """Whether this is a branch, not a tag."""
+        """True if this is a branch, not a tag."""
         return self.snapshot_ref_type is SnapshotRefType.BRANCH
 
     def to_json(self) -> dict[str, Any]:
-        """The reference as in metadata files."""
+        """Return the reference as in metadata files."""
         out: dict[str, Any] = {
             "snapshot-id": self.snapshot_id,
             "type": self.snapshot_ref_type.value,
@@ -245,7 +245,7 @@ class SnapshotRef:
         """Read a reference.
 
         Raises:
-            ValidationError: A required member is missing or has the wrong shape.
+            ValidationError: If a required member is missing or has the wrong shape.
         """
         return cls(
             required(raw, "snapshot-id", int, "reference"),
@@ -262,8 +262,8 @@ class SnapshotLogEntry:
     """A change of the current snapshot.
 
     Args:
-        snapshot_id: What became current.
-        timestamp_ms: When.
+        snapshot_id: The id of the snapshot that became current.
+        timestamp_ms: The time, in milliseconds since 1970 UTC.
         extra: Members that icecomb does not know; they are written back.
     """
 
@@ -275,7 +275,7 @@ class SnapshotLogEntry:
         _check_longs(self, "snapshot_id", "timestamp_ms")
 
     def to_json(self) -> dict[str, Any]:
-        """The entry as in metadata files."""
+        """Return the entry as in metadata files."""
         return {"timestamp-ms": self.timestamp_ms, "snapshot-id": self.snapshot_id, **self.extra}
 
     @classmethod
@@ -283,7 +283,7 @@ class SnapshotLogEntry:
         """Read an entry.
 
         Raises:
-            ValidationError: A required member is missing or has the wrong shape.
+            ValidationError: If a required member is missing or has the wrong shape.
         """
         return cls(
             required(raw, "snapshot-id", int, "snapshot-log entry"),
@@ -294,11 +294,11 @@ class SnapshotLogEntry:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogEntry:
-    """A former metadata file.
+    """A former metadata file of the table.
 
     Args:
-        metadata_file: Its location.
-        timestamp_ms: When the table was last updated in it.
+        metadata_file: The location of the file.
+        timestamp_ms: The file's time of last update, in milliseconds since 1970 UTC.
         extra: Members that icecomb does not know; they are written back.
     """
 
@@ -311,7 +311,7 @@ class MetadataLogEntry:
         object.__setattr__(self, "metadata_file", any_text("metadata_file", self.metadata_file))
 
     def to_json(self) -> dict[str, Any]:
-        """The entry as in metadata files."""
+        """Return the entry as in metadata files."""
         out = {"timestamp-ms": self.timestamp_ms, "metadata-file": self.metadata_file}
         return {**out, **self.extra}
 
@@ -320,7 +320,7 @@ class MetadataLogEntry:
         """Read an entry.
 
         Raises:
-            ValidationError: A required member is missing or has the wrong shape.
+            ValidationError: If a required member is missing or has the wrong shape.
         """
         return cls(
             required(raw, "metadata-file", str, "metadata-log entry"),
@@ -330,10 +330,10 @@ class MetadataLogEntry:
 
 
 def _check_longs(value: Any, *names: str) -> None:
-    """Let members of a value be 64-bit numbers of Python.
+    """Check that members of a value are 64-bit integers, and convert them to Python's.
 
     Raises:
-        ValidationError: One of them cannot be.
+        ValidationError: If one of them is not.
     """
     for name in names:
         number = checked_int(name, getattr(value, name), -MAX_LONG - 1, MAX_LONG)

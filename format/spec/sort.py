@@ -1,4 +1,4 @@
-"""Sort orders: how rows are ordered within files (spec: Sorting)."""
+"""Sort orders: the order of rows within files (spec: Sorting)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _ORDER = frozenset(("order-id", "fields"))
 
 
 class SortDirection(Enum):
-    """Upwards or downwards."""
+    """The direction of a sort field: ascending or descending."""
 
     ASC = "asc"
     DESC = "desc"
 
 
 class NullOrder(Enum):
-    """Where nulls stand."""
+    """The position of nulls in a sort order."""
 
     NULLS_FIRST = "nulls-first"
     NULLS_LAST = "nulls-last"
@@ -45,13 +45,13 @@ class SortField:
 
     Args:
         source_id: The id of the column.
-        transform: What is done to its values before they are compared, or its text.
-        direction: Upwards or downwards, or ``"asc"``, ``"desc"``.
-        null_order: Where nulls stand; None means first when going up, last when going down.
+        transform: The transform of the values before they are compared, or its text.
+        direction: Ascending or descending, or ``"asc"``, ``"desc"``.
+        null_order: The position of nulls; None means first if ascending, last if descending.
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        ValidationError: A member is of the wrong type.
+        ValidationError: If a member is of the wrong type.
     """
 
     source_id: int
@@ -77,7 +77,7 @@ class SortField:
         return f"{self.transform}({self.source_id}) {self.direction.value} {nulls}"
 
     def to_json(self) -> dict[str, Any]:
-        """The field as in metadata files."""
+        """Return the field as in metadata files."""
         return {
             "transform": self.transform.to_json(),
             "source-id": self.source_id,
@@ -91,8 +91,8 @@ class SortField:
         """Read a field.
 
         Raises:
-            ValidationError: A member is missing or has the wrong shape.
-            UnsupportedError: The field has several sources (format version 3).
+            ValidationError: If a member is missing or has the wrong shape.
+            UnsupportedError: If the field has several sources (format version 3).
         """
         transform = required(raw, "transform", str, "sort field")
         return cls(
@@ -106,17 +106,17 @@ class SortField:
 
 @dataclass(frozen=True, slots=True, init=False)
 class SortOrder:
-    """How rows are ordered within files.
+    """The order of rows within files.
 
-    The keys can be given one by one, too, `SortOrder(first, second)`: that is order 1 then.
+    The keys can also be given one by one: `SortOrder(first, second)` is an order of id 1.
 
     Args:
         order_id: The number of this order among the table's orders; 0 is always unsorted.
-        fields: The keys, the most important one first.
+        fields: The keys, most significant first.
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        ValidationError: An argument is of the wrong type.
+        ValidationError: If an argument is of the wrong type.
     """
 
     order_id: int = UNSORTED_SORT_ORDER_ID
@@ -150,16 +150,16 @@ class SortOrder:
 
     @property
     def is_sorted(self) -> bool:
-        """Whether there is any key."""
+        """True if there is any key."""
         return bool(self.fields)
 
     @property
     def is_unsorted(self) -> bool:
-        """Whether there is no key."""
+        """True if there is no key."""
         return not self.fields
 
     def satisfies(self, other: SortOrder) -> bool:
-        """Whether rows in this order are also in the other."""
+        """Return whether rows in this order are also in the other."""
         if len(other.fields) > len(self.fields):
             return False
         return all(
@@ -174,7 +174,7 @@ class SortOrder:
         """Validate the order for a schema.
 
         Raises:
-            ValidationError: A source is missing, or a transform does not fit.
+            ValidationError: If a source is missing, or a transform does not fit its type.
         """
         if self.order_id == UNSORTED_SORT_ORDER_ID and self.fields:
             raise ValidationError(
@@ -186,7 +186,7 @@ class SortOrder:
             f.transform.check(schema.find_type(f.source_id))
 
     def to_json(self) -> dict[str, Any]:
-        """The order as in metadata files."""
+        """Return the order as in metadata files."""
         fields = [f.to_json() for f in self.fields]
         return {"order-id": self.order_id, "fields": fields, **self.extra}
 
@@ -195,8 +195,8 @@ class SortOrder:
         """Read an order.
 
         Raises:
-            ValidationError: A member is missing or has the wrong shape.
-            UnsupportedError: A field has several sources (format version 3).
+            ValidationError: If a member is missing or has the wrong shape.
+            UnsupportedError: If a field has several sources (format version 3).
         """
         order_id = required(raw, "order-id", int, "sort order")
         fields = required(raw, "fields", list, "sort order")
@@ -208,7 +208,7 @@ _E = TypeVar("_E", bound=Enum)
 
 
 def _one_of(kind: type[_E], given: Any) -> _E:
-    """A member of an enumeration, the one of a text, or the one that PyIceberg has."""
+    """Return a member of an enumeration, given itself, by its value, or as PyIceberg's."""
     if isinstance(given, Enum) and not isinstance(given, kind):
         given = given.value
     try:
@@ -223,10 +223,12 @@ def _one_of(kind: type[_E], given: Any) -> _E:
 def assign_fresh_sort_order_ids(
     order: SortOrder, old_schema: Schema, fresh_schema: Schema
 ) -> SortOrder:
-    """The sort order of a new table: sources by name in the new schema; order 1, 0 if unsorted.
+    """Return the sort order for a new table: sources by name in the new schema, with id 1.
+
+    An unsorted order keeps its id 0.
 
     Raises:
-        ValidationError: A source column does not exist.
+        ValidationError: If a source column does not exist.
     """
     if order.is_unsorted:
         return UNSORTED_SORT_ORDER

@@ -1,7 +1,7 @@
-"""Every property of tables that has a meaning: where it is read and where it is set asks here.
+"""All table properties that have a meaning, for the code that reads or sets them.
 
-Names and defaults are Iceberg Java's where nothing else is said. Properties that are not known
-here belong to other programs, which may put into them what they like.
+Names and defaults are Iceberg Java's unless stated otherwise. Properties that are not known here
+belong to other programs and may have any value.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ RESERVED_PROPERTIES: Final = frozenset(
         "default-sort-order",
     }
 )
-"""Names under which the metastore shows the state of a table: they can be set by changing that."""
+"""Names under which the metastore shows the state of a table; they follow it and cannot be set."""
 
 ENTRY_PROPERTIES: Final = frozenset(
     {"metadata_location", "previous_metadata_location", "table_type"}
 )
-"""Names by which a metastore's entry points at a table or view.
+"""Names by which a metastore's entry points to a table or view.
 
-Nobody sets them as properties, but what has one from another writer may lose it.
+They cannot be set as properties, but one that another writer set may be removed.
 """
 
 _METRICS_MODE: Final = re.compile(r"none|counts|full|truncate\([1-9]\d*\)", re.IGNORECASE)
@@ -73,7 +73,7 @@ def _is_name_mapping(said: str) -> bool:
 COMMIT_RETRIES: Final = number(
     "commit.retry.num-retries",
     4,
-    "How often a commit that lost a race is tried again; 100 by default where nothing is locked.",
+    "Retries of a commit that lost a race; 100 by default where tables are not locked.",
     least=0,
 )
 COMMIT_MIN_WAIT: Final = milliseconds(
@@ -82,33 +82,36 @@ COMMIT_MIN_WAIT: Final = milliseconds(
 COMMIT_MAX_WAIT: Final = milliseconds(
     "commit.retry.max-wait-ms",
     60_000,
-    "The longest pause before any retry; 1000 by default where nothing is locked.",
+    "The longest pause before any retry; 1000 by default where tables are not locked.",
 )
 COMMIT_TOTAL_TIMEOUT: Final = milliseconds(
-    "commit.retry.total-timeout-ms", 1_800_000, "How long a commit is tried in all."
+    "commit.retry.total-timeout-ms", 1_800_000, "The time for a commit with all its retries."
 )
 STATUS_CHECKS: Final = number(
     "commit.status-check.num-retries",
     3,
-    "How often the pointer is looked at again after an answer was lost.",
+    "Further checks of the pointer after an answer was lost.",
     least=0,
 )
 STATUS_CHECK_MIN_WAIT: Final = milliseconds(
-    "commit.status-check.min-wait-ms", 1_000, "The pause before the second look."
+    "commit.status-check.min-wait-ms", 1_000, "The pause before the second check."
 )
 STATUS_CHECK_MAX_WAIT: Final = milliseconds(
-    "commit.status-check.max-wait-ms", 60_000, "The longest pause before a look."
+    "commit.status-check.max-wait-ms", 60_000, "The longest pause before a check."
 )
 STATUS_CHECK_TOTAL_TIMEOUT: Final = milliseconds(
-    "commit.status-check.total-timeout-ms", 1_800_000, "How long is looked in all."
+    "commit.status-check.total-timeout-ms", 1_800_000, "The time for all checks."
 )
 MANIFEST_TARGET_BYTES: Final = number(
-    "commit.manifest.target-size-bytes", 8 << 20, "The length of merged manifests.", least=1
+    "commit.manifest.target-size-bytes",
+    8 << 20,
+    "The target size of merged manifests, in bytes.",
+    least=1,
 )
 MANIFEST_MIN_COUNT: Final = number(
     "commit.manifest.min-count-to-merge",
     100,
-    "How many manifests there must be before the newest are merged.",
+    "The number of manifests from which on the newest are merged.",
     least=0,
 )
 MANIFEST_MERGE: Final = flag(
@@ -132,17 +135,17 @@ METADATA_PATH: Final = text("write.metadata.path", "The folder of new metadata f
 METADATA_PREVIOUS_VERSIONS: Final = number(
     "write.metadata.previous-versions-max",
     100,
-    "How many earlier metadata files the metadata log names; at least 1.",
+    "The number of earlier metadata files in the metadata log; at least 1.",
     least=0,
 )
 METADATA_DELETE_AFTER_COMMIT: Final = flag(
     "write.metadata.delete-after-commit.enabled",
-    "Whether files that fall out of the metadata log are deleted.",
+    "Whether files dropped from the metadata log are deleted.",
     default=False,
 )
 METRICS_DEFAULT: Final = text(
     "write.metadata.metrics.default",
-    "What is kept about columns; truncate(16) by default.",
+    "The metrics kept for columns; truncate(16) by default.",
     _METRICS,
     _is_metrics_mode,
 )
@@ -152,13 +155,13 @@ METRICS_OF_COLUMN: Final = text(
 METRICS_MAX_INFERRED: Final = number(
     "write.metadata.metrics.max-inferred-column-defaults",
     100,
-    "Of so many columns something is kept where no default is set.",
+    "The number of columns for which metrics are kept where no default is set.",
     least=0,
 )
 SUMMARY_PARTITION_LIMIT: Final = number(
     "write.summary.partition-limit",
     0,
-    "A snapshot of at most so many partitions says what changed in each.",
+    "The most changed partitions for which a snapshot's summary lists each one's changes.",
     least=0,
 )
 
@@ -173,32 +176,38 @@ DELETE_FORMAT: Final = choice(
 DELETE_GRANULARITY: Final = choice(
     "write.delete.granularity",
     ("file", "partition"),
-    "Whether a file of position deletes is about one data file or a whole partition.",
+    "Whether a position delete file covers one data file or a whole partition.",
 )
 TARGET_FILE_BYTES: Final = number(
-    "write.target-file-size-bytes", 512 << 20, "The length of data files, about.", least=1
+    "write.target-file-size-bytes",
+    512 << 20,
+    "The approximate size of data files, in bytes.",
+    least=1,
 )
 DELETE_TARGET_FILE_BYTES: Final = number(
-    "write.delete.target-file-size-bytes", 64 << 20, "The length of delete files, about.", least=1
+    "write.delete.target-file-size-bytes",
+    64 << 20,
+    "The approximate size of delete files, in bytes.",
+    least=1,
 )
 DISTRIBUTION_MODE: Final = choice(
     "write.distribution-mode",
     ("none", "hash", "range"),
-    "How Spark shares rows out; by default range if the table is sorted, hash if partitioned.",
+    "How Spark distributes rows; by default range if the table is sorted, hash if partitioned.",
 )
 FANOUT: Final = flag(
     "write.spark.fanout.enabled",
-    "Whether a Spark task has files of several partitions open; by default if unsorted.",
+    "Whether a Spark task keeps files of several partitions open; by default if unsorted.",
     default=False,
 )
 ADVISORY_PARTITION_BYTES: Final = optional_number(
     "write.spark.advisory-partition-size-bytes",
-    "How many bytes of a shuffle a Spark task gets, about; by default what makes good files.",
+    "The approximate shuffle bytes per Spark task; by default as many as give well-sized files.",
     least=1,
 )
 ACCEPT_ANY_SCHEMA: Final = flag(
     "write.spark.accept-any-schema",
-    "Whether Spark leaves it to the options of a write which columns its rows may have.",
+    "Whether Spark leaves checking the columns of written rows to the options of the write.",
     default=False,
 )
 SCHEMA_EVOLUTION: Final = flag(
@@ -220,19 +229,19 @@ OBJECT_STORE: Final = flag(
 )
 OBJECT_STORE_PARTITIONED: Final = flag(
     "write.object-storage.partitioned-paths",
-    "Whether such names say the partition, too.",
+    "Whether such names include the partition, too.",
     default=True,
 )
 WAP_ENABLED: Final = flag(
-    "write.wap.enabled", "Whether writers may stage snapshots to be audited.", default=False
+    "write.wap.enabled", "Whether writers may stage snapshots for an audit.", default=False
 )
 
 PUBLISHED_SNAPSHOTS: Final = text(
     "icecomb.published-snapshots",
-    "The snapshots that were published or picked and are in the table still, or what came of "
-    "them is: none of these is published again, also once what it became of `main` has expired. "
-    "icecomb keeps it.",
-    "ids of snapshots, with commas between",
+    "The snapshots that were published or cherry-picked, as long as they or the snapshots made "
+    "from them are in the table: none is published again, even after its copy on `main` expired. "
+    "Maintained by icecomb.",
+    "ids of snapshots, separated by commas",
     lambda said: all(
         part.strip().lstrip("-").isascii() and part.strip().lstrip("-").isdecimal()
         for part in said.split(",")
@@ -248,16 +257,16 @@ PARQUET_LEVEL: Final = optional_number(
     "write.parquet.compression-level", "The level of that codec."
 )
 PARQUET_ROW_GROUP_BYTES: Final = number(
-    "write.parquet.row-group-size-bytes", 128 << 20, "The length of a row group.", least=1
+    "write.parquet.row-group-size-bytes", 128 << 20, "The size of a row group, in bytes.", least=1
 )
 PARQUET_ROW_GROUP_ROWS: Final = number(
-    "write.parquet.row-group-limit", 1 << 20, "Rows of a row group, at most.", least=1
+    "write.parquet.row-group-limit", 1 << 20, "The maximum number of rows in a row group.", least=1
 )
 PARQUET_PAGE_BYTES: Final = number(
-    "write.parquet.page-size-bytes", 1 << 20, "Bytes of a page, about.", least=1
+    "write.parquet.page-size-bytes", 1 << 20, "The approximate size of a page, in bytes.", least=1
 )
 PARQUET_PAGE_ROWS: Final = number(
-    "write.parquet.page-row-limit", 20_000, "Rows of a page, at most.", least=1
+    "write.parquet.page-row-limit", 20_000, "The maximum number of rows in a page.", least=1
 )
 PARQUET_PAGE_VERSION: Final = choice(
     "write.parquet.page-version", ("v1", "v2"), "The version of data pages."
@@ -265,12 +274,12 @@ PARQUET_PAGE_VERSION: Final = choice(
 PARQUET_DICTIONARY_BYTES: Final = number(
     "write.parquet.dict-size-bytes",
     2 << 20,
-    "A dictionary that would be longer is given up.",
+    "The largest dictionary, in bytes; a larger one is given up.",
     least=1,
 )
 PARQUET_DICTIONARY: Final = flag(
     "write.parquet.dict-encoding-enabled.column.",
-    "Whether a column may have a dictionary; a sample of its values decides by default.",
+    "Whether a column may have a dictionary; by default a sample of its values decides.",
     default=True,
 )
 PARQUET_STATISTICS: Final = flag(
@@ -282,31 +291,31 @@ PARQUET_BLOOM: Final = flag(
     default=False,
 )
 PARQUET_BLOOM_FPP: Final = fraction(
-    "write.parquet.bloom-filter-fpp.column.", 0.01, "How often they may be wrong."
+    "write.parquet.bloom-filter-fpp.column.", 0.01, "Their rate of false positives."
 )
 PARQUET_BLOOM_NDV: Final = optional_number(
     "write.parquet.bloom-filter-ndv.column.",
-    "For how many distinct values they are made; as many as rows by default.",
+    "The distinct values for which they are sized; by default as many as rows.",
     least=1,
 )
 PARQUET_BLOOM_MAX_BYTES: Final = number(
-    "write.parquet.bloom-filter-max-bytes", 1 << 20, "Their length, at most.", least=1
+    "write.parquet.bloom-filter-max-bytes", 1 << 20, "The largest bloom filter, in bytes.", least=1
 )
 PARQUET_BLOOM_ADAPTIVE: Final = flag(
     "write.parquet.bloom-filter-adaptive-enabled",
-    "Whether Spark tries several lengths of a bloom filter and keeps the shortest that does.",
+    "Whether Spark tries several sizes of a bloom filter and keeps the smallest that suffices.",
     default=False,
 )
 PARQUET_CHECK_MIN_ROWS: Final = number(
     "write.parquet.row-group-check-min-record-count",
     100,
-    "After how many rows Spark looks first whether a page or row group is full.",
+    "The number of rows after which Spark first checks whether a page or row group is full.",
     least=1,
 )
 PARQUET_CHECK_MAX_ROWS: Final = number(
     "write.parquet.row-group-check-max-record-count",
     10_000,
-    "After how many more rows it looks again, at most.",
+    "The maximum number of rows until Spark checks again.",
     least=1,
 )
 ORC_CODEC: Final = choice(
@@ -320,21 +329,23 @@ ORC_STRATEGY: Final = choice(
     "Whether that codec saves time or space.",
 )
 ORC_STRIPE_BYTES: Final = number(
-    "write.orc.stripe-size-bytes", 64 << 20, "The length of a stripe.", least=1
+    "write.orc.stripe-size-bytes", 64 << 20, "The size of a stripe, in bytes.", least=1
 )
 ORC_BLOCK_BYTES: Final = number(
     "write.orc.block-size-bytes",
     256 << 20,
-    "The length of a block of the file system, which Spark's stripes keep within.",
+    "The block size of the file system, in bytes; Spark's stripes stay within a block.",
     least=1,
 )
 ORC_BATCH_ROWS: Final = number(
-    "write.orc.vectorized.batch-size", 1024, "Rows that are encoded at once.", least=1
+    "write.orc.vectorized.batch-size", 1024, "The number of rows encoded at once.", least=1
 )
 ORC_BLOOM_COLUMNS: Final = text(
-    "write.orc.bloom.filter.columns", "The columns with bloom filters.", "names with commas between"
+    "write.orc.bloom.filter.columns", "The columns with bloom filters.", "names separated by commas"
 )
-ORC_BLOOM_FPP: Final = fraction("write.orc.bloom.filter.fpp", 0.05, "How often they may be wrong.")
+ORC_BLOOM_FPP: Final = fraction(
+    "write.orc.bloom.filter.fpp", 0.05, "Their rate of false positives."
+)
 AVRO_CODEC: Final = choice(
     "write.avro.compression-codec",
     ("gzip", "zstd", "snappy", "uncompressed", "none"),
@@ -347,7 +358,7 @@ ROW_LEVEL_MODE: Final = {
     command: choice(
         f"write.{command}.mode",
         ("copy-on-write", "merge-on-read"),
-        f"Whether {command.upper()} writes files anew or deletes rows by delete files.",
+        f"Whether {command.upper()} rewrites data files or writes delete files.",
     )
     for command in _COMMANDS
 }
@@ -355,7 +366,7 @@ ISOLATION_LEVEL: Final = {
     command: choice(
         f"write.{command}.isolation-level",
         ("serializable", "snapshot"),
-        f"Whether rows that others add meanwhile conflict with {command.upper()}.",
+        f"Whether rows added by concurrent commits conflict with {command.upper()}.",
     )
     for command in _COMMANDS
 }
@@ -363,13 +374,13 @@ COMMAND_DISTRIBUTION_MODE: Final = {
     command: choice(
         f"write.{command}.distribution-mode",
         ("none", "hash", "range"),
-        f"How Spark shares out the rows of a {command.upper()}; by default hash.",
+        f"How Spark distributes the rows of {command.upper()}; by default hash.",
     )
     for command in _COMMANDS
 }
 
 SPLIT_TARGET_SIZE: Final = number(
-    "read.split.target-size", 128 << 20, "The size of a part of a scan, in bytes.", least=1
+    "read.split.target-size", 128 << 20, "The size of a split of a scan, in bytes.", least=1
 )
 SPLIT_METADATA_TARGET_SIZE: Final = number(
     "read.split.metadata-target-size",
@@ -378,99 +389,99 @@ SPLIT_METADATA_TARGET_SIZE: Final = number(
     least=1,
 )
 SPLIT_LOOKBACK: Final = number(
-    "read.split.planning-lookback", 10, "How many parts are kept open while packing.", least=1
+    "read.split.planning-lookback", 10, "The number of splits kept open while packing.", least=1
 )
 SPLIT_OPEN_FILE_COST: Final = number(
-    "read.split.open-file-cost", 4 << 20, "The least a file weighs, in bytes.", least=0
+    "read.split.open-file-cost", 4 << 20, "The least weight of a file, in bytes.", least=0
 )
 SPLIT_ADAPTIVE: Final = flag(
     "read.split.adaptive-size.enabled",
-    "Whether Spark cuts a scan that is smaller than the cluster for every core.",
+    "Whether Spark cuts a small scan into enough splits for every core.",
     default=True,
 )
 PARQUET_VECTORIZED: Final = flag(
     "read.parquet.vectorization.enabled",
-    "Whether Spark's tasks hand on batches of columns; else row by row.",
+    "Whether Spark's tasks return batches of columns instead of rows.",
     default=True,
 )
 PARQUET_BATCH_ROWS: Final = optional_number(
     "read.parquet.vectorization.batch-size",
-    "How many rows such a batch has; as Spark's settings say by default.",
+    "The number of rows per batch; by default as in Spark's settings.",
     least=1,
 )
 
 MAX_SNAPSHOT_AGE: Final = milliseconds(
     "history.expire.max-snapshot-age-ms",
     5 * 24 * 60 * 60 * 1000,
-    "How old snapshots become before they expire.",
+    "The age at which snapshots expire.",
 )
 MIN_SNAPSHOTS: Final = number(
     "history.expire.min-snapshots-to-keep",
     1,
-    "How many snapshots of a branch stay in any case.",
+    "The number of snapshots that a branch always keeps.",
     least=1,
 )
 MAX_REF_AGE: Final = number(
     "history.expire.max-ref-age-ms",
     (1 << 63) - 1,
-    "How old branches and tags become before they expire.",
+    "The age in milliseconds at which branches and tags expire.",
     least=1,
 )
 GC_ENABLED: Final = flag(
     "gc.enabled",
-    "Whether files may be deleted; false where another table uses them, too.",
+    "Whether files may be deleted; false if another table uses them, too.",
     default=True,
 )
 COPY_MIN_ROW_GROUP_BYTES: Final = number(
     "icecomb.maintenance.copy-min-row-group-bytes",
     8 << 20,
-    "How long the row groups of files are, on average, that a rewrite copies instead of decoding.",
+    "The least average size of row groups, in bytes, that a rewrite copies without decoding.",
     least=0,
 )
 LOCAL_LIMIT: Final = number(
     "icecomb.maintenance.local-limit",
     50 << 30,
-    "How many bytes a CALL rewrites on the driver's machine; beyond, executors do it.",
+    "The most bytes that a CALL rewrites on the driver's machine; beyond, executors rewrite.",
     least=0,
 )
 HIVE_ENGINE: Final = flag(
-    "engine.hive.enabled", "Whether Hive's own engine is to read the table.", default=False
+    "engine.hive.enabled", "Whether Hive's own engine can read the table.", default=False
 )
 HIVE_LOCK: Final = flag(
     "engine.hive.lock-enabled",
-    "Whether commits take a lock of the metastore; the catalog's setting by default.",
+    "Whether commits take a metastore lock; by default as the catalog is set.",
     default=True,
 )
 INTEROP: Final = choices(
     "icecomb.interop",
     ("hive", "spark", "trino", "impala"),
-    "Which engines are to use the table: `icecomb doctor TABLE` says what one of them lacks.",
+    "The engines that use the table: `icecomb doctor TABLE` reports what one of them lacks.",
 )
 EXTERNAL: Final = text(
     "EXTERNAL",
-    "Says to Hive that DROP TABLE leaves the files.",
+    "Makes Hive's DROP TABLE keep the files.",
     "TRUE; otherwise Hive's DROP TABLE deletes the files",
     _is_true,
 )
 NAME_MAPPING: Final = text(
     "schema.name-mapping.default",
-    "Which columns are meant in files without field ids.",
+    "The columns by name, for files without field ids.",
     "the JSON of a name mapping",
     _is_name_mapping,
 )
 
 VIEW_HISTORY_SIZE: Final = number(
-    "version.history.num-entries", 10, "How many versions of a view are kept.", least=1
+    "version.history.num-entries", 10, "The number of versions of a view to keep.", least=1
 )
 VIEW_DROP_DIALECT: Final = flag(
     "replace.drop-dialect.allowed",
-    "Whether a new version of a view may lack a dialect of the old.",
+    "Whether a new version of a view may lack a dialect of the old one.",
     default=False,
 )
 
 
 TABLE_PROPERTIES: Final[Mapping[str, Property[Any]]] = registered(list(globals().values()))
-"""All of them by key."""
+"""All table properties by key."""
 
 _FAMILIES: Final = tuple(key for key in TABLE_PROPERTIES if key.endswith("."))
 _DELETE: Final = "write.delete."
@@ -492,16 +503,16 @@ _OF_OTHERS: Final = frozenset(
         "write.upsert.enabled",
     }
 )
-"""Properties of Iceberg Java and PyIceberg that mean nothing here."""
+"""Properties of Iceberg Java and PyIceberg that have no meaning here."""
 
 
 def check_properties(properties: Mapping[str, object]) -> None:
-    """Refuse properties that cannot be set, or not to these values.
+    """Check that properties can be set to these values.
 
-    A name that is nearly one of those known is refused, too: it would have no effect.
+    A name that is almost a known one is rejected, too: it would have no effect.
 
     Raises:
-        ValidationError: Names the property, its value, and what it may be.
+        ValidationError: If one cannot; the message names it, its value and the accepted values.
     """
     check_not_reserved(properties)
     check_no_entry_properties(properties)
@@ -516,13 +527,13 @@ def check_properties(properties: Mapping[str, object]) -> None:
 
 
 def table_property(key: str) -> Property[Any] | None:
-    """What is known of a property; None if it belongs to others."""
+    """Return the description of a property; None if it belongs to other programs."""
     family = next((one for one in _FAMILIES if key.startswith(one)), key)
     return TABLE_PROPERTIES.get(family)
 
 
 def _meant(key: str) -> str | None:
-    # What write.parquet.* says may be said for delete files alone.
+    # Every write.parquet.* property has a variant for delete files only.
     name = f"write.{key.removeprefix(_DELETE)}" if key.startswith(_DELETE) else key
     if not key.startswith(_NAMESPACES) or {key, name} & _OF_OTHERS or table_property(name):
         return None
@@ -530,26 +541,26 @@ def _meant(key: str) -> str | None:
 
 
 def check_not_reserved(names: Iterable[str]) -> None:
-    """Refuse names of properties that describe a table.
+    """Check that no names are reserved for the description of a table.
 
     Raises:
-        ValidationError: There are some among these.
+        ValidationError: If there are any.
     """
     _refuse(
         RESERVED_PROPERTIES.intersection(names),
-        "They show a table's state, and follow it when that changes.",
+        "They show the state of the table, and follow its changes.",
     )
 
 
 def check_no_entry_properties(names: Iterable[str]) -> None:
-    """Refuse to set, on a table or a view, what would point its entry elsewhere.
+    """Check that no properties would point the entry of a table or view elsewhere.
 
     Raises:
-        ValidationError: There are such names among these.
+        ValidationError: If there are any.
     """
     _refuse(
         ENTRY_PROPERTIES.intersection(names),
-        "They say where a metastore's entry points: register_table makes a table of a file.",
+        "They are the pointer in the metastore: use register_table to create a table from a file.",
     )
 
 

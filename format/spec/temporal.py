@@ -1,6 +1,6 @@
 """Dates and times as counts from 1970-01-01, over the whole range of the formats.
 
-`datetime` ends at the years 1 and 9999, Iceberg's days and microseconds do not.
+`datetime` is limited to the years 1 to 9999, Iceberg's days and microseconds are not.
 """
 
 import re
@@ -18,8 +18,8 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day of the proleptic Gregorian calendar of a day since 1970-01-01."""
-    # Eras of 400 years that begin on March 1st, so that the leap day is the last day of a year.
+    """Return year, month and day (proleptic Gregorian calendar) of a day since 1970-01-01."""
+    # Eras of 400 years that begin on March 1, so that the leap day is the last day of a year.
     shifted = days + 719_468
     era, day_of_era = divmod(shifted, 146_097)
     year_of_era = (
@@ -33,16 +33,16 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 of a date of the proleptic Gregorian calendar.
+    """Return the days since 1970-01-01 of a date of the proleptic Gregorian calendar.
 
     Raises:
-        ValidationError: There is no such day.
+        ValidationError: If there is no such day.
     """
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (month == 2 and leap):
         raise ValidationError(
             f"There is no day {year:04d}-{month:02d}-{day:02d}",
-            hint="Write a day of the calendar, as 2024-01-31.",
+            hint="Write a day of the calendar, such as 2024-01-31.",
         )
     shifted = year - (month <= 2)
     era, year_of_era = divmod(shifted, 400)
@@ -52,13 +52,13 @@ def days_from_civil(year: int, month: int, day: int) -> int:
 
 
 def human_date(days: int) -> str:
-    """A day as ISO 8601 text."""
+    """Return a day as ISO 8601 text."""
     year, month, day = civil_from_days(days)
     return f"{_year(year)}-{month:02d}-{day:02d}"
 
 
 def human_time(micros: int) -> str:
-    """A time of day as ISO 8601 text: as long as it needs to be, seconds left out when zero."""
+    """Return a time of day as the shortest ISO 8601 text, without seconds if they are zero."""
     seconds, fraction = divmod(micros, MICROS_PER_SECOND)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
     if seconds % 60 or fraction:
@@ -69,39 +69,39 @@ def human_time(micros: int) -> str:
 
 
 def human_timestamp(micros: int) -> str:
-    """A timestamp as ISO 8601 text, the time as short as `human_time` makes it."""
+    """Return a timestamp as ISO 8601 text, with the time as in `human_time`."""
     days, rest = divmod(micros, MICROS_PER_DAY)
     return f"{human_date(days)}T{human_time(rest)}"
 
 
 def human_timestamptz(micros: int) -> str:
-    """A timestamp in UTC as ISO 8601 text."""
+    """Return a timestamp in UTC as ISO 8601 text."""
     return f"{human_timestamp(micros)}Z"
 
 
 def iso_time(micros: int) -> str:
-    """A time of day with seconds, and with six digits after the point when there are any."""
+    """Return a time of day with seconds, and with six decimal places if not whole."""
     seconds, fraction = divmod(micros, MICROS_PER_SECOND)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return f"{text}.{fraction:06d}" if fraction else text
 
 
 def iso_timestamp(micros: int) -> str:
-    """A timestamp with seconds, and with six digits after the point when there are any."""
+    """Return a timestamp with seconds, and with six decimal places if not whole."""
     days, rest = divmod(micros, MICROS_PER_DAY)
     return f"{human_date(days)}T{iso_time(rest)}"
 
 
 def utc_moment(millis: int) -> str:
-    """A time in whole seconds, for messages."""
+    """Return a time in whole seconds of UTC as text, for messages."""
     return f"{iso_timestamp(millis // 1000 * MICROS_PER_SECOND).replace('T', ' ')} UTC"
 
 
 def parse_date(text: str) -> int:
-    """Days since 1970-01-01 of an ISO 8601 date.
+    """Return the days since 1970-01-01 of an ISO 8601 date.
 
     Raises:
-        ValidationError: This is no date.
+        ValidationError: If the text is not a date.
     """
     if not (match := _DATE.fullmatch(text)):
         raise ValidationError(f"Not a date: {text!r}", hint="Write it as 2017-11-16.")
@@ -109,10 +109,10 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str) -> int:
-    """Microseconds from midnight of an ISO 8601 time of day.
+    """Return the microseconds from midnight of an ISO 8601 time of day.
 
     Raises:
-        ValidationError: This is no time, or finer than a microsecond.
+        ValidationError: If the text is not a time, or finer than a microsecond.
     """
     match = _TIME.fullmatch(text)
     if not match:
@@ -127,12 +127,12 @@ def parse_time(text: str) -> int:
 
 
 def parse_timestamp(text: str) -> int:
-    """Microseconds since 1970-01-01 00:00:00 of an ISO 8601 date and time without zone.
+    """Return the microseconds since 1970-01-01 00:00:00 of an ISO 8601 timestamp without zone.
 
-    A blank may stand for the `T`; a date alone is its midnight.
+    A blank may replace the `T`; a date without a time means its midnight.
 
     Raises:
-        ValidationError: This is no timestamp, or has a zone.
+        ValidationError: If the text is not a timestamp, or has a zone.
     """
     date, separator, time = text.replace(" ", "T", 1).partition("T")
     try:
@@ -144,10 +144,10 @@ def parse_timestamp(text: str) -> int:
 
 
 def parse_timestamptz(text: str) -> int:
-    """Microseconds since 1970-01-01 00:00:00 UTC of an ISO 8601 date and time with an offset.
+    """Return the microseconds since 1970-01-01 00:00:00 UTC of an ISO 8601 timestamp with offset.
 
     Raises:
-        ValidationError: This is no timestamp, or has no offset.
+        ValidationError: If the text is not a timestamp, or has no offset.
     """
     match = _OFFSET.fullmatch(text)
     if not match:

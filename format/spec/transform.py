@@ -1,8 +1,8 @@
 """Partition transforms (spec: Partition Transforms, Appendix B).
 
-A transform turns a column's value into a partition value. Values are icecomb's internal ones: days
+A transform converts a column's value to a partition value. Values are icecomb's internal ones: days
 for a date, microseconds for a time or timestamp. Arrow arrays are transformed without a Python
-object per row where that is possible; see `icecomb.format.spec.transform_arrow`.
+object per row where possible; see `icecomb.format.spec.transform_arrow`.
 """
 
 from __future__ import annotations
@@ -68,35 +68,34 @@ _TRUNCATE_SOURCES = (IntegerType, LongType, DecimalType, StringType, BinaryType)
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """The common base of all transforms."""
+    """The base class of all transforms."""
 
     @property
     def preserves_order(self) -> bool:
-        """Whether a <= b implies transformed a <= transformed b."""
+        """True if a <= b implies transformed a <= transformed b."""
         return False
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        """Whether rows ordered by this transform are also ordered by the other."""
+        """Return whether rows ordered by this transform are also ordered by the other."""
         return self == other
 
     def can_transform(self, source: IcebergType) -> bool:
-        """Whether columns of this type can be transformed."""
+        """Return whether columns of this type can be transformed."""
         raise NotImplementedError
 
     def result_type(self, source: IcebergType) -> PrimitiveType:
-        """The type of the partition values."""
+        """Return the type of the partition values."""
         raise NotImplementedError
 
     def apply(self, value: Any, source: IcebergType) -> Any:
-        """The partition value of one internal value; None stays None.
+        """Return the partition value of one internal value; None stays None.
 
         Args:
             value: An internal value.
-            source: The type of the column. Days and microseconds are both integers, only the
-                type tells them apart.
+            source: The type of the column, by which days are distinguished from microseconds.
 
         Raises:
-            ValidationError: The transform does not take columns of this type.
+            ValidationError: If the transform does not apply to columns of this type.
         """
         if value is None:
             return None
@@ -104,20 +103,20 @@ class Transform:
         return self._apply(value, source)
 
     def apply_array(self, array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-        """The partition values of a whole Arrow array; nulls stay null.
+        """Return the partition values of a whole Arrow array; nulls stay null.
 
         The source type is the array's own: date32, time64, timestamp, decimal128, string, ...
-        Integers come back as int32, days as date32; hours as int64 where one of them is too far.
+        Integers are returned as int32, days as date32, hours as int64 if one exceeds 32 bits.
         """
         from icecomb.format.spec import transform_arrow
 
         return transform_arrow.apply(self, array)
 
     def check(self, source: IcebergType) -> None:
-        """Refuse a source type that cannot be transformed.
+        """Check that columns of a type can be transformed.
 
         Raises:
-            ValidationError: The transform does not take columns of this type.
+            ValidationError: If the transform does not apply to columns of this type.
         """
         if not self.can_transform(source):
             raise ValidationError(
@@ -126,7 +125,7 @@ class Transform:
             )
 
     def to_human_string(self, source: IcebergType, value: Any) -> str:
-        """A partition value as it stands in partition paths and listings.
+        """Return a partition value as text, as in partition paths and listings.
 
         Args:
             source: The type of the source column.
@@ -135,7 +134,7 @@ class Transform:
         return human_string(self.result_type(source), value)
 
     def to_json(self) -> str:
-        """The transform as in metadata files."""
+        """Return the transform as in metadata files."""
         return str(self)
 
     def _apply(self, value: Any, source: IcebergType) -> Any:
@@ -148,19 +147,19 @@ class IdentityTransform(Transform):
 
     @property
     def preserves_order(self) -> bool:
-        """Whether a <= b implies transformed a <= transformed b."""
+        """True if a <= b implies transformed a <= transformed b."""
         return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        """Whether rows ordered by this transform are also ordered by the other."""
+        """Return whether rows ordered by this transform are also ordered by the other."""
         return other.preserves_order
 
     def can_transform(self, source: IcebergType) -> bool:
-        """Whether columns of this type can be transformed."""
+        """Return whether columns of this type can be transformed."""
         return source.is_primitive
 
     def result_type(self, source: IcebergType) -> PrimitiveType:
-        """The type of the partition values."""
+        """Return the type of the partition values."""
         return _primitive(self, source)
 
     def _apply(self, value: Any, source: IcebergType) -> Any:  # noqa: ARG002
@@ -185,11 +184,11 @@ class BucketTransform(Transform):
         object.__setattr__(self, "num_buckets", buckets)
 
     def can_transform(self, source: IcebergType) -> bool:
-        """Whether columns of this type can be transformed."""
+        """Return whether columns of this type can be transformed."""
         return isinstance(source, _BUCKET_SOURCES)
 
     def result_type(self, source: IcebergType) -> PrimitiveType:  # noqa: ARG002
-        """The type of the partition values."""
+        """Return the type of the partition values."""
         return IntegerType()
 
     def _apply(self, value: Any, source: IcebergType) -> Any:  # noqa: ARG002
@@ -201,11 +200,11 @@ class BucketTransform(Transform):
 
 @dataclass(frozen=True, slots=True)
 class TruncateTransform(Transform):
-    """Numbers rounded down to a multiple, text and bytes cut to a length.
+    """Numbers rounded down to a multiple, or text and bytes cut to a length.
 
     Args:
-        width: The step of numbers (of the unscaled value for decimals), the code points of text,
-            the bytes of binary; at least 1.
+        width: The step for numbers (for decimals, of the unscaled value), or the number of code
+            points of text or of bytes of binary; at least 1.
     """
 
     width: int
@@ -215,23 +214,23 @@ class TruncateTransform(Transform):
 
     @property
     def preserves_order(self) -> bool:
-        """Whether a <= b implies transformed a <= transformed b."""
+        """True if a <= b implies transformed a <= transformed b."""
         return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        """Whether rows ordered by this transform are also ordered by the other."""
+        """Return whether rows ordered by this transform are also ordered by the other."""
         return isinstance(other, TruncateTransform) and (
-            # Longer steps of numbers contain shorter ones, longer prefixes of text refine shorter
-            # ones; the source type is not known here, so only the equal width is sure.
+            # Larger steps of numbers contain smaller ones, longer prefixes of text refine shorter
+            # ones; the source type is not known here, so only equal widths are certain.
             self.width == other.width
         )
 
     def can_transform(self, source: IcebergType) -> bool:
-        """Whether columns of this type can be transformed."""
+        """Return whether columns of this type can be transformed."""
         return isinstance(source, _TRUNCATE_SOURCES)
 
     def result_type(self, source: IcebergType) -> PrimitiveType:
-        """The type of the partition values."""
+        """Return the type of the partition values."""
         return _primitive(self, source)
 
     def _apply(self, value: Any, source: IcebergType) -> Any:
@@ -239,7 +238,7 @@ class TruncateTransform(Transform):
             return value[: self.width]
         if isinstance(value, Decimal):
             return truncate_decimal(value, self.width)
-        # Integers wrap around at the lowest values, as the reference implementation's do.
+        # Integers wrap around at the lowest values, as in the reference implementation.
         bits = 32 if isinstance(source, IntegerType) else 64
         half = 1 << (bits - 1)
         return (value - value % self.width + half) % (1 << bits) - half
@@ -250,7 +249,7 @@ class TruncateTransform(Transform):
 
 @dataclass(frozen=True, slots=True)
 class TimeTransform(Transform):
-    """The common base of year, month, day and hour: units since 1970-01-01, rounded down."""
+    """The base class of year, month, day and hour: units since 1970-01-01, rounded down."""
 
     unit: ClassVar[str]
     granularity: ClassVar[int]
@@ -258,19 +257,19 @@ class TimeTransform(Transform):
 
     @property
     def preserves_order(self) -> bool:
-        """Whether a <= b implies transformed a <= transformed b."""
+        """True if a <= b implies transformed a <= transformed b."""
         return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        """Whether rows ordered by this transform are also ordered by the other."""
+        """Return whether rows ordered by this transform are also ordered by the other."""
         return isinstance(other, TimeTransform) and self.granularity <= other.granularity
 
     def can_transform(self, source: IcebergType) -> bool:
-        """Whether columns of this type can be transformed."""
+        """Return whether columns of this type can be transformed."""
         return isinstance(source, self._sources)
 
     def result_type(self, source: IcebergType) -> PrimitiveType:  # noqa: ARG002
-        """The type of the partition values."""
+        """Return the type of the partition values."""
         return IntegerType()
 
     def _apply(self, value: Any, source: IcebergType) -> Any:
@@ -278,7 +277,7 @@ class TimeTransform(Transform):
         return self.from_days(days)
 
     def from_days(self, days: int) -> int:
-        """The partition value of a day, counted from 1970-01-01."""
+        """Return the partition value of a day, counted from 1970-01-01."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -293,11 +292,11 @@ class YearTransform(TimeTransform):
     granularity = 4
 
     def from_days(self, days: int) -> int:
-        """The partition value of a day, counted from 1970-01-01."""
+        """Return the partition value of a day, counted from 1970-01-01."""
         return civil_from_days(days)[0] - 1970
 
     def to_human_string(self, source: IcebergType, value: Any) -> str:  # noqa: ARG002
-        """A partition value as it stands in partition paths and listings."""
+        """Return a partition value as text, as in partition paths and listings."""
         return "null" if value is None else f"{1970 + value:04d}"
 
 
@@ -309,28 +308,28 @@ class MonthTransform(TimeTransform):
     granularity = 3
 
     def from_days(self, days: int) -> int:
-        """The partition value of a day, counted from 1970-01-01."""
+        """Return the partition value of a day, counted from 1970-01-01."""
         year, month, _ = civil_from_days(days)
         return (year - 1970) * 12 + month - 1
 
     def to_human_string(self, source: IcebergType, value: Any) -> str:  # noqa: ARG002
-        """A partition value as it stands in partition paths and listings."""
+        """Return a partition value as text, as in partition paths and listings."""
         return "null" if value is None else f"{1970 + value // 12:04d}-{1 + value % 12:02d}"
 
 
 @dataclass(frozen=True, slots=True)
 class DayTransform(TimeTransform):
-    """Days since 1970-01-01, kept as a date."""
+    """Days since 1970-01-01, as a date."""
 
     unit = "day"
     granularity = 2
 
     def result_type(self, source: IcebergType) -> PrimitiveType:  # noqa: ARG002
-        """The type of the partition values: a date, which is stored as an int."""
+        """Return the type of the partition values: a date, which is stored as an int."""
         return DateType()
 
     def from_days(self, days: int) -> int:
-        """The partition value of a day, counted from 1970-01-01."""
+        """Return the partition value of a day, counted from 1970-01-01."""
         return days
 
 
@@ -346,20 +345,20 @@ class HourTransform(TimeTransform):
         return value // MICROS_PER_HOUR
 
     def to_human_string(self, source: IcebergType, value: Any) -> str:  # noqa: ARG002
-        """A partition value as it stands in partition paths and listings."""
+        """Return a partition value as text, as in partition paths and listings."""
         return "null" if value is None else f"{human_date(value // 24)}-{value % 24:02d}"
 
 
 @dataclass(frozen=True, slots=True)
 class VoidTransform(Transform):
-    """Always null: what is left of a dropped partition field in format version 1."""
+    """Always null: the remainder of a dropped partition field in format version 1."""
 
     def can_transform(self, source: IcebergType) -> bool:  # noqa: ARG002
-        """Whether columns of this type can be transformed."""
+        """Return whether columns of this type can be transformed."""
         return True
 
     def result_type(self, source: IcebergType) -> PrimitiveType:
-        """The type of the partition values, which are all null."""
+        """Return the type of the partition values, which are all null."""
         return source if isinstance(source, PrimitiveType) else StringType()
 
     def _apply(self, value: Any, source: IcebergType) -> Any:  # noqa: ARG002
@@ -371,20 +370,20 @@ class VoidTransform(Transform):
 
 @dataclass(frozen=True, slots=True)
 class UnknownTransform(Transform):
-    """A transform of another writer: tables that have it can be read, but not written.
+    """An unknown transform of another writer: tables with it can be read, but not written.
 
     Args:
-        text: What stands in the metadata.
+        text: The text in the metadata.
     """
 
     text: str
 
     def can_transform(self, source: IcebergType) -> bool:  # noqa: ARG002
-        """Whether columns of this type can be transformed: nobody knows, so it is not refused."""
+        """Return True: it is unknown which columns can be transformed, so none is rejected."""
         return True
 
     def result_type(self, source: IcebergType) -> PrimitiveType:  # noqa: ARG002
-        """The type of the partition values; string, as the specification asks."""
+        """Return the type of the partition values: string, as the specification requires."""
         return StringType()
 
     def _apply(self, value: Any, source: IcebergType) -> Any:  # noqa: ARG002
@@ -411,10 +410,10 @@ _BY_NAME: dict[str, Transform] = {
 
 
 def as_transform(given: Any) -> Transform:
-    """A transform, or the one that a text names.
+    """Return a transform, given itself, by its text, or as PyIceberg's.
 
     Raises:
-        ValidationError: It is neither.
+        ValidationError: If the argument is none of these.
     """
     if isinstance(given, Transform):
         return given
@@ -428,10 +427,10 @@ def as_transform(given: Any) -> Transform:
 
 
 def parse_transform(text: str) -> Transform:
-    """The transform a metadata file names, for example `bucket[16]`.
+    """Return the transform of a text in a metadata file, for example `bucket[16]`.
 
     Raises:
-        ValidationError: A width is zero.
+        ValidationError: If a width is zero.
     """
     if (known := _BY_NAME.get(text.lower())) is not None:
         return known
@@ -442,14 +441,14 @@ def parse_transform(text: str) -> Transform:
 
 
 def bucket_hash(value: Any) -> int:
-    """The 32-bit Murmur3 hash of an internal value (spec: Appendix B), signed."""
+    """Return the 32-bit Murmur3 hash of an internal value (spec: Appendix B), signed."""
     import mmh3
 
     return int(mmh3.hash(hash_bytes(value)))
 
 
 def hash_bytes(value: Any) -> bytes:
-    """The bytes of an internal value that its bucket hash is taken of (spec: Appendix B)."""
+    """Return the bytes of an internal value from which it is hashed (spec: Appendix B)."""
     if isinstance(value, int):
         return value.to_bytes(8, "little", signed=True)
     if isinstance(value, str):
@@ -462,18 +461,18 @@ def hash_bytes(value: Any) -> bytes:
         return value.bytes
     raise ValidationError(
         f"Cannot hash a value of {type(value).__name__}: {value!r}",
-        hint="Give a value of a type that bucket takes.",
+        hint="Give a value of a type that bucket accepts.",
     )
 
 
 def truncate_decimal(value: Decimal, width: int) -> Decimal:
-    """A decimal rounded down so that its unscaled value is a multiple of a width."""
+    """Return a decimal rounded down so that its unscaled value is a multiple of a width."""
     number = unscaled(value)
     return scaled(number - number % width, -int(value.as_tuple().exponent))
 
 
 def human_string(field_type: IcebergType, value: Any) -> str:
-    """An internal value as the reference implementation prints it in partition paths."""
+    """Return an internal value as the reference implementation prints it in partition paths."""
     if value is None:
         return "null"
     if isinstance(field_type, BooleanType):

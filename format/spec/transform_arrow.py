@@ -1,8 +1,7 @@
 """Transforms over whole Arrow arrays.
 
-Integers, dates and timestamps never become Python objects: the hash of a bucket and the rounding
-of time and truncate are Arrow kernels. Text, bytes and decimals are worked on once per distinct
-value.
+Integers, dates and timestamps never become Python objects: bucket hashes and the rounding of time
+and truncate are Arrow kernels. Text, bytes and decimals are transformed once per distinct value.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ from icecomb.format.spec.transform import (
 )
 
 _TO_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
-# pc.year counts in 16 bits; outside of some 8,000 years around 1970 days are converted one by one.
+# pc.year counts in 16 bits; days more than 8,000 years from 1970 are converted one by one.
 _SAFE_DAYS = 3_000_000
 
 
 def apply(transform: Transform, array: Any) -> Any:
-    """Apply a transform to an Array or ChunkedArray, the result has the same shape.
+    """Apply a transform to an Array or ChunkedArray; the result has the same shape.
 
     Raises:
-        ValidationError: The transform does not take arrays of this type.
-        UnsupportedError: The transform is unknown.
+        ValidationError: If the transform does not apply to arrays of this type.
+        UnsupportedError: If the transform is unknown.
     """
     if isinstance(array, pa.ChunkedArray):
         chunks = [apply(transform, chunk) for chunk in array.chunks]
@@ -68,7 +67,7 @@ def apply(transform: Transform, array: Any) -> Any:
         return _time(transform, array)
     raise UnsupportedError(
         f"Cannot apply the unknown transform {transform}",
-        hint="A newer writer may have made it: use a newer icecomb.",
+        hint="A newer writer may have created it: use a newer icecomb.",
     )
 
 
@@ -176,7 +175,7 @@ def _micros(array: Any) -> Any:
 
 
 def _floor_mod(array: Any, width: int) -> Any:
-    # A width wider than the type cannot be a value of it, so the arithmetic is done in 64 bits.
+    # The width may exceed the range of the type, so the arithmetic is done in 64 bits.
     wide = array.cast(pa.int64())
     rest = _subtract_multiple(wide, width)
     floor = pc.if_else(pc.less(rest, 0), pc.add(rest, width), rest)
@@ -194,7 +193,7 @@ def _subtract_multiple(array: Any, width: int) -> Any:
 
 
 def _murmur3_long(array: Any) -> Any:
-    """Murmur3 x86 32-bit with seed 0 of each number's eight little-endian bytes."""
+    """Return the Murmur3 x86 32-bit hash, with seed 0, of each number's 8 little-endian bytes."""
     words = array.view(pa.uint64())
     low = pc.bit_wise_and(words, pa.scalar(0xFFFFFFFF, pa.uint64())).cast(pa.uint32())
     high = pc.shift_right(words, pa.scalar(32, pa.uint64())).cast(pa.uint32())
@@ -210,7 +209,7 @@ def _murmur3_long(array: Any) -> Any:
 
 def _mix_state(state: Any, block: Any) -> Any:
     mixed = pc.multiply(_rotate(pc.multiply(block, _u32(0xCC9E2D51)), 15), _u32(0x1B873593))
-    # The seed is 0, so that the first block meets nothing.
+    # The seed is 0, so the first block is not combined with anything.
     joined = mixed if state is None else pc.bit_wise_xor(state, mixed)
     return pc.add(pc.multiply(_rotate(joined, 13), _u32(5)), _u32(0xE6546B64))
 

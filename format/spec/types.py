@@ -1,7 +1,7 @@
 """Iceberg types of format versions 1 and 2 (spec: Schemas and Data Types, Appendix C).
 
-Types are values: equal when they say the same, hashable, never changed. `str(type)` is the
-specification's string of a primitive type; `to_json()` is what stands in metadata files.
+Types are immutable, hashable values, equal if all their members are. `str(type)` is the
+specification's string of a primitive type; `to_json()` returns the form in metadata files.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ _MAP = frozenset(("type", "key-id", "key", "value-id", "value", "value-required"
 
 
 class IcebergType:
-    """The common base of all types."""
+    """The base class of all types."""
 
     __slots__ = ()
 
     @property
     def is_primitive(self) -> bool:
-        """Whether a value is one scalar."""
+        """True if a value is one scalar."""
         return isinstance(self, PrimitiveType)
 
     @property
     def is_struct(self) -> bool:
-        """Whether this is a struct."""
+        """True if this is a struct."""
         return isinstance(self, StructType)
 
     def to_json(self) -> Any:
-        """What stands in metadata files: a string for a primitive type, else an object."""
+        """Return the form in metadata files: a string for a primitive type, else an object."""
         raise NotImplementedError
 
 
@@ -69,7 +69,7 @@ class PrimitiveType(IcebergType):
         return self._name
 
     def to_json(self) -> Any:
-        """The type's string."""
+        """Return the type's string."""
         return str(self)
 
 
@@ -115,28 +115,28 @@ class DoubleType(_Named):
 
 
 class DateType(_Named):
-    """A calendar date; as a value, days from 1970-01-01."""
+    """A calendar date; its values are days from 1970-01-01."""
 
     __slots__ = ()
     _name = "date"
 
 
 class TimeType(_Named):
-    """A time of day; as a value, microseconds from midnight."""
+    """A time of day; its values are microseconds from midnight."""
 
     __slots__ = ()
     _name = "time"
 
 
 class TimestampType(_Named):
-    """A date and time without zone; as a value, microseconds from 1970-01-01 00:00:00."""
+    """A date and time without zone; its values are microseconds from 1970-01-01 00:00:00."""
 
     __slots__ = ()
     _name = "timestamp"
 
 
 class TimestamptzType(_Named):
-    """A point in time; as a value, microseconds from 1970-01-01 00:00:00 UTC."""
+    """A point in time; its values are microseconds from 1970-01-01 00:00:00 UTC."""
 
     __slots__ = ()
     _name = "timestamptz"
@@ -150,7 +150,7 @@ class StringType(_Named):
 
 
 class UUIDType(_Named):
-    """A universally unique identifier; as a value, `uuid.UUID`."""
+    """A universally unique identifier; its values are `uuid.UUID`."""
 
     __slots__ = ()
     _name = "uuid"
@@ -165,13 +165,13 @@ class BinaryType(_Named):
 
 @dataclass(frozen=True, slots=True)
 class FixedType(PrimitiveType):
-    """Bytes of one length.
+    """Bytes of a fixed length.
 
     Args:
         length: The number of bytes.
 
     Raises:
-        SchemaError: The length is no number that can be one.
+        SchemaError: If the length is not an integer, or out of range.
     """
 
     length: int
@@ -196,7 +196,7 @@ class DecimalType(PrimitiveType):
         scale: The number of digits after the point, 0 to precision.
 
     Raises:
-        SchemaError: The numbers are out of range.
+        SchemaError: If the numbers are out of range.
     """
 
     precision: int
@@ -221,18 +221,18 @@ class NestedField:
     """A field of a struct.
 
     Args:
-        field_id: The id that finds this field in data files whatever its name is.
+        field_id: The id by which the field is found in data files, whatever its name.
         name: The name among the fields of its struct.
-        field_type: The type; the string of a primitive type becomes that.
-        required: Whether null is refused.
+        field_type: The type, or the string of a primitive one.
+        required: Whether nulls are not allowed.
         doc: A comment.
         initial_default: The value of rows written before the field was added (format version 3).
-        write_default: The value a writer puts where none is given (format version 3).
+        write_default: The value that writers use where none is given (format version 3).
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        SchemaError: A member is of the wrong type.
-        UnsupportedError: The type belongs to format version 3.
+        SchemaError: If a member is of the wrong type.
+        UnsupportedError: If the type belongs to format version 3.
     """
 
     field_id: int
@@ -258,7 +258,7 @@ class NestedField:
 
     @property
     def optional(self) -> bool:
-        """Whether the field may be null."""
+        """True if the field may be null."""
         return not self.required
 
     def __str__(self) -> str:
@@ -267,7 +267,7 @@ class NestedField:
         return f"{self.field_id}: {self.name}: {need} {self.field_type}{doc}"
 
     def to_json(self) -> dict[str, Any]:
-        """The field as in metadata files."""
+        """Return the field as in metadata files."""
         out: dict[str, Any] = {
             "id": self.field_id,
             "name": self.name,
@@ -289,8 +289,8 @@ class NestedField:
         """Read a field.
 
         Raises:
-            SchemaError: A required member is missing or has the wrong shape.
-            UnsupportedError: The type belongs to a later format version.
+            SchemaError: If a required member is missing or has the wrong shape.
+            UnsupportedError: If the type belongs to a later format version.
         """
         field_id = required(raw, "id", int, "field", SchemaError)
         name = required(raw, "name", str, "field", SchemaError)
@@ -321,7 +321,7 @@ class StructType(IcebergType):
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        SchemaError: One of the fields is none.
+        SchemaError: If one of the fields is not a `NestedField`.
     """
 
     fields: tuple[NestedField, ...] = ()
@@ -350,18 +350,18 @@ class StructType(IcebergType):
         return len(self.fields)
 
     def field(self, field_id: int) -> NestedField | None:
-        """The direct child of this id, or None."""
+        """Return the direct child of this id, or None."""
         return next((f for f in self.fields if f.field_id == field_id), None)
 
     def field_by_name(self, name: str, *, case_sensitive: bool = True) -> NestedField | None:
-        """The direct child of this name, or None."""
+        """Return the direct child of this name, or None."""
         if case_sensitive:
             return next((f for f in self.fields if f.name == name), None)
         lowered = name.lower()
         return next((f for f in self.fields if f.name.lower() == lowered), None)
 
     def to_json(self) -> Any:
-        """The struct as in metadata files."""
+        """Return the struct as in metadata files."""
         return {"type": "struct", "fields": [f.to_json() for f in self.fields], **self.extra}
 
 
@@ -371,12 +371,12 @@ class ListType(IcebergType):
 
     Args:
         element_id: The field id of the elements.
-        element_type: Their type, or the string of a primitive one; `element=` says the same.
-        element_required: Whether an element may not be null.
+        element_type: Their type, or the string of a primitive one; also given as `element=`.
+        element_required: Whether null elements are not allowed.
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        SchemaError: A member is of the wrong type.
+        SchemaError: If a member is of the wrong type.
     """
 
     element_id: int
@@ -409,7 +409,7 @@ class ListType(IcebergType):
         return f"list<{self.element_type}>"
 
     def to_json(self) -> Any:
-        """The list as in metadata files."""
+        """Return the list as in metadata files."""
         return {
             "type": "list",
             "element-id": self.element_id,
@@ -425,14 +425,14 @@ class MapType(IcebergType):
 
     Args:
         key_id: The field id of the keys.
-        key_type: Their type, or the string of a primitive one; `key=` says the same.
+        key_type: Their type, or the string of a primitive one; also given as `key=`.
         value_id: The field id of the values.
-        value_type: Their type, or the string of a primitive one; `value=` says the same.
-        value_required: Whether a value may not be null.
+        value_type: Their type, or the string of a primitive one; also given as `value=`.
+        value_required: Whether null values are not allowed.
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        SchemaError: A member is of the wrong type.
+        SchemaError: If a member is of the wrong type.
     """
 
     key_id: int
@@ -477,7 +477,7 @@ class MapType(IcebergType):
         return f"map<{self.key_type}, {self.value_type}>"
 
     def to_json(self) -> Any:
-        """The map as in metadata files."""
+        """Return the map as in metadata files."""
         return {
             "type": "map",
             "key-id": self.key_id,
@@ -509,10 +509,10 @@ _PRIMITIVES: dict[str, PrimitiveType] = {
 
 
 def _one_type(what: str, given: Any, alias: Any) -> IcebergType:
-    """The type of a part, given under either of its names.
+    """Return the type of a part, given under either of its names.
 
     Raises:
-        SchemaError: It is given under both, or is no type.
+        SchemaError: If it is given under both, or is not a type.
     """
     if given is not None and alias is not None:
         raise SchemaError(f"Give either {what}_type or {what}", hint="Give exactly one of both.")
@@ -520,11 +520,11 @@ def _one_type(what: str, given: Any, alias: Any) -> IcebergType:
 
 
 def as_type(given: Any) -> IcebergType:
-    """A type, or the one that a string names.
+    """Return a type, given itself, by its string, or as PyIceberg's.
 
     Raises:
-        SchemaError: It is neither.
-        UnsupportedError: The type belongs to format version 3.
+        SchemaError: If the argument is none of these.
+        UnsupportedError: If the type belongs to format version 3.
     """
     if isinstance(given, IcebergType):
         return given
@@ -543,8 +543,8 @@ def parse_type(raw: Any) -> IcebergType:
     """Read a type from its JSON form: a string, or an object for a nested type.
 
     Raises:
-        SchemaError: This is no type.
-        UnsupportedError: The type belongs to format version 3.
+        SchemaError: If it is not a type.
+        UnsupportedError: If the type belongs to format version 3.
     """
     if isinstance(raw, str):
         return _PRIMITIVES.get(raw) or _parse_primitive(raw)
@@ -605,7 +605,7 @@ def _parse_primitive(text: str) -> PrimitiveType:
 
 
 def later_type(text: str) -> UnsupportedError:
-    """The error of a type of format version 3."""
+    """Return the error for a type of format version 3."""
     return UnsupportedError(
         f"Type {text} belongs to format version 3 (v3), which is not supported yet",
         hint="Use a type of format version 2; for timestamp_ns that is timestamp.",

@@ -1,7 +1,7 @@
-"""Views: a query kept beside the schema of its result (Iceberg view spec, version 1).
+"""Views: stored queries with the schemas of their results (Iceberg view spec, version 1).
 
-A view's metadata file is replaced as a whole by every change, as a table's is. A change of the
-query makes a new version; old versions stay known, as many as ``version.history.num-entries`` says.
+Every change replaces a view's metadata file as a whole, as with tables. A change of the query
+creates a new version; ``version.history.num-entries`` limits the number of versions kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIRST_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class SQLViewRepresentation:
-    """The query in one dialect of SQL, as ``spark``, ``trino`` or ``hive``."""
+    """The query in one dialect of SQL, such as ``spark``, ``trino`` or ``hive``."""
 
     sql: str
     dialect: str
@@ -38,24 +38,24 @@ class SQLViewRepresentation:
 
 @dataclass(frozen=True, slots=True)
 class UnknownRepresentation:
-    """A representation of a type that icecomb does not know; it is kept as it is."""
+    """A representation of a type that icecomb does not know; it is kept unchanged."""
 
     raw: Mapping[str, Any] = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ViewVersion:
-    """What a view was from one change to the next.
+    """The state of a view between two changes.
 
     Args:
-        version_id: Its number among the view's versions.
-        schema_id: The schema of its result.
-        timestamp_ms: When it was made, milliseconds since 1970 UTC.
-        summary: Who made it, as ``engine-name``; all text.
-        representations: The query; at most one in each dialect.
-        default_namespace: Where names without a namespace are looked up.
-        default_catalog: Where names without a catalog are; None: where the view is.
-        extra: Members this version of icecomb does not know, as ``storage-table``.
+        version_id: The number of this version among the view's versions.
+        schema_id: The id of the schema of its result.
+        timestamp_ms: The time of creation, in milliseconds since 1970 UTC.
+        summary: Facts about its creator, such as ``engine-name``; all text.
+        representations: The query, at most once in each dialect.
+        default_namespace: The namespace of names without one.
+        default_catalog: The catalog of names without one; None for the view's.
+        extra: Members that icecomb does not know, such as ``storage-table``.
     """
 
     version_id: int
@@ -69,7 +69,7 @@ class ViewVersion:
 
     @property
     def queries(self) -> dict[str, str]:
-        """The SQL by dialect, in the order in which it was given."""
+        """The SQL by dialect, in the given order."""
         return {
             one.dialect: one.sql
             for one in self.representations
@@ -77,20 +77,20 @@ class ViewVersion:
         }
 
     def sql_for(self, dialect: str) -> str | None:
-        """The query in this dialect (in any case of letters), else in the first one there is."""
+        """Return the query in this dialect (case is ignored), else in the first one there is."""
         queries = self.queries
         lowered = {known.lower(): sql for known, sql in reversed(queries.items())}
         return lowered.get(dialect.lower(), next(iter(queries.values()), None))
 
     def behaves_like(self, other: ViewVersion) -> bool:
-        """Whether both are the same but for their number and time."""
+        """Return whether both versions are the same except for their number and time."""
         same = replace(other, version_id=self.version_id, timestamp_ms=self.timestamp_ms)
         return self == same and self.extra == other.extra
 
 
 @dataclass(frozen=True, slots=True)
 class ViewLogEntry:
-    """When which version became current."""
+    """A change of the current version, and its time in milliseconds since 1970 UTC."""
 
     timestamp_ms: int
     version_id: int
@@ -98,17 +98,17 @@ class ViewLogEntry:
 
 @dataclass(frozen=True, slots=True)
 class ViewMetadata:
-    """All that is known about a view; `icecomb.format.spec.view_json` reads and writes it.
+    """The metadata of a view; `icecomb.format.spec.view_json` reads and writes it.
 
     Args:
-        view_uuid: The view's identity.
-        location: Its base folder: metadata files are created below it.
-        schemas: The schemas of its versions.
-        current_version_id: Which of the versions is the view.
+        view_uuid: The view's UUID.
+        location: The base folder, below which metadata files are created.
+        schemas: The schemas of the versions.
+        current_version_id: The id of the current version.
         versions: The known versions.
-        version_log: When which of them became current, oldest first.
+        version_log: The changes of the current version, oldest first.
         properties: The view's properties.
-        extra: Members this version of icecomb does not know; they are written back.
+        extra: Members that icecomb does not know; they are written back.
     """
 
     view_uuid: str
@@ -134,28 +134,28 @@ class ViewMetadata:
 
     @property
     def current_version(self) -> ViewVersion:
-        """The version that the view is."""
+        """The current version."""
         return next(v for v in self.versions if v.version_id == self.current_version_id)
 
     def schema(self) -> Schema:
-        """The schema of the view's result."""
+        """Return the schema of the view's result."""
         wanted = self.current_version.schema_id
         return next(schema for schema in self.schemas if schema.schema_id == wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
-    """What someone wants a view to be.
+    """The requested state of a view.
 
     Args:
-        schema: The columns of its result; their ids are assigned anew.
-        queries: SQL by dialect.
-        default_namespace: Where names without a namespace are looked up.
-        default_catalog: Where names without a catalog are; None: where the view is.
-        summary: Who makes it.
+        schema: The columns of its result; their ids are reassigned.
+        queries: The SQL by dialect.
+        default_namespace: The namespace of names without one.
+        default_catalog: The catalog of names without one; None for the view's.
+        summary: Facts about its creator.
 
     Raises:
-        ValidationError: there is no query, or two in one dialect, or an argument is of the wrong
+        ValidationError: If there is no query, or two in one dialect, or an argument is of the wrong
             type.
     """
 
@@ -189,17 +189,17 @@ class ViewDefinition:
 
 
 def check_dialects(dialects: Iterable[str]) -> None:
-    """Refuse two queries in one dialect, or one without.
+    """Check that each query has a dialect of its own.
 
     Raises:
-        ValidationError: names the dialect.
+        ValidationError: If one has not; the message names the dialect.
     """
     seen: set[str] = set()
     for dialect in dialects:
         lowered = dialect.lower()
         if not lowered or lowered in seen:
             raise ValidationError(
-                f"A view has one query a dialect, not two in {lowered!r}",
+                f"A view has one query per dialect, not two in {lowered!r}",
                 hint="Keep one query of that dialect.",
             )
         seen.add(lowered)
@@ -208,10 +208,10 @@ def check_dialects(dialects: Iterable[str]) -> None:
 def new_view_metadata(
     definition: ViewDefinition, location: str, properties: Mapping[str, str]
 ) -> ViewMetadata:
-    """The metadata of a view to be made.
+    """Return the metadata of a new view.
 
     Raises:
-        ValidationError: a property makes no sense.
+        ValidationError: If a property is invalid.
     """
     properties = property_texts("property", properties)
     VIEW_HISTORY_SIZE.of(properties)
@@ -235,16 +235,16 @@ def replace_view(
     properties: Mapping[str, str],
     location: str | None = None,
 ) -> ViewMetadata:
-    """The metadata of a view that becomes another one; its identity and history stay.
+    """Return the metadata of a view with a new definition; its UUID and history stay.
 
     Args:
-        base: What it is.
-        definition: What it becomes. Columns keep the ids of the columns of the same names.
-        properties: Are added to the old ones.
-        location: Where further metadata files go; default where they are.
+        base: The metadata before.
+        definition: The new definition. Columns keep the ids of the columns of the same names.
+        properties: Properties to add to the old ones.
+        location: The base folder for further metadata files; by default unchanged.
 
     Raises:
-        ValidationError: a property makes no sense; or a dialect would be lost, and
+        ValidationError: If a property is invalid, or a dialect would be lost and
             ``replace.drop-dialect.allowed`` is not true.
     """
     properties = property_texts("property", properties)
@@ -278,10 +278,10 @@ def replace_view(
 def with_properties(
     base: ViewMetadata, updates: Mapping[str, str], removals: Iterable[str] = ()
 ) -> ViewMetadata:
-    """The view with properties set and removed; ``base`` itself if they are so already.
+    """Return the view with properties set and removed; ``base`` itself if nothing changes.
 
     Raises:
-        ValidationError: a property is set that would point the view's entry elsewhere.
+        ValidationError: If a property would point the view's entry elsewhere.
     """
     updates = property_texts("property", updates)
     check_no_entry_properties(updates)
@@ -308,7 +308,7 @@ def _version(definition: ViewDefinition, number: int, schema_id: int) -> ViewVer
 
 
 def _with_schema(base: ViewMetadata, schema: Schema) -> tuple[tuple[Schema, ...], int]:
-    """The schemas with this one among them, and its number; one that is known is used again."""
+    """Return the schemas with this one included, and its id; an equal one is reused."""
     highest = max(known.highest_field_id for known in base.schemas)
     for known in reversed(base.schemas):
         fresh = assign_fresh_schema_ids(schema, known, highest)
@@ -333,7 +333,7 @@ def _check_lost_dialects(
 
 
 def _expired(metadata: ViewMetadata, *, added: bool) -> ViewMetadata:
-    """Without the oldest versions beyond the history's size, and the log up to a gap."""
+    """Drop the oldest versions beyond the history's size, and the log up to a gap."""
     size = VIEW_HISTORY_SIZE.of(metadata.properties)
     if len(metadata.versions) <= max(size, 1 + (not added)):
         return metadata

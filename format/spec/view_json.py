@@ -1,4 +1,4 @@
-"""Metadata files of views: JSON text to `ViewMetadata` and back, and their names."""
+"""Metadata files of views: conversion to `ViewMetadata` and back, and names."""
 
 from __future__ import annotations
 
@@ -63,25 +63,25 @@ _SQL: Final = frozenset(("type", "sql", "dialect"))
 
 
 def read_view_metadata(io: FileIO, location: str) -> ViewMetadata:
-    """Read a view's metadata file; whether it is compressed is told by its name.
+    """Read a view's metadata file; its name shows whether it is compressed.
 
     Raises:
-        FileMissingError: There is no such file.
-        CorruptFileError: It is not valid view metadata.
-        UnsupportedError: It is of a format version that icecomb does not know.
+        FileMissingError: If there is no such file.
+        CorruptFileError: If it is not valid view metadata.
+        UnsupportedError: If it is of a format version that icecomb does not know.
     """
     with suppress(CorruptFileError):
         return view_from_json(read_metadata_json(io, location), location)
-    # a proxy may have answered by a page of its own
+    # a proxy may have answered with a page of its own
     return view_from_json(read_metadata_json(io, location), location)
 
 
 def write_view_metadata(io: FileIO, metadata: ViewMetadata, location: str) -> None:
-    """Create a view's metadata file; it is compressed when its name says so.
+    """Create a view's metadata file, compressed if its name says so.
 
     Raises:
-        FileExistsAlreadyError: Another's file is there already; it was left as it is.
-        ValidationError: Nobody could read it.
+        FileExistsAlreadyError: If another writer's file exists there; it was left unchanged.
+        ValidationError: If the file would be unreadable.
     """
     data = _checked_bytes(metadata)
     packed = gzip.compress(data, mtime=0) if ".gz.metadata" in location else data
@@ -89,10 +89,10 @@ def write_view_metadata(io: FileIO, metadata: ViewMetadata, location: str) -> No
 
 
 def new_view_location(metadata: ViewMetadata, version: int) -> str:
-    """The name of a view's next metadata file; views are compressed unless they say otherwise.
+    """Return the location of a view's next metadata file; by default it is compressed.
 
     Raises:
-        ValidationError: The view's codec is unknown.
+        ValidationError: If the view's codec is unknown.
     """
     codec = METADATA_CODEC.of(metadata.properties, default="gzip")
     configured = METADATA_PATH.of(metadata.properties)
@@ -101,7 +101,7 @@ def new_view_location(metadata: ViewMetadata, version: int) -> str:
 
 
 def view_to_json(metadata: ViewMetadata) -> str:
-    """The text of a view's metadata file."""
+    """Return the text of a view's metadata file."""
     return json.dumps(
         {
             "view-uuid": metadata.view_uuid,
@@ -123,7 +123,7 @@ def view_to_json(metadata: ViewMetadata) -> str:
 
 
 def _checked_bytes(metadata: ViewMetadata) -> bytes:
-    """The text, which is read back before anybody else can see it; see `read_back`."""
+    """Return the file's content, read back before others can see it; see `read_back`."""
     text = view_to_json(metadata)
     try:
         data = text.encode()
@@ -139,8 +139,8 @@ def view_from_json(raw: bytes | str, where: str = "view metadata") -> ViewMetada
     """Read the text of a view's metadata file.
 
     Raises:
-        CorruptFileError: It is not valid view metadata; names the field at fault.
-        UnsupportedError: It is of a format version that icecomb does not know.
+        CorruptFileError: If it is not valid view metadata; the message names the field.
+        UnsupportedError: If it is of a format version that icecomb does not know.
     """
     try:
         metadata = _metadata(json.loads(raw))

@@ -1,1 +1,1 @@
-"""Files, wherever they lie: local folders, HDFS, and who may open them."""
+"""File storage: local folders, HDFS and object stores, with their credentials."""

@@ -1,4 +1,4 @@
-"""A storage as a `pyarrow.fs` file system, for Arrow's own readers; paths are locations."""
+"""A `pyarrow.fs` file system on top of a `FileSystem`, for Arrow's readers; paths are locations."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
-    """See `pyarrow.fs.FileSystemHandler`. Nothing overwrites or appends: files are immutable.
+    """A `pyarrow.fs.FileSystemHandler` that never overwrites or appends: files are immutable.
 
     Args:
         files: The storage.
-        type_name: What Arrow shows of it.
+        type_name: The name Arrow shows for it.
     """
 
     def __init__(self, files: FileSystem, type_name: str) -> None:
@@ -35,19 +35,19 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
         return id(self._files)
 
     def get_type_name(self) -> str:
-        """As it was given."""
+        """Return the name this handler was created with."""
         return self._type_name
 
     def normalize_path(self, path: str) -> str:
-        """Locations stay as they are."""
+        """Return the location unchanged."""
         return path
 
     def get_file_info(self, paths: Sequence[str]) -> list[fs.FileInfo]:
-        """One for each path."""
+        """Return the status of each path."""
         return [self._info(path) for path in paths]
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """What is in a folder, and below it if asked."""
+        """List a folder, and the folders below it if the selector is recursive."""
         folder = selector.base_dir.rstrip("/")
         if not self._files.is_folder(folder):
             if selector.allow_not_found:
@@ -63,18 +63,18 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
         return found
 
     def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002, FBT001
-        """Make a folder; one that exists is left as it is."""
+        """Create a folder unless it exists."""
         if not self._files.is_folder(path):
             self._files.create_folder(path)
 
     def delete_dir(self, path: str) -> None:
-        """Delete a folder and all in it."""
+        """Delete a folder and everything in it."""
         self.delete_dir_contents(path, missing_dir_ok=True)
         with suppress(FileMissingError):
             self._files.delete_folder(path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Delete all in a folder."""
+        """Delete everything in a folder."""
         if not missing_dir_ok and not self._files.is_folder(path):
             raise is_missing(path)
         self._files.delete([status.location for status in self._files.list(path)])
@@ -82,9 +82,13 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
             self.delete_dir(f"{path.rstrip('/')}/{name}")
 
     def delete_root_dir_contents(self) -> None:
-        """Refused."""
+        """Refuse to delete everything.
+
+        Raises:
+            UnsupportedError: Always.
+        """
         raise UnsupportedError(
-            "All of a storage is never deleted",
+            "A whole storage is never deleted",
             hint="name the folder whose files are to be deleted",
         )
 
@@ -93,7 +97,7 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
         self._files.delete([path])
 
     def move(self, src: str, dest: str) -> None:
-        """Rename a file, replacing nothing."""
+        """Rename a file without overwriting."""
         self._files.rename(src, dest)
 
     def copy_file(self, src: str, dest: str) -> None:
@@ -103,21 +107,25 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
                 out.write(piece)
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
-        """For reading on and on."""
+        """Open a file for sequential reads."""
         return self._files.open_input(path)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """For reading ranges."""
+        """Open a file for random access."""
         return self._files.open_input(path)
 
     def open_output_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:  # noqa: ARG002
-        """A new file; it appears when the stream is closed."""
+        """Create a file that appears when the stream is closed."""
         if self._files.exists(path):
             raise exists_already(path)
         return pa.PythonFile(_Output(self._files, path), mode="w")
 
     def open_append_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:  # noqa: ARG002
-        """Refused."""
+        """Refuse to append.
+
+        Raises:
+            UnsupportedError: Always.
+        """
         raise UnsupportedError(
             f"Cannot append to {path}: files of tables are immutable",
             hint="write another file",
@@ -138,7 +146,7 @@ def _file(path: str, size: int, mtime_ms: int) -> fs.FileInfo:
 
 
 class _Output:
-    """`create_stream` as an object that is closed."""
+    """A file-like object around the `create_stream` context manager."""
 
     def __init__(self, files: FileSystem, path: str) -> None:
         self._context: Any = files.create_stream(path)
@@ -147,20 +155,20 @@ class _Output:
         self.closed = False
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Bytes written."""
+        """Return the number of bytes written."""
         return self._position
 
     def write(self, data: Any) -> int:
-        """Send a piece."""
+        """Send a chunk."""
         self._position += len(data)
         return int(self._stream.write(data))
 
     def flush(self) -> None:
-        """Do nothing: every piece is sent at once."""
+        """Do nothing: every chunk is sent immediately."""
 
     def close(self) -> None:
         """Publish the file."""

@@ -1,7 +1,7 @@
-"""Small files that are created at the same time, instead of one after the other.
+"""Concurrent creation of small files.
 
-A storage far away takes 20 ms and more for a file whatever its length: a commit waits for its
-files, and a write to many partitions for theirs.
+Remote storage takes 20 ms or more per file whatever its length, which delays commits and writes to
+many partitions.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from threading import local
 
 
 class Creations:
-    """The block that each thread is in, see `FileIO.side_by_side`.
+    """The `FileIO.side_by_side` block of each thread.
 
     Args:
-        at_once: So many files, of at most 8 MiB each, are on their way or wait for it.
+        at_once: Maximum number of files, of at most 8 MiB each, in flight or queued.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -25,7 +25,7 @@ class Creations:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """All that is submitted in here is done when it ends; raises the first error of any."""
+        """Wait at the end for all files submitted in the block; raise the first error."""
         around, under_way = self._under_way(), dict[str, Future[None]]()
         with ThreadPoolExecutor(self._at_once, thread_name_prefix="icecomb-create") as pool:
             self._of_thread.block = pool, under_way
@@ -37,7 +37,7 @@ class Creations:
             each.result()
 
     def submit(self, location: str, create: Callable[[], None]) -> None:
-        """Create a file: outside of a block at once, else some time before its end."""
+        """Create a file: immediately outside of a block, else at some time before its end."""
         block = self._under_way()
         if block is None:
             create()
@@ -50,13 +50,13 @@ class Creations:
         under_way[location] = pool.submit(create)
 
     def wait_for(self, location: str) -> None:
-        """Return when a file that was submitted is there; raise what prevented it."""
+        """Wait until a submitted file exists; raise the error that prevented it."""
         block = self._under_way()
         if block is not None and location in block[1]:
             block[1][location].result()
 
     def wait(self) -> None:
-        """Return when all of them are there, or have failed."""
+        """Wait until every submitted file exists or has failed."""
         block = self._under_way()
         if block is not None:
             wait(block[1].values())

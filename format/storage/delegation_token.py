@@ -1,4 +1,4 @@
-"""Delegation tokens: in Hadoop's token files (``HADOOP_TOKEN_FILE_LOCATION``), or given."""
+"""Delegation tokens from Hadoop's token files (``HADOOP_TOKEN_FILE_LOCATION``) or from memory."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _MAGIC: Final = b"HDTS"
 
 
 MEMORY: Final = "memory:"
-"""What the name of a token file begins with that is none: its tokens are those of `give_tokens`."""
+"""Prefix of a token source that is not a file: its tokens were passed to `give_tokens`."""
 _given: Final[dict[str, tuple[DelegationToken, ...]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class DelegationToken:
-    """What a service gave to a user, good in its place of a ticket.
+    """A token that a service issued to a user, accepted there instead of a Kerberos ticket.
 
     Attributes:
-        identifier: Says whose it is; opaque here.
-        password: Proves it.
-        service: Tells tokens of several services of one kind apart; often empty.
-        written: The whole token, as Hadoop's `Token` writes itself.
-        kind: As ``HIVE_DELEGATION_TOKEN``.
+        identifier: Identifies the owner; opaque to icecomb.
+        password: Secret that proves it.
+        service: Distinguishes tokens of several services of one kind; often empty.
+        written: The whole token, as Hadoop's `Token` serializes itself.
+        kind: Kind of token, such as ``HIVE_DELEGATION_TOKEN``.
     """
 
     identifier: bytes
@@ -40,35 +40,35 @@ class DelegationToken:
 
     @property
     def url_text(self) -> str:
-        """As WebHDFS takes it in a query."""
+        """The token as WebHDFS takes it in a query."""
         return base64.urlsafe_b64encode(self.written).decode().rstrip("=")
 
     @classmethod
     def of_url_text(cls, text: str) -> DelegationToken:
-        """The token that Hadoop's ``Token.encodeToUrlString`` wrote.
+        """Decode a token that Hadoop's ``Token.encodeToUrlString`` wrote.
 
         Raises:
-            ConfigurationError: it is none; the text is not shown.
+            ConfigurationError: If it is not a token; the text is not shown.
         """
         try:
             data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
             return _Reader(data, 0).token()
         except (ValueError, IndexError):
             raise ConfigurationError(
-                "What should be a delegation token of Hadoop is none",
+                "The text given as a Hadoop delegation token is not one",
                 hint="give it as GETDELEGATIONTOKEN or Token.encodeToUrlString writes it",
             ) from None
 
 
 def give_tokens(name: str, tokens: Iterable[str]) -> str:
-    """Hold tokens in the memory of this process, in place of those that this name had before.
+    """Keep tokens in the memory of this process, replacing those of the same name.
 
     Args:
-        name: Whose they are.
-        tokens: Each as `DelegationToken.of_url_text` reads it.
+        name: Owner of the tokens.
+        tokens: Tokens in the form that `DelegationToken.of_url_text` reads.
 
     Returns:
-        What `find_tokens` takes for the path of a token file.
+        A token source to pass to `find_tokens` as a path.
     """
     source = f"{MEMORY}{name}"
     _given[source] = tuple(map(DelegationToken.of_url_text, tokens))
@@ -76,14 +76,14 @@ def give_tokens(name: str, tokens: Iterable[str]) -> str:
 
 
 def token_sources(listed: str | None) -> tuple[str, ...]:
-    """Where tokens are looked for, the first first.
+    """Return the sources to search for tokens, in order.
 
     Args:
-        listed: ``hadoop.token.files``: files with commas between, or one file whose name has some.
+        listed: ``hadoop.token.files``: comma-separated files, or one file with commas in its name.
 
     Returns:
-        Those, then the file of the environment; that is not looked at where tokens are held in
-        memory, which are the ones of somebody else then, or newer.
+        The listed sources, then the file named by the environment; that one is left out if any
+        tokens are held in memory, as those belong to another user or are newer.
     """
     named = [listed] if listed and Path(listed).is_file() else (listed or "").split(",")
     found = [each.strip() for each in named]
@@ -93,29 +93,29 @@ def token_sources(listed: str | None) -> tuple[str, ...]:
 
 
 def find_token(path: str, kind: str, service: str | None = None) -> DelegationToken | None:
-    """The first token of a kind in a token file.
+    """Return the first token of a kind in a token file.
 
     Args:
-        path: See `find_tokens`.
-        kind: As ``HIVE_DELEGATION_TOKEN``.
-        service: Only one of this service.
+        path: Token source; see `find_tokens`.
+        kind: Kind of token, such as ``HIVE_DELEGATION_TOKEN``.
+        service: Service the token must be for; None = any.
 
     Raises:
-        ConfigurationError: the file cannot be read, or has another form.
+        ConfigurationError: If the file cannot be read or has another format.
     """
     found = (one for one in find_tokens(path) if one.kind == kind)
     return next((one for one in found if service is None or one.service == service), None)
 
 
 def find_tokens(path: str) -> tuple[DelegationToken, ...]:
-    """The tokens of a token file as it is now.
+    """Read the tokens that a token file holds now.
 
     Args:
-        path: A file in the form of Hadoop's ``Credentials`` (version 0, Writable), or what
-            `give_tokens` returned.
+        path: A file in the format of Hadoop's ``Credentials`` (version 0, Writable), or the
+            result of `give_tokens`.
 
     Raises:
-        ConfigurationError: the file cannot be read, or has another form.
+        ConfigurationError: If the file cannot be read or has another format.
     """
     if path.startswith(MEMORY):
         return _given.get(path, ())
@@ -128,7 +128,7 @@ def find_tokens(path: str) -> tuple[DelegationToken, ...]:
         ) from error
     if data[:5] != _MAGIC + b"\0":
         raise ConfigurationError(
-            f"{path} ({FILE_VARIABLE}) is no token file of Hadoop's first version",
+            f"{path} ({FILE_VARIABLE}) is not a token file in Hadoop's first format",
             hint="hadoop dtutil print FILE shows what it holds",
         )
     reader = _Reader(data, 5)
@@ -145,7 +145,7 @@ def find_tokens(path: str) -> tuple[DelegationToken, ...]:
 
 
 class _Reader:
-    """Hadoop's variable-length numbers, and blocks that begin with one."""
+    """A reader of Hadoop's variable-length integers and the blocks they prefix."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self._data = data
@@ -183,11 +183,11 @@ class _Reader:
 
 
 def token_file(token: DelegationToken, kind: str) -> bytes:
-    """A token file with one token.
+    """Return the bytes of a token file with one token.
 
     Args:
         token: The token.
-        kind: As ``HIVE_DELEGATION_TOKEN``.
+        kind: Kind to write, such as ``HIVE_DELEGATION_TOKEN``.
     """
     service = token.service.encode()
     parts = (token.identifier, token.password, kind.encode(), service)
@@ -197,7 +197,7 @@ def token_file(token: DelegationToken, kind: str) -> bytes:
 
 
 def _number(value: int) -> bytes:
-    """Hadoop's variable-length form of a number that is not negative."""
+    """Encode a nonnegative number as Hadoop's variable-length integer."""
     if value <= 127:
         return bytes([value])
     digits = value.to_bytes((value.bit_length() + 7) // 8, "big")

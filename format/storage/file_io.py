@@ -1,13 +1,12 @@
 """Files of a table, by location: read, create without overwriting, rename, delete, list.
 
-A location is the text that stands in table metadata: `/x`, `file:/x`, `hdfs://nn/x`. It is never
-normalised, decoded or escaped, because other engines compare locations as text. Without a scheme
-it is in the file system of `fs.defaultFS`, as for Hadoop's programs, which is the local one unless
-the settings say otherwise.
-Every file is immutable: nothing here changes or replaces a file that exists, unless
-`FileIO.prepare` is told to, and a new file is visible under its name only when it is complete.
+A location is the text written in table metadata: `/x`, `file:/x`, `hdfs://nn/x`. It is never
+normalized, decoded or escaped, because other engines compare locations as text. Without a scheme
+it is in the file system of `fs.defaultFS`, as for Hadoop's programs: the local one by default.
+Every file is immutable: nothing here changes or replaces an existing file, except
+`FileIO.prepare(replace=True)`, and a new file is visible under its name only when it is complete.
 
-A further kind of storage is one more `FileSystem` registered under its scheme.
+Another kind of storage is added by registering a `FileSystem` under its scheme.
 """
 
 from __future__ import annotations
@@ -80,8 +79,8 @@ def register_file_system(scheme: str, factory: Callable[[Mapping[str, str]], Fil
     """Serve all locations `scheme:...` by `factory(properties)`, one object per `FileIO`.
 
     Args:
-        scheme: Without the colon; case does not matter.
-        factory: Called at the first use of such a location.
+        scheme: The scheme without the colon; case does not matter.
+        factory: Function called at the first use of such a location.
     """
     _FILE_SYSTEMS[scheme.lower()] = factory
 
@@ -111,9 +110,10 @@ class FileIO:
         self.__init__(state["properties"])  # type: ignore[misc]
 
     def companion(self, kind: type[T]) -> T:
-        """The one object of this type that lives as long as this `FileIO`; a copy has its own.
+        """Return the one object of this type that lives as long as this `FileIO`.
 
-        So has a forked process: what threads of the parent hold would never be given free there.
+        A copy and a forked process have their own: locks that threads of the parent hold would
+        never be released in the child.
         """
         key = (kind, os.getpid())
         found: T = self._companions.get(key) or self._companions.setdefault(key, kind())
@@ -123,31 +123,32 @@ class FileIO:
     def is_portable(self) -> bool:
         """Whether its properties are all that a copy in another process needs.
 
-        File systems that were registered here, and tokens that are held in memory, are only here.
+        File systems registered in this process and tokens held in its memory are not available in
+        another one.
         """
         sources = token_sources(TOKEN_FILES.of(self.properties))
         held = (find_tokens(each) for each in sources if each.startswith(MEMORY))
         return _FILE_SYSTEMS == _OWN and not any(held)
 
     def close(self) -> None:
-        """Close the connections that are kept open; it stays usable."""
+        """Close the connections that are kept open; the object stays usable."""
         for system in [*self._open.values()]:
             system.close()
 
     def served_by(self, location: str) -> FileSystem:
-        """Who serves a location: for who asks what only one kind of storage knows."""
+        """Return the file system that serves a location, for features of one kind of storage."""
         return self._of(location)
 
     def read(self, location: str) -> bytes:
-        """The whole file."""
+        """Read a whole file."""
         return self._of(location).read(location)
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
-        """A seekable file for reading ranges; the caller closes it.
+        """Open a seekable file for reading ranges; the caller closes it.
 
         Args:
             location: The file.
-            size: Its length, when a manifest states it: storage far away then need not be asked,
+            size: Length in bytes, if a manifest states it: it saves a request to remote storage,
                 and a missing file, or one of another length, is noticed when it is read.
         """
         return self._of(location).open_input(location, size)
@@ -155,23 +156,23 @@ class FileIO:
     def create(self, location: str, data: bytes) -> None:
         """Create a file, and the folders above it.
 
-        The file appears complete or not at all, also when the process dies, the disk is full or the
-        power fails. It is for what others point to: when this returns it is stored for good, as
-        far as the storage can do that (on HDFS `dfs.datanode.synconclose` decides).
+        The file appears complete or not at all, even if the process dies, the disk is full or the
+        power fails. Use it for files that others refer to: when this returns, the file is durable
+        as far as the storage allows (on HDFS `dfs.datanode.synconclose` decides).
 
         Raises:
-            FileExistsAlreadyError: Something has this name; it is left as it is.
+            FileExistsAlreadyError: If the name is taken; nothing is changed.
         """
         self._of(location).create(location, data)
 
     def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:
         """Create a file piece by piece: `with io.create_stream(x) as out: out.write(...)`.
 
-        The file appears under its name when the block ends without an error, else never. It is for
-        rows: on local disks `local.sync-data-files` says whether it is stored for good then.
+        The file appears under its name when the block ends without an error, else never. Use it
+        for data files: on local disks `local.sync-data-files` decides whether it is durable then.
 
         Raises:
-            FileExistsAlreadyError: Something has this name, at the start or at the end.
+            FileExistsAlreadyError: If the name is taken, at the start or at the end.
         """
         return self._of(location).create_stream(location)
 
@@ -180,49 +181,50 @@ class FileIO:
     ) -> AbstractContextManager[Callable[[], None]]:
         """Create a file in two steps: `with io.prepare(x, data) as publish: ...; publish()`.
 
-        Storage far away may take the bytes under another name meanwhile. The file appears when
-        `publish` is called, which raises and promises what `create` does; without that call there
-        is none.
+        Remote storage may receive the bytes under another name in the meantime. The file appears
+        when `publish` is called, with the guarantees and errors of `create`; without that call no
+        file is created.
 
         Args:
             location: The file, in a folder that exists.
-            data: All of it.
-            replace: Take the place of the file of this name, if any: readers find the old bytes or
-                the new ones. For what nobody depends on: of two writers at once the last one wins,
-                and after an error either may be there.
+            data: The complete content.
+            replace: Whether to replace an existing file of this name: readers find the old bytes or
+                the new ones. Only for files nobody depends on: of two concurrent writers the last
+                one wins, and after an error either content may be there.
         """
         return self._of(location).prepare(location, data, replace=replace)
 
     def side_by_side(self, location: str) -> AbstractContextManager[None]:
-        """A block in which small files may be created at the same time, where that is faster.
+        """Create small files concurrently inside the block, where that is faster.
 
-        To create a file may return before it is there: all of them are when the block ends, which
-        raises what went wrong with any. What this thread does to one of them waits for it.
+        Creating a file may return before the file exists. All exist when the block ends, which
+        raises the error of any that failed. Other operations of this thread on one of them wait
+        for it.
 
         Args:
-            location: Any in the storage that is meant.
+            location: Any location in the storage.
         """
         return self._of(location).side_by_side()
 
     def replaces_nothing(self, location: str) -> bool:
-        """Whether of several who create a file exactly one succeeds.
+        """Return whether exactly one of several writers that create the same file succeeds.
 
-        Local folders and HDFS see to that. An object store is tried, once, with an object of our
-        own: some do not know `If-None-Match: *`. There only names that nobody else uses are safe.
+        Local folders and HDFS ensure that. An object store is probed once with a test object: some
+        stores ignore `If-None-Match: *`, and on those only names that nobody else uses are safe.
 
         Args:
             location: A folder where files may be created; it need not exist.
 
         Raises:
-            FileIOError: it cannot be told.
+            FileIOError: If it cannot be determined.
         """
         return self._of(location).replaces_nothing(location)
 
     def at_once(self, location: str) -> int:
-        """How many requests at a time pay off: one where none waits for a network.
+        """Return the useful number of concurrent requests: 1 for storage without a network.
 
         Args:
-            location: Any in the storage that is meant.
+            location: Any location in the storage.
         """
         return self._of(location).at_once
 
@@ -233,24 +235,24 @@ class FileIO:
         items: Iterable[S],
         at_most: int | None = None,
     ) -> Iterator[T]:
-        """What `work` makes of each item, in their order.
+        """Yield the result of `work` for each item, in order.
 
-        Where a request takes long, up to `at_once` items are worked on by threads, ahead of who
-        takes the results; else one after the other, as they are taken.
+        On storage with slow requests, threads work on up to `at_once` items ahead of the consumer;
+        else each item is worked on when its result is requested.
 
         Args:
-            location: Any in the storage that is meant.
-            work: Reads, or looks; it may fail.
-            items: Taken as they are worked on.
-            at_most: How many are worked on at a time, for what takes much memory.
+            location: Any location in the storage.
+            work: Function that reads or checks one item; it may raise.
+            items: The items, consumed lazily.
+            at_most: Maximum number of items at a time, for work that takes much memory.
         """
         at_once = self.at_once(location)
         return in_order(work, items, at_once if at_most is None else min(at_once, at_most))
 
     def folder_lock(self, location: str) -> FolderLock | None:
-        """A lock on a folder, not held yet; None where this kind of storage has none.
+        """Return a lock on a folder, not yet acquired; None if this kind of storage has no locks.
 
-        No file tells of it, and it keeps nobody from anything who does not ask for it, too.
+        The lock is advisory and leaves no file.
 
         Args:
             location: A folder that may be read.
@@ -258,12 +260,12 @@ class FileIO:
         return self._of(location).folder_lock(location)
 
     def delete(self, locations: str | Iterable[str]) -> None:
-        """Delete files; those that do not exist are passed over, and a folder is none.
+        """Delete files; missing ones are ignored, and a folder is an error.
 
-        Object stores do not tell a folder from a file that does not exist.
+        Object stores cannot distinguish a folder from a file that does not exist.
 
         Raises:
-            FileIOError: Some could not be deleted (`context["failed"]`); the others are gone.
+            FileIOError: If some could not be deleted (`context["failed"]`); the others are gone.
         """
         by_system: dict[FileSystem, list[str]] = {}
         for location in [locations] if isinstance(locations, str) else locations:
@@ -272,28 +274,28 @@ class FileIO:
             system.delete(group)
 
     def exists(self, location: str) -> bool:
-        """Whether there is a file of this name (a folder is none)."""
+        """Return whether there is a file of this name; a folder does not count."""
         return self._of(location).exists(location)
 
     def size(self, location: str) -> int:
-        """The file's length in bytes."""
+        """Return a file's length in bytes."""
         return self._of(location).size(location)
 
     def list(self, prefix: str) -> Iterator[FileStatus]:
-        """All files in the folder `prefix` and below, folder by folder in order of their names.
+        """Yield all files in the folder `prefix` and below, folder by folder in order of name.
 
-        Object stores, which have no folders, list them in order of their whole keys. A folder that
-        does not exist has none. Links to folders are not followed.
+        Object stores, which have no folders, list them in order of whole keys. A folder that does
+        not exist has no files. Links to folders are not followed.
         """
         return self._of(prefix).list(prefix)
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name in the same storage for good, atomically, without overwriting.
+        """Rename a file within one storage: durably, atomically and without overwriting.
 
         Raises:
-            FileExistsAlreadyError: `target` is taken; nothing has changed.
-            FileMissingError: There is no `source`.
-            FileStateUnknownError: It may have been done, or may be done yet.
+            FileExistsAlreadyError: If `target` is taken; nothing has changed.
+            FileMissingError: If there is no `source`.
+            FileStateUnknownError: If the rename may have happened or may still happen.
         """
         system = self._of(source)
         if self._of(target) is not system:
@@ -305,21 +307,21 @@ class FileIO:
         system.rename(source, target)
 
     def is_folder(self, location: str) -> bool:
-        """Whether there is a folder of this name."""
+        """Return whether there is a folder of this name."""
         return self._of(location).is_folder(location)
 
     def folders(self, location: str) -> Sequence[str]:
-        """The names of the folders in a folder, sorted; links are none.
+        """Return the sorted names of the folders in a folder; links do not count.
 
         Raises:
-            FileMissingError: There is no such folder.
+            FileMissingError: If there is no such folder.
         """
         return self._of(location).folders(location)
 
     def entries(self, location: str) -> FolderEntries:
-        """What lies in a folder, without what is further down; `list` goes there, one by one.
+        """Return the files and folders directly in a folder; `list` also yields files below it.
 
-        A folder that does not exist has nothing in it.
+        A folder that does not exist is empty.
         """
         return self._of(location).entries(location)
 
@@ -327,20 +329,20 @@ class FileIO:
         """Create a folder, and those above it.
 
         Raises:
-            FileExistsAlreadyError: Something has this name.
+            FileExistsAlreadyError: If the name is taken.
         """
         self._of(location).create_folder(location)
 
     def delete_folder(self, location: str) -> bool:
-        """Delete a folder if nothing is in it; says whether that was so.
+        """Delete a folder if it is empty; return whether it was.
 
         Raises:
-            FileMissingError: There is no such folder.
+            FileMissingError: If there is no such folder.
         """
         return self._of(location).delete_folder(location)
 
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
-        """The same storage as Arrow's interface, and the path of `location` in it."""
+        """Return the storage as an Arrow file system, and the path of `location` in it."""
         return self._of(location).filesystem(location)
 
     @cached_property
@@ -361,11 +363,11 @@ class FileIO:
                     f"No file system serves {scheme}: locations, such as {location}",
                     hint=known
                     if match
-                    else f"fs.defaultFS says that it is there: write file://{location} for a local "
-                    f"file; {known}",
+                    else f"fs.defaultFS names that file system: write file://{location} for a "
+                    f"local file; {known}",
                     path=location,
                 )
-            # what has several schemes is one storage
+            # a storage with several schemes is opened once
             held = [*self._open.items()]
             same = next((one for name, one in held if _FILE_SYSTEMS.get(name) is factory), None)
             system = self._open.setdefault(scheme, same or factory(self.properties))

@@ -1,4 +1,4 @@
-"""What each kind of storage does for `FileIO`."""
+"""Interface of a kind of storage behind `FileIO`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow.fs
 
 DRAFT_PATTERN: Final = r"\.(?:.+\.)?[0-9a-f]{32}\.tmp"
-"""What `draft_name` makes; Java reads it likewise."""
+"""Pattern of the names that `draft_name` makes; the Java code uses it, too."""
 _DRAFT: Final = re.compile(DRAFT_PATTERN, re.DOTALL)
 
 
@@ -31,11 +31,11 @@ class FileStatus:
     """One file of a listing.
 
     Attributes:
-        location: Spelled like the prefix that was listed.
-        size: Bytes.
+        location: Location, spelled like the listed prefix.
+        size: Length in bytes.
         mtime_ms: Time of the last change, milliseconds since the epoch.
-        file_id: What tells the file from others that had or get its name: on HDFS it stays with the
-            file, on local disks it also changes with the file; 0 where the storage says nothing.
+        file_id: Distinguishes the file from earlier and later ones of its name: on HDFS it stays
+            with the file, on local disks it also changes with it; 0 if the storage has none.
     """
 
     location: str
@@ -46,11 +46,11 @@ class FileStatus:
 
 @dataclass(frozen=True, slots=True)
 class FolderEntries:
-    """What lies in one folder, not below it.
+    """The files and folders directly in one folder.
 
     Attributes:
-        files: Its files, in order of their names.
-        folders: The names of the folders in it, sorted; links are none.
+        files: The files, in order of their names.
+        folders: The sorted names of the folders; links do not count.
     """
 
     files: Sequence[FileStatus]
@@ -58,76 +58,76 @@ class FolderEntries:
 
 
 class FolderLock(ABC):
-    """A lock that processes of one machine may agree on; it ends with the process that holds it."""
+    """An advisory lock between processes of one machine, released when its process ends."""
 
     @abstractmethod
     def acquire(self) -> bool:
-        """Take the lock unless another process has it; say whether it is held now.
+        """Take the lock unless another process has it; return whether it is held now.
 
         Raises:
-            FileIOError: the storage of this folder locks none, as many network file systems.
+            FileIOError: If the folder's storage has no locks, like many network file systems.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Give the lock back, if it is held; it cannot be taken again."""
+        """Release the lock, if it is held; it cannot be acquired again."""
 
 
 class FileSystem(ABC):
-    """One kind of storage; `FileIO` documents what each method promises."""
+    """One kind of storage; `FileIO` documents the guarantees of each method."""
 
     at_once: int = 1
-    """See `FileIO.at_once`."""
+    """The useful number of concurrent requests; see `FileIO.at_once`."""
     is_local: bool = False
-    """Whether reading waits for nothing but disks of this machine."""
+    """Whether reads only wait for disks of this machine."""
 
     def close(self) -> None:  # noqa: B027 - most hold none
-        """See `FileIO.close`."""
+        """Close the open connections; see `FileIO.close`."""
 
     @abstractmethod
     def read(self, location: str) -> bytes:
-        """See `FileIO.read`."""
+        """Read a whole file; see `FileIO.read`."""
 
     @abstractmethod
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
-        """See `FileIO.open_input`."""
+        """Open a seekable file; see `FileIO.open_input`."""
 
     @abstractmethod
     def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:
-        """See `FileIO.create_stream`."""
+        """Create a file chunk by chunk; see `FileIO.create_stream`."""
 
     @abstractmethod
     def prepare(
         self, location: str, data: bytes, *, replace: bool = False
     ) -> AbstractContextManager[Callable[[], None]]:
-        """See `FileIO.prepare`."""
+        """Create a file in two steps; see `FileIO.prepare`."""
 
     @abstractmethod
     def delete(self, locations: Iterable[str]) -> None:
-        """See `FileIO.delete`."""
+        """Delete files; see `FileIO.delete`."""
 
     @abstractmethod
     def size(self, location: str) -> int:
-        """See `FileIO.size`."""
+        """Return a file's length in bytes; see `FileIO.size`."""
 
     @abstractmethod
     def list(self, prefix: str) -> Iterator[FileStatus]:
-        """See `FileIO.list`."""
+        """Yield all files below a folder; see `FileIO.list`."""
 
     @abstractmethod
     def rename(self, source: str, target: str) -> None:
-        """See `FileIO.rename`."""
+        """Rename a file without overwriting; see `FileIO.rename`."""
 
     @abstractmethod
     def is_folder(self, location: str) -> bool:
-        """See `FileIO.is_folder`."""
+        """Return whether there is such a folder; see `FileIO.is_folder`."""
 
     @abstractmethod
     def folders(self, location: str) -> Sequence[str]:
-        """See `FileIO.folders`."""
+        """Return the names of the folders in a folder; see `FileIO.folders`."""
 
     def entries(self, location: str) -> FolderEntries:
-        """See `FileIO.entries`."""
+        """Return the files and folders directly in a folder; see `FileIO.entries`."""
         folder = location.rstrip("/")
         try:
             below = self.folders(location)
@@ -138,54 +138,54 @@ class FileSystem(ABC):
 
     @abstractmethod
     def create_folder(self, location: str) -> None:
-        """See `FileIO.create_folder`."""
+        """Create a folder; see `FileIO.create_folder`."""
 
     @abstractmethod
     def delete_folder(self, location: str) -> bool:
-        """See `FileIO.delete_folder`."""
+        """Delete a folder if it is empty; see `FileIO.delete_folder`."""
 
     @abstractmethod
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
-        """See `FileIO.filesystem`."""
+        """Return the storage as an Arrow file system; see `FileIO.filesystem`."""
 
     def create(self, location: str, data: bytes) -> None:
-        """See `FileIO.create`."""
+        """Create a file durably; see `FileIO.create`."""
         with self.create_stream(location) as stream:
             stream.write(data)
 
     def side_by_side(self) -> AbstractContextManager[None]:
-        """See `FileIO.side_by_side`."""
+        """Create small files concurrently; see `FileIO.side_by_side`."""
         return nullcontext()
 
     def replaces_nothing(self, location: str) -> bool:  # noqa: ARG002
-        """See `FileIO.replaces_nothing`."""
+        """Return whether creation never overwrites; see `FileIO.replaces_nothing`."""
         return True
 
     def folder_lock(self, location: str) -> FolderLock | None:  # noqa: ARG002
-        """See `FileIO.folder_lock`."""
+        """Return a lock on a folder; see `FileIO.folder_lock`."""
         return None
 
     @abstractmethod
     def exists(self, location: str) -> bool:
-        """See `FileIO.exists`."""
+        """Return whether there is such a file; see `FileIO.exists`."""
 
 
 def draft_name(start: str = "") -> str:
-    """A hidden name that nobody else has, for a file that is not whole yet.
+    """Return a unique hidden name for a file that is not complete yet.
 
     Args:
-        start: What it begins with, after a dot.
+        start: Text after the leading dot.
     """
     return f".{start}{'.' if start else ''}{uuid.uuid4().hex}.tmp"
 
 
 def is_draft(name: str) -> bool:
-    """Whether `draft_name` made a name: of a killed writer the file stays."""
+    """Return whether `draft_name` made a name: a killed writer leaves such a file."""
     return _DRAFT.fullmatch(name) is not None
 
 
 def exists_already(location: str) -> FileExistsAlreadyError:
-    """The error of a name that is taken."""
+    """Return the error for a name that is taken."""
     return FileExistsAlreadyError(
         f"{location} exists already",
         hint="choose another name, or delete it first",
@@ -194,7 +194,7 @@ def exists_already(location: str) -> FileExistsAlreadyError:
 
 
 def is_missing(location: str) -> FileMissingError:
-    """The error of a file or folder that is not there."""
+    """Return the error for a file or folder that does not exist."""
     return FileMissingError(
         f"{location} does not exist",
         hint="check the location; somebody may have renamed or deleted it",
@@ -203,14 +203,14 @@ def is_missing(location: str) -> FileMissingError:
 
 
 def state_unknown(location: str, lost: IcecombError) -> FileStateUnknownError:
-    """The error of a file of which nobody can say whether it is there, or comes yet.
+    """Return the error for a file of which it is unknown whether it exists or may still appear.
 
     Args:
         location: The file.
-        lost: How the answer was lost.
+        lost: The error by which the response was lost.
     """
     return FileStateUnknownError(
         f"It is not known whether {location} was created: {lost.message}",
-        hint="look whether it is there before you repeat what you did; it may appear late",
+        hint="check whether it exists before you repeat the operation; it may appear late",
         path=location,
     )

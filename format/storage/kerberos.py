@@ -1,4 +1,4 @@
-"""Kerberos by the system's own library (RFC 2744, MIT's ``libgssapi_krb5``), loaded when needed.
+"""Kerberos through the system's library (RFC 2744, MIT's ``libgssapi_krb5``), loaded on demand.
 
 Every machine with Kerberos clients has the library; the Python bindings to it need a compiler.
 """
@@ -16,10 +16,10 @@ from icecomb.format.errors import IcecombError, MissingDependencyError
 _LIBRARIES: Final = ("libgssapi_krb5.so.2", "libgssapi_krb5.dylib")
 _CONTINUE: Final = 1
 _ERRORS: Final = 0xFFFF0000
-"""The bits of a major status that tell of errors: calling and routine errors."""
+"""The bits of a major status that report errors: calling and routine errors."""
 _INITIATE: Final = 1
 _FLAGS: Final = 2 | 16 | 32
-"""Mutual, with the means to encrypt and to sign."""
+"""Mutual authentication, confidentiality and integrity."""
 _MECHANISM_CODE: Final = 2
 
 
@@ -27,7 +27,7 @@ class _Buffer(ctypes.Structure):
     _fields_ = (("length", ctypes.c_size_t), ("value", c_void_p))
 
     def take(self) -> bytes:
-        """Its bytes; the library's memory is given back."""
+        """Return the bytes and release the library's memory."""
         data = ctypes.string_at(self.value, self.length) if self.length else b""
         _library().gss_release_buffer(byref(c_uint32()), byref(self))
         return data
@@ -57,20 +57,20 @@ _PRINCIPAL: Final = _oid(bytes.fromhex("2a864886f71201020201"))
 
 
 class GssError(IcecombError, ConnectionError):
-    """Kerberos refused; the message is the library's own, the hint says what to do."""
+    """An error of Kerberos: the library's own message, and a hint what to do."""
 
 
 class SecurityContext:
-    """One conversation with a service, as the client.
+    """The client's side of a security context with one service.
 
     Args:
-        service: As ``hive/host.example.com@REALM`` (the realm may be left out).
-        principal: Who to be; None = whoever the ticket cache or the keytab says.
+        service: Service principal such as ``hive/host.example.com@REALM``; the realm is optional.
+        principal: Client principal; None = the one of the ticket cache or the keytab.
         keytab: A keytab file to get tickets with; None = the ticket cache (``kinit``).
 
     Raises:
-        GssError: there are no credentials.
-        MissingDependencyError: the library is not installed.
+        GssError: If there are no credentials.
+        MissingDependencyError: If the library is not installed.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class SecurityContext:
             self._acquire(principal, keytab)
 
     def step(self, token: bytes | None) -> bytes:
-        """The next token for the service, after its ``token``; empty when there is none.
+        """Return the next token for the service, in response to ``token``; empty if there is none.
 
         Raises:
-            GssError: the service, or the key distribution centre, refused.
+            GssError: If the service or the key distribution center refused.
         """
         minor, output, received = c_uint32(), _Buffer(), _buffer(token or b"")
         major = _library().gss_init_sec_context(
@@ -112,7 +112,7 @@ class SecurityContext:
         return data
 
     def wrap(self, data: bytes, *, encrypt: bool) -> bytes:
-        """``data`` signed, or encrypted."""
+        """Return ``data`` signed, or encrypted."""
         minor, output, given = c_uint32(), _Buffer(), _buffer(data)
         major = _library().gss_wrap(
             byref(minor), self._context, int(encrypt), 0, byref(given), None, byref(output)
@@ -122,17 +122,17 @@ class SecurityContext:
         return sealed
 
     def unwrap(self, data: bytes) -> bytes:
-        """What `wrap` at the other end was given.
+        """Return the data that was passed to `wrap` at the other end.
 
         Raises:
-            GssError: it was not sealed by the other end, or changed on the way.
+            GssError: If it was not sealed by the other end, or was changed in transit.
         """
         minor, output, given = c_uint32(), _Buffer(), _buffer(data)
         major = _library().gss_unwrap(
             byref(minor), self._context, byref(given), byref(output), None, None
         )
         plain = output.take()
-        _check(major, minor, "a message of the service is not what it sealed")
+        _check(major, minor, "a message of the service was changed in transit")
         return plain
 
     def __del__(self) -> None:
@@ -149,7 +149,7 @@ class SecurityContext:
         wanted = _name(principal, _PRINCIPAL) if principal is not None else None
         store = _Store()
         if keytab is not None:
-            # tickets got with a keytab live in this process only, and serve that keytab only
+            # tickets obtained with a keytab stay in this process and are not used for another one
             cache = f"MEMORY:icecomb-{principal or ''}-{keytab}"
             pairs = ((b"client_keytab", keytab.encode()), (b"ccache", cache.encode()))
             elements = (_Element * len(pairs))(*(_Element(*pair) for pair in pairs))
@@ -222,7 +222,7 @@ def _buffer(data: bytes) -> _Buffer:
 def _name(text: str, kind: _Oid) -> c_void_p:
     minor, name, given = c_uint32(), c_void_p(), _buffer(text.encode())
     major = _library().gss_import_name(byref(minor), byref(given), byref(kind), byref(name))
-    _check(major, minor, f"{text!r} is no Kerberos name")
+    _check(major, minor, f"{text!r} is not a Kerberos name")
     return name
 
 
@@ -251,7 +251,7 @@ _HINTS: Final = (
     (("expired",), "get a new ticket with kinit"),
     (
         ("not found in Kerberos database", "Server not found"),
-        "check hive.metastore.kerberos.principal, _HOST in it is the name in the metastore's uri",
+        "check hive.metastore.kerberos.principal; _HOST in it is the host in the metastore's uri",
     ),
     (
         ("Cannot contact", "Cannot find KDC"),
@@ -267,4 +267,4 @@ def _hint(reason: str, service: str) -> str:
     for words, hint in _HINTS:
         if any(word in reason for word in words):
             return hint.format(keys=keys)
-    return f"look at krb5.conf ({os.environ.get('KRB5_CONFIG', '/etc/krb5.conf')}) and klist"
+    return f"check krb5.conf ({os.environ.get('KRB5_CONFIG', '/etc/krb5.conf')}) and klist"

@@ -1,6 +1,6 @@
 """Files of this machine and of file systems mounted on it."""
 
-# pathlib normalises names, and these must be kept exactly
+# pathlib normalizes names, and these must be kept exactly
 # ruff: noqa: PTH102, PTH103, PTH105, PTH106, PTH108, PTH110, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
 
 _LOCAL = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)", re.DOTALL | re.IGNORECASE)
 _STORAGE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-# File systems that sync no folders, as some network file systems.
+# Some network file systems cannot sync folders.
 _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
 
 
 class LocalFileSystem(FileSystem):
     """Files of this machine and of file systems mounted on it.
 
-    A file is written under a temporary name in the folder it belongs to and then hard-linked to
-    its own name: `link` is the one POSIX call that publishes a complete file and never replaces
-    one. Hadoop's local file system keeps checksums beside its files (`.<name>.crc`) and refuses a
-    file whose checksum is stale, so a checksum never outlives its file.
+    A file is written under a temporary name in its folder and then hard-linked to its own name:
+    `link` is the only POSIX call that publishes a complete file and never replaces one. Hadoop's
+    local file system keeps checksums beside its files (`.<name>.crc`) and refuses a file whose
+    checksum is stale, so a checksum never outlives its file.
 
-    After a power cut a file is whole or not there: its bytes are on the disk before its name is,
-    and its name before the call returns.
+    After a power failure a file is complete or missing: its bytes are on the disk before its name
+    is, and its name before the call returns.
 
     Args:
-        properties: `local.sync-data-files` = `false` leaves it to the operating system when the
-            bytes of streams reach the disk.
+        properties: Settings; `local.sync-data-files` = `false` lets the operating system decide
+            when the bytes of streams reach the disk.
     """
 
     is_local = True
@@ -63,14 +63,14 @@ class LocalFileSystem(FileSystem):
         self._sync_streams = SYNC_DATA_FILES.of(self.properties)
 
     def read(self, location: str) -> bytes:
-        """See `FileIO.read`."""
+        """Implement `FileIO.read`."""
         with _failures("read", location):
             _regular(location)
             with open(_local_path(location), "rb") as file:
                 return file.read()
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
-        """See `FileIO.open_input`."""
+        """Implement `FileIO.open_input`."""
         import pyarrow as pa
 
         with _failures("open", location):
@@ -78,12 +78,12 @@ class LocalFileSystem(FileSystem):
             return pa.OSFile(_local_path(location), "rb")
 
     def create(self, location: str, data: bytes) -> None:
-        """See `FileIO.create`."""
+        """Implement `FileIO.create`."""
         with self._created(location, sync=True) as stream:
             stream.write(data)
 
     def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:
-        """See `FileIO.create_stream`."""
+        """Implement `FileIO.create_stream`."""
         return self._created(location, sync=self._sync_streams)
 
     @contextmanager
@@ -104,12 +104,12 @@ class LocalFileSystem(FileSystem):
                         file.flush()
                         os.fsync(file.fileno())
             except OSError as error:
-                # the block may fail for reasons of its own; only what the storage says is ours
+                # the block may fail for reasons of its own: convert only errors of the storage
                 if error.errno not in _STORAGE_FAILED or isinstance(error, IcecombError):
                     raise
                 raise FileIOError(
                     f"Cannot write {location}: {error.strerror}",
-                    hint="free space there; nothing stands under the name",
+                    hint="free space there; no file of this name was created",
                     path=location,
                 ) from error
             with _failures("create", location):
@@ -124,11 +124,11 @@ class LocalFileSystem(FileSystem):
     def prepare(
         self, location: str, data: bytes, *, replace: bool = False
     ) -> Iterator[Callable[[], None]]:
-        """See `FileIO.prepare`: all is done when it is published."""
+        """Implement `FileIO.prepare`; the file is written when it is published."""
         yield lambda: (self._replace if replace else self.create)(location, data)
 
     def delete(self, locations: Iterable[str]) -> None:
-        """See `FileIO.delete`."""
+        """Implement `FileIO.delete`."""
         failed: list[tuple[str, OSError]] = []
         for location in locations:
             path = _local_path(location)
@@ -149,17 +149,17 @@ class LocalFileSystem(FileSystem):
             ) from cause
 
     def exists(self, location: str) -> bool:
-        """See `FileIO.exists`: also a file that cannot be read, as a FIFO."""
+        """Implement `FileIO.exists`; special files such as FIFOs count."""
         path = _local_path(location)
         return os.path.isfile(path) or (os.path.exists(path) and not os.path.isdir(path))
 
     def size(self, location: str) -> int:
-        """See `FileIO.size`."""
-        with _failures("look at", location):
+        """Implement `FileIO.size`."""
+        with _failures("access", location):
             return _regular(location).st_size
 
     def list(self, prefix: str) -> Iterator[FileStatus]:
-        """See `FileIO.list`."""
+        """Implement `FileIO.list`."""
         with _failures("list", prefix):
             path = _local_path(prefix)
             if os.path.isfile(path):
@@ -172,7 +172,7 @@ class LocalFileSystem(FileSystem):
                 yield _status(f"{shown}/{name}", status)
 
     def rename(self, source: str, target: str) -> None:
-        """See `FileIO.rename`."""
+        """Implement `FileIO.rename`."""
         source_path, target_path = _local_path(source), _local_path(target)
         with _failures("rename", source):
             _regular(source)
@@ -185,16 +185,16 @@ class LocalFileSystem(FileSystem):
             _drop_checksum(source_path)
 
     def is_folder(self, location: str) -> bool:
-        """See `FileIO.is_folder`."""
+        """Implement `FileIO.is_folder`."""
         return os.path.isdir(_local_path(location))
 
     def folders(self, location: str) -> Sequence[str]:
-        """See `FileIO.folders`."""
+        """Implement `FileIO.folders`."""
         with _failures("list", location), os.scandir(_local_path(location)) as scan:
             return sorted(entry.name for entry in scan if entry.is_dir(follow_symlinks=False))
 
     def entries(self, location: str) -> FolderEntries:
-        """See `FileIO.entries`."""
+        """Implement `FileIO.entries`."""
         with _failures("list", location):
             files, folders = _entries(_local_path(location).rstrip("/") or "/")
             shown = location.rstrip("/")
@@ -204,7 +204,7 @@ class LocalFileSystem(FileSystem):
             )
 
     def create_folder(self, location: str) -> None:
-        """See `FileIO.create_folder`."""
+        """Implement `FileIO.create_folder`."""
         with _failures("create", location):
             path = _local_path(location).rstrip("/") or "/"
             _make_folders(os.path.dirname(path))
@@ -212,7 +212,7 @@ class LocalFileSystem(FileSystem):
             _sync_folder(os.path.dirname(path))
 
     def delete_folder(self, location: str) -> bool:
-        """See `FileIO.delete_folder`."""
+        """Implement `FileIO.delete_folder`."""
         with _failures("delete", location):
             try:
                 os.rmdir(_local_path(location))
@@ -223,13 +223,13 @@ class LocalFileSystem(FileSystem):
         return True
 
     def folder_lock(self, location: str) -> FolderLock:
-        """See `FileIO.folder_lock`; it lies on the folder itself, so there is no file of it."""
+        """Implement `FileIO.folder_lock` by locking the folder itself, without a lock file."""
         with _failures("lock", location):
             path = _local_path(location)
             return _FolderLock(location, os.open(path, os.O_RDONLY | os.O_DIRECTORY))
 
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
-        """See `FileIO.filesystem`."""
+        """Implement `FileIO.filesystem`."""
         import pyarrow.fs
 
         return pyarrow.fs.LocalFileSystem(), _local_path(location)
@@ -267,7 +267,7 @@ class _FolderLock(FolderLock):
 
     def close(self) -> None:
         with suppress(OSError):
-            # also for children that were forked meanwhile: they share it
+            # closing alone does not release it while forked children share the descriptor
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
 
@@ -302,10 +302,10 @@ def _regular(location: str) -> os.stat_result:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(found.st_mode):
-        # whoever reads one waits for a writer, or reads without an end
+        # reading one waits for a writer, or never ends
         raise FileIOError(
             f"{location} cannot be read: it is {_kind(found)}, not a file",
-            hint="put the file there that the name stands for, or remove what is there",
+            hint="replace it by the file that belongs there, or remove it",
             path=location,
         )
     return found
@@ -320,15 +320,15 @@ def _kind(found: os.stat_result) -> str:
 
 
 def _make_folders(folder: str) -> None:
-    """Create a folder and those above it; what holds a new one is synced.
+    """Create a folder and those above it; sync the parent of each new one.
 
     Raises:
-        FileIOError: One of them is no folder.
+        FileIOError: If one of them is not a folder.
     """
     missing = []
     path = folder
     while path != "/":
-        # asked once: others may make it between two questions
+        # a single call: others may create it between two checks
         try:
             found = os.stat(path)
         except OSError:
@@ -339,7 +339,7 @@ def _make_folders(folder: str) -> None:
             break
         raise FileIOError(
             f"Cannot create {folder}: {path} is {_kind(found)}, not a folder",
-            hint="choose another place, or move away what is there",
+            hint="choose another location, or move the existing file away",
             path=path,
         )
     os.makedirs(folder, exist_ok=True)
@@ -352,7 +352,7 @@ def _sync_folder(folder: str) -> None:
     try:
         descriptor = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY)
     except PermissionError:
-        return  # it may be written but not read: then nobody can sync it
+        return  # a folder that cannot be read cannot be synced
     try:
         os.fsync(descriptor)
     except OSError as error:
@@ -368,7 +368,7 @@ def _publish(temporary: str, path: str) -> None:
     try:
         os.link(temporary, path, follow_symlinks=False)
     except OSError as error:
-        # NFS repeats a request whose answer was lost, and then finds its own first success.
+        # NFS repeats a request whose response was lost, and then finds its own first success.
         with suppress(OSError):
             if os.path.samestat(os.lstat(temporary), os.lstat(path)):
                 return
@@ -388,7 +388,7 @@ def _drop_checksum(path: str) -> None:
 
 
 def _status(location: str, found: os.stat_result) -> FileStatus:
-    # Hashes of numbers are the same in every process.
+    # hashes of numbers are the same in every process
     file_id = hash((found.st_dev, found.st_ino, found.st_ctime_ns))
     return FileStatus(location, found.st_size, found.st_mtime_ns // 1_000_000, file_id)
 
@@ -403,7 +403,7 @@ def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _entries(folder: str) -> tuple[list[tuple[str, os.stat_result]], list[str]]:
-    """The files in a folder, and the names of the folders in it."""
+    """Return the files in a folder, and the names of the folders in it."""
     try:
         with os.scandir(folder) as scan:
             entries = sorted(scan, key=lambda entry: entry.name)
@@ -411,7 +411,7 @@ def _entries(folder: str) -> tuple[list[tuple[str, os.stat_result]], list[str]]:
         return [], []
     files, below = [], []
     for entry in entries:
-        # a file that another process deletes meanwhile is no error of a listing
+        # another process may delete a file during the listing
         with suppress(FileNotFoundError):
             if entry.is_dir(follow_symlinks=False):
                 below.append(entry.name)

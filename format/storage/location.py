@@ -1,15 +1,14 @@
-"""Which locations name one file, however they are spelled.
+"""Comparison of locations: which of them name the same file, however they are spelled.
 
-In metadata a location stays as it was written. Before files are added, or deleted, it matters that
-`/a/x`, `file:/a/x`, `file:///a//x` and `/a/b/../x` are one file, as are `hdfs:///x` and `hdfs://nn/x`
-where `nn` is the cluster of `fs.defaultFS`, which is that of `/x`, too, then. Links between folders
-are not followed.
+In metadata a location stays as it was written. Before files are added or deleted, it matters that
+`/a/x`, `file:/a/x`, `file:///a//x` and `/a/b/../x` are one file. So are `hdfs:///x`, `hdfs://nn/x`
+and `/x` if `fs.defaultFS` is the cluster `nn`. Links between folders are not followed.
 
-On object stores `s3://b/x`, `s3a://b/x` and `s3n://b/x` are one file, and `abfss://c@a.dfs.host/x`
-and `wasb://c@a.blob.host/x`. What `s3a://b/a//x` is depends on who asks: a key of its own for
-S3FileIO, PyIceberg and us, `a/x` for Hadoop, whose paths have no empty or dotted parts. So these
-count as one file, too: whoever adds files is not to add one twice, whoever deletes some is not to
-delete one that is needed. Nothing in a key is decoded: `%20` is three characters for all.
+On object stores `s3://b/x`, `s3a://b/x` and `s3n://b/x` are one file, and so are
+`abfss://c@a.dfs.host/x` and `wasb://c@a.blob.host/x`. `s3a://b/a//x` is a key of its own for
+S3FileIO, PyIceberg and icecomb, but `a/x` for Hadoop, whose paths have no empty or dotted parts.
+These count as one file, too, so that no file is added twice and none is deleted that is needed.
+Nothing in a key is decoded: `%20` is three characters for all.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _AMBIGUOUS: Final = re.compile(r"[^:/]+://[^/]*/(?:.*/)?(?:/|\.{1,2}(?:/|$))", r
 def plain_texts(
     locations: Iterable[str], properties: Mapping[str, str], *, any_cluster: bool = False
 ) -> list[str]:
-    """The one spelling of each location; see `plain_locations`."""
+    """Return the canonical spelling of each location; see `plain_locations`."""
     import pyarrow as pa
 
     given = pa.array(list(locations), pa.string())
@@ -52,23 +51,23 @@ def plain_texts(
 
 
 def plain_paths(locations: Iterable[str], properties: Mapping[str, str]) -> list[str]:
-    """The paths of locations in one spelling, whatever storage they are in."""
+    """Return the canonical paths of locations, whatever storage they are in."""
     return [re.sub(_PARTS, r"\g<path>", text) for text in plain_texts(locations, properties)]
 
 
 def plain_locations(
     locations: pa.Array, properties: Mapping[str, str], *, any_cluster: bool = False
 ) -> pa.Array:
-    """Texts that are equal where locations name one file.
+    """Return texts that are equal where locations name the same file.
 
-    Of storage of other kinds than are served, every text names a file of its own.
+    On storage of unknown kinds every text names a file of its own.
 
     Args:
-        locations: Texts.
-        properties: Of the `FileIO`: what HDFS clusters there are.
-        any_cluster: Whether files of one path on different clusters, or in different buckets, are
-            equal, too: where the question is whether a file may be deleted, and a cluster may have
-            several names, a bucket access points.
+        locations: The locations, as strings.
+        properties: Properties of the `FileIO`, which name the HDFS clusters.
+        any_cluster: Whether equal paths on different clusters or in different buckets are equal,
+            too. Needed to decide whether a file may be deleted: a cluster may have several names,
+            and a bucket access points.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -99,12 +98,12 @@ def plain_locations(
 
 
 def is_ambiguous(location: str) -> bool:
-    """Whether Hadoop takes a location of an object store for another object than others do."""
+    """Return whether Hadoop finds another object at an object store's location than others do."""
     return _STORE.match(location) is not None and _AMBIGUOUS.match(location) is not None
 
 
 def hadoop_location(location: str) -> str:
-    """What Hadoop takes a location of an object store for: without empty and dotted parts."""
+    """Return an object store's location as Hadoop reads it: without empty and dotted parts."""
     parts = re.fullmatch(_PARTS, location)
     if parts is None or not is_ambiguous(location):
         return location
@@ -112,14 +111,14 @@ def hadoop_location(location: str) -> str:
 
 
 def check_table_location(location: str) -> None:
-    """Refuse a folder that engines would not agree on, see `is_ambiguous`.
+    """Refuse a folder that engines would not agree on; see `is_ambiguous`.
 
     Raises:
-        ValidationError: it is one.
+        ValidationError: If the location is ambiguous.
     """
     if is_ambiguous(location):
         raise ValidationError(
-            f"A table cannot be at {location}: for engines that write by Hadoop that is "
+            f"A table cannot be at {location}: for engines that write through Hadoop that is "
             f"{hadoop_location(location)}",
             hint="choose a location without empty and dotted parts",
             path=location,
@@ -127,7 +126,7 @@ def check_table_location(location: str) -> None:
 
 
 def _default(properties: Mapping[str, str]) -> str:
-    """What stands before a path without a scheme, for Hadoop's programs."""
+    """Return the scheme and authority that Hadoop assumes for a path without them."""
     from icecomb.format.storage.hdfs.address import default_scheme, hadoop_properties
 
     return f"{default_scheme(hadoop_properties(properties))}:"
@@ -153,7 +152,7 @@ def _cluster(prefix: str, properties: Mapping[str, str], *, any_cluster: bool) -
 
 
 def _bucket(found: re.Match[str], properties: Mapping[str, str], *, any_cluster: bool) -> str:
-    """A bucket or container by one name, whatever interface of its store a location asks for."""
+    """Return one name for a bucket or container, whichever interface a location uses."""
     from icecomb.format.storage.hdfs.address import hadoop_properties
 
     kind, authority = _KINDS[found["scheme"].lower()], found["authority"]

@@ -1,4 +1,4 @@
-"""A new file far away as a stream: a small one is held back and sent whole, maybe repeatedly."""
+"""Output stream to remote storage: small files are buffered and sent in one retriable request."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final
 
 
 class Upload(io.RawIOBase):
-    """A stream to write to; nothing tells whether all arrived before it is finished.
+    """A stream whose content is not known to have arrived until the upload is finished.
 
     Args:
         location: The file, for messages.
 
     Attributes:
-        written: Bytes so far.
+        written: Number of bytes written so far.
     """
 
     def __init__(self, location: str) -> None:
@@ -24,22 +24,22 @@ class Upload(io.RawIOBase):
         self.written = 0
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
 
 Begin = Callable[[], AbstractContextManager[Upload]]
-"""Starts a file anew: published when the block ends without an error, else nothing is left."""
+"""Begin an upload: it is published when the block ends without an error, else discarded."""
 
 _HELD: Final = 8 << 20
 
 
 class HeldOutput(io.RawIOBase):
-    """What data files are written to.
+    """The output stream of a data file.
 
     Args:
-        begin: How the file is made.
-        stack: Ends the file when the caller's block ends.
+        begin: Function that begins an upload.
+        stack: Exit stack that finishes the upload when the caller's block ends.
     """
 
     def __init__(self, begin: Begin, stack: ExitStack) -> None:
@@ -50,18 +50,18 @@ class HeldOutput(io.RawIOBase):
         self._upload: Upload | None = None
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Bytes so far: writers of data files ask."""
+        """Return the number of bytes so far; writers of data files need it."""
         return len(self._held) if self._upload is None else self._upload.written
 
     def write(self, data: Any, /) -> int:
-        """Take a piece; one that exceeds what is held back is sent at once.
+        """Buffer a chunk; once the buffer is full, send everything immediately.
 
         Raises:
-            FileIOError: the file is refused, or the storage is gone.
+            FileIOError: If the file is refused or the storage is unavailable.
         """
         piece = memoryview(data).cast("B")
         if self._upload is None:
@@ -72,10 +72,10 @@ class HeldOutput(io.RawIOBase):
             self._upload.write(self._held)
             self._held = bytearray()
         if self._upload.closed:
-            # the file is given up: a writer that is cleaned away still writes its footer
+            # the upload was aborted, and a writer that is being closed still writes its footer
             return len(piece)
         return self._upload.write(piece)
 
     def held(self) -> bytearray | None:
-        """All of a small file, still to be sent; a longer one ends with the caller's block."""
+        """Return the content of a small file, still to be sent; None once an upload has begun."""
         return self._held if self._upload is None else None

@@ -1,4 +1,4 @@
-"""Files of names that only their writer has drawn, on storage behind what may repeat requests."""
+"""Files under unique names, on storage whose connections may repeat requests."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 def create_own(io: FileIO, location: str, data: bytes) -> None:
-    """Create a file; one that is there already with these very bytes is ours.
+    """Create a file; treat an existing one with the same bytes as created by this call.
 
-    Something between here and a store may send a request twice, and the answer to the second says
-    that the file exists. Where several write one name, equal bytes prove nothing.
+    A proxy in between may send a request twice, and the response to the second says that the file
+    exists. If several writers use one name, equal bytes prove nothing.
 
     Args:
-        io: Where it goes.
-        location: Its name, which nobody else draws; or equal bytes of others are as good.
-        data: All of it.
+        io: File system to write to.
+        location: A name no other writer uses, or one under which equal bytes are as good.
+        data: The complete content.
 
     Raises:
-        FileExistsAlreadyError: Another's file has the name; it is left as it is.
+        FileExistsAlreadyError: If a file with other content has the name; it is unchanged.
     """
     try:
         io.create(location, data)

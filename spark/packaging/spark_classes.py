@@ -1,6 +1,6 @@
-"""The classes of Sparks that are not installed, to compile against: got by the Ivy in pyspark.
+"""Classes of Sparks that are not installed, to compile against, fetched by pyspark's Ivy.
 
-They are kept in the user's cache.
+They are cached per user.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RELEASES: Final = {
 }
 """By minor version: Spark, its Hadoop, Parquet, ORC, Avro, Arrow, Jackson's annotations, its rest.
 
-They are named one by one, for to resolve all that Spark depends on takes twice as long.
+They are listed one by one, because resolving all of Spark's dependencies takes twice as long.
 """
 
 _SCALA: Final = {"2.12": "2.12.18", "2.13": "2.13.8"}
@@ -44,14 +44,14 @@ _DEPENDENCY: Final = """\
 
 
 def every_spark(installed: Sequence[SparkHome] = ()) -> list[SparkHome]:
-    """One Spark for each jar that a wheel carries.
+    """Return one Spark for each jar that a wheel carries.
 
     Args:
-        installed: Spark installations to take where they have the right minor version and Scala.
+        installed: Spark installations to use if their minor version and Scala version match.
 
     Raises:
-        MissingDependencyError: A Spark's classes cannot be had.
-        JavaError: There is no Java.
+        MissingDependencyError: If a Spark's classes cannot be fetched.
+        JavaError: If there is no Java.
     """
     known = {(spark.minor, spark.scala): spark for spark in reversed(installed)}
     return [
@@ -62,15 +62,15 @@ def every_spark(installed: Sequence[SparkHome] = ()) -> list[SparkHome]:
 
 
 def spark_classes(minor: str, scala: str) -> SparkHome:
-    """A Spark's classes, enough to compile against and not to run.
+    """Return a Spark's classes, enough to compile against but not to run.
 
     Args:
         minor: Spark's minor version, as ``3.5``.
-        scala: Scala's, as ``2.12``.
+        scala: Scala's version, as ``2.12``.
 
     Raises:
-        MissingDependencyError: They cannot be had: no network.
-        JavaError: There is no Java.
+        MissingDependencyError: If they cannot be fetched.
+        JavaError: If there is no Java.
     """
     from filelock import FileLock
     from platformdirs import user_cache_path
@@ -127,7 +127,7 @@ def _retrieve(module: Path, folder: Path, cache: Path) -> None:
         *("-retrieve", f"{folder}/[artifact]-[revision](-[classifier]).[ext]", "-symlink"),
         *("-types", "jar", "bundle"),
     ]
-    # a repository that did not answer may do so the next time
+    # a repository that did not answer may answer the next time
     for _ in range(3):
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode == 0:
@@ -135,5 +135,5 @@ def _retrieve(module: Path, folder: Path, cache: Path) -> None:
     said = done.stdout[-1500:].strip()
     raise MissingDependencyError(
         f"Ivy could not fetch the classes of Spark {module.parent.name}:\n{said}",
-        hint="look whether Maven Central, or the mirror of ~/.ivy2, can be reached from here",
+        hint="check that Maven Central, or the mirror of ~/.ivy2, can be reached from here",
     )

@@ -22,11 +22,11 @@ _FIRST_NEEDED: Final = (
     "polars",
     "fastavro",
 )
-"""Imported while the first request is still on its way, or the session not even begun."""
+"""Modules imported in advance, while the first request has not arrived yet."""
 
 
 def main() -> int:
-    """Serve until standard input ends, which is when the Spark application ends."""
+    """Serve until standard input ends, which happens when the Spark application ends."""
     token = os.environ.pop("ICECOMB_PLANNER_TOKEN", "")
     if not token:
         error = ConfigurationError(
@@ -51,16 +51,16 @@ def main() -> int:
 
 
 def _prepare() -> None:
-    """Import what the first request needs; if that fails, it is the request that says so."""
+    """Import what the first request needs; if that fails, the request reports it."""
     for name in _FIRST_NEEDED:
         with suppress(ImportError, OSError):
             import_module(name)
 
 
 def _private_stdout() -> TextIO:
-    """A copy of standard output; the original descriptor points to standard error from now on.
+    """Return a copy of standard output and redirect the original descriptor to standard error.
 
-    On the level of descriptors, so that native code and child processes cannot break the protocol
+    This is done with descriptors, so that native code and child processes cannot break the protocol
     either.
     """
     copy = os.dup(sys.stdout.fileno())
@@ -70,7 +70,7 @@ def _private_stdout() -> TextIO:
 
 
 def _log_to_stderr() -> None:
-    """Warnings, what takes long, and with ICECOMB_TRACE where every refused request came from."""
+    """Log warnings and slow steps, and with ICECOMB_TRACE the tracebacks of refused requests."""
     logging.basicConfig(
         stream=sys.stderr, format="icecomb planner %(levelname)s %(name)s: %(message)s"
     )

@@ -1,4 +1,4 @@
-"""ALTER TABLE: the changes of one statement, made in one commit."""
+"""ALTER TABLE: the changes of one statement in one commit."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _COLUMNS: Final = frozenset(
 
 
 def alter_table(table: Table, changes: Sequence[Mapping[str, Any]]) -> None:
-    """Make the changes of one statement.
+    """Apply the changes of one statement.
 
     Args:
-        table: The table; afterwards it shows the new state.
-        changes: As the protocol has them, in the statement's order.
+        table: The table; afterwards it has the new metadata.
+        changes: The changes as in the protocol, in the statement's order.
 
     Raises:
-        UnsupportedError: A change, or a type, that Iceberg's format versions 1 and 2 do not have.
-        SchemaError: A column cannot be changed so.
-        ValidationError: A property is reserved, or cannot have this value; a statement cannot be
-            read, or does not fit the table.
-        NoSuchSnapshotError: There is no such snapshot, branch or tag.
-        CommitFailedError: Others changed the same; nothing was committed.
-        CommitStateUnknownError: It cannot be told whether it was committed.
+        UnsupportedError: If Iceberg's format versions 1 and 2 lack a change or a type.
+        SchemaError: If a column cannot be changed this way.
+        ValidationError: If a property is reserved or cannot have this value, or a statement cannot
+            be parsed or does not fit the table.
+        NoSuchSnapshotError: If there is no such snapshot, branch or tag.
+        CommitFailedError: If a concurrent change conflicts; nothing was committed.
+        CommitStateUnknownError: If it is unknown whether the changes were committed.
     """
     _check_known(changes)
     with table.transaction() as transaction:
@@ -54,7 +54,7 @@ def alter_table(table: Table, changes: Sequence[Mapping[str, Any]]) -> None:
             _alter_properties(transaction, properties)
         columns = [change for change in changes if change["action"] in _COLUMNS]
         if columns:
-            # Spark resolved the names of existing columns: they come as the table writes them
+            # Spark has resolved the names of existing columns: their case is the table's
             with transaction.update_schema() as update:
                 for change in columns:
                     _alter_column(transaction, update, change)
@@ -108,7 +108,7 @@ def _snapshot_id(text: str) -> int:
         return int(text)
     except ValueError:
         raise ValidationError(
-            f"{text!r} is no id of a snapshot",
+            f"{text!r} is not a snapshot id",
             hint="ids are numbers: look at the table's snapshots",
         ) from None
 
@@ -118,7 +118,7 @@ _ACTIONS: Final[Mapping[str, Callable[[Transaction, str], object]]] = {
     "current-snapshot-id": _set_current_snapshot,
     "cherry-pick-snapshot-id": _cherry_pick,
 }
-"""What is done when these are set, as Iceberg Java does it: they are no properties."""
+"""Actions run when these are set, as in Iceberg Java: they are not stored as properties."""
 
 
 def _alter_column(
@@ -137,7 +137,7 @@ def _alter_column(
         case "rename_column":
             update.rename_column(path, change["new_name"])
         case "update_column_type":
-            # a uuid is a string for Spark: what it knows the column as already is no change
+            # a uuid is a string for Spark: the type that Spark already shows is not a change
             if change["type"] != spark_type(
                 transaction.metadata.schema().find_type(".".join(path))
             ):

@@ -1,8 +1,8 @@
-"""Write, audit, publish: where the changes of a session go that are to be looked at first.
+"""Write-audit-publish (WAP): the branch or staged snapshot that a session's changes go to.
 
-As Iceberg Java has it: on tables with the property ``write.wap.enabled``, a session with
+As in Iceberg Java: on tables with the property ``write.wap.enabled``, a session with
 ``spark.wap.id`` stages its changes, which no branch shows before they are published, and one with
-``spark.wap.branch`` writes to that branch and reads it once it is there. A statement that names a
+``spark.wap.branch`` writes to that branch and reads it once it exists. A statement that names a
 branch writes to that one.
 """
 
@@ -26,11 +26,11 @@ _BRANCH: Final = "spark.wap.branch"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a change goes.
+    """The target of a change: a branch, or a staged snapshot.
 
     Args:
-        branch: The branch; one that does not exist begins where main is.
-        wap_id: What the change is staged under; None to let the branch show it.
+        branch: The branch; a missing one is created at main's snapshot.
+        wap_id: The id to stage the change under; None to commit to the branch.
     """
 
     branch: str = MAIN_BRANCH
@@ -38,34 +38,34 @@ class Place:
 
     @classmethod
     def of(cls, write: WriteState) -> Place:
-        """The place that was chosen when the write began."""
+        """Return the target that was chosen when the write began."""
         return cls(write.branch, write.wap_id)
 
     @property
     def summary(self) -> dict[str, str]:
-        """What the snapshot says of it."""
+        """Summary properties of the snapshot."""
         return {} if self.wap_id is None else {WAP_ID: self.wap_id}
 
     @property
     def is_staged(self) -> bool:
-        """Whether no branch is to show the change."""
+        """Whether the change is staged, shown by no branch."""
         return self.wap_id is not None
 
 
 def branch_to_read(audit: Audit, metadata: TableMetadata) -> str | None:
-    """The branch that queries of a session read; None for the table's own state."""
+    """Return the branch that a session's queries read; None for the table's current snapshot."""
     known = is_audited(metadata) and audit.wap_branch in metadata.refs
     return audit.wap_branch if known else None
 
 
 def identity_of(audit: Audit, state: TableState) -> str:
-    """Return what tells the table that a session sees from what other sessions see of it.
+    """Return an identity that differs between sessions that see the table differently.
 
-    The setting counts, and not whether its branch is there: the table stays the same for the
-    session when it makes the branch.
+    The setting counts, not whether its branch exists: the table keeps its identity for the session
+    when the session creates the branch.
 
     Args:
-        audit: The session's settings.
+        audit: The session's WAP settings.
         state: The table as the session named it.
     """
     branch = audit.wap_branch if is_audited(state.metadata) and not state.is_selected else None
@@ -74,14 +74,14 @@ def identity_of(audit: Audit, state: TableState) -> str:
 
 
 def branch_of(state: TableState, asked: str | None) -> str | None:
-    """The branch that a query names.
+    """Return the branch that a query names.
 
     Args:
-        state: The table; its name may say it.
-        asked: What the option ``branch`` says.
+        state: The table; its name may contain the branch.
+        asked: The value of the option ``branch``.
 
     Raises:
-        ValidationError: It names two.
+        ValidationError: If it names two.
     """
     if asked is not None and state.branch not in {None, asked}:
         raise ValidationError(
@@ -93,19 +93,19 @@ def branch_of(state: TableState, asked: str | None) -> str | None:
 
 
 def place_of(audit: Audit, metadata: TableMetadata, named: str | None = None) -> Place:
-    """Where changes of a session go.
+    """Return the target of a session's changes.
 
     Args:
-        audit: The session's settings.
-        metadata: The table.
-        named: The branch that the statement names itself.
+        audit: The session's WAP settings.
+        metadata: The table's metadata.
+        named: The branch named by the statement.
 
     Raises:
-        ValidationError: Both settings say where, or one is empty.
+        ValidationError: If both settings are set, or one is empty.
     """
     if not is_audited(metadata):
         return Place(named or MAIN_BRANCH)
-    # a branch that is named is asked for before the session's, as Iceberg Java has it from 1.11 on
+    # a named branch takes precedence over the session's, as in Iceberg Java since 1.11
     wap_branch = audit.wap_branch if named is None else None
     if audit.wap_id is not None and wap_branch is not None:
         raise ValidationError(
@@ -122,10 +122,10 @@ def place_of(audit: Audit, metadata: TableMetadata, named: str | None = None) ->
 
 
 def check_read(audit: Audit, state: TableState) -> None:
-    """Refuse to replace rows of another branch than the statement has read.
+    """Refuse to replace rows of a branch other than the one the statement read.
 
     Raises:
-        CommitFailedError: The settings were changed while the statement ran.
+        CommitFailedError: If the settings were changed while the statement ran.
     """
     if state.branch is None and state.ref != branch_to_read(audit, state.metadata):
         raise CommitFailedError(
@@ -136,6 +136,6 @@ def check_read(audit: Audit, state: TableState) -> None:
 
 
 def head(metadata: TableMetadata, branch: str) -> int | None:
-    """The snapshot that a change of a branch builds on."""
+    """Return the snapshot that a change of a branch builds on."""
     ref = metadata.refs.get(branch)
     return metadata.current_snapshot_id if ref is None else ref.snapshot_id

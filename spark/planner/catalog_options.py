@@ -1,7 +1,7 @@
-"""The options ``spark.sql.catalog.<name>.*`` of a catalog in Spark, by Iceberg's names.
+"""Catalog options ``spark.sql.catalog.<name>.*``, under Iceberg's names.
 
-Each is a property of the catalog, or Spark's own affair, or refused with a reason; those without an
-effect on answers are passed over. What nobody here has a meaning for is named once.
+Each is a catalog property, or Spark's own, or refused with a reason; options without an effect on
+results are ignored. Unknown options are logged once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OF_THE_BRIDGE: Final = frozenset({"python", DEFAULT_NAMESPACE, "use-nullable-qu
 _PASSED_OVER: Final = frozenset(
     {
         *_CONVERTING,
-        # every statement sees the newest state: no table is kept that could be stale
+        # every statement loads the current metadata: no table is cached that could be stale
         "cache-enabled",
         "cache.case-sensitive",
         "cache.expiration-interval-ms",
@@ -52,21 +52,21 @@ _CLASSES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
         "leave it out: encrypted tables cannot be read or written",
     ),
 }
-"""Options that name classes of Java's: those of what is done anyway, and the remedy for others."""
+"""Options that name Java classes: those whose behavior is built in, and the remedy for others."""
 
 
 def catalog_properties(
     name: str, options: Mapping[str, str], environment: Environment
 ) -> dict[str, str]:
-    """The properties of the catalog, but those that are Hadoop's: `Environment.hadoop` has them.
+    """Return the catalog's properties, without Hadoop's (see `Environment.hadoop`).
 
-    Where nothing says where the metastore is, it is that of Spark's own Hive support, as for
-    Iceberg Java; else, with no type said either, one of the user's own: a name that nobody gave
-    to Spark never gets here.
+    Without an address, the metastore is that of Spark's own Hive support, as in Iceberg Java; with
+    neither that nor a type, the user's embedded one: a name not configured in Spark never gets
+    here.
 
     Raises:
-        ConfigurationError: An option cannot be honoured; or it is the session catalog, and its
-            metastore is not the one of Spark's own Hive support.
+        ConfigurationError: If an option cannot be honored, or the session catalog's metastore is
+            not the one of Spark's own Hive support.
     """
     from icecomb.catalog.configuration import LOCAL, load_configuration
 
@@ -94,7 +94,7 @@ def catalog_properties(
 
 
 def strange_names(properties: Mapping[str, str]) -> list[str]:
-    """The properties that nothing here has a meaning for, nor any program that is known to it."""
+    """List the properties unknown to icecomb and to the programs it knows of."""
     from icecomb.catalog.catalog_property import is_strange
 
     return sorted(filter(is_strange, properties))
@@ -104,7 +104,7 @@ def _check_honoured(name: str, options: Mapping[str, str]) -> None:
     for key, (same, instead) in _CLASSES.items():
         if (given := options.get(key)) is not None and given not in same:
             raise ConfigurationError(
-                f"Catalog {name}: {key}={given} names a class of Java's, which icecomb cannot load",
+                f"Catalog {name}: {key}={given} names a Java class, which icecomb cannot load",
                 hint=instead,
             )
     for key in _CONVERTING:
@@ -118,7 +118,7 @@ def _check_honoured(name: str, options: Mapping[str, str]) -> None:
 
 
 def _check_is_sparks(kind: str | None, uri: str | None, environment: Environment) -> None:
-    """Refuse two metastores behind one name; without a metastore there are not two."""
+    """Refuse two metastores behind one name; file-system catalogs have none."""
     if kind not in {None, "hive", "local"}:
         return
     sparks = environment.metastore_uris

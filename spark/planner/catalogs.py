@@ -1,4 +1,4 @@
-"""The catalogs of a Spark application and their namespaces."""
+"""The catalogs of a Spark application, and their namespaces."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _LOG: Final = logging.getLogger(__name__)
 class Catalogs:
     """The open catalogs, by handle.
 
-    A handle says nothing but name, settings and user, so that one opened again after a restart of
-    the planner is the same, and no user is served by the catalog of another.
+    A handle depends only on name, settings and user: a catalog opened again after a restart of the
+    planner has the same one, and no user is served by the catalog of another.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Catalogs:
         self._lock = threading.Lock()
 
     def open_catalog(self, request: OpenCatalog) -> OpenedCatalog:
-        """See `OpenCatalog`."""
+        """Answer `OpenCatalog`."""
         from icecomb.catalog.configuration import load_configuration
 
         name, environment, identity = request.name, request.environment, request.identity
@@ -79,7 +79,7 @@ class Catalogs:
                 "app-id": environment.application_id,
                 "spark.app.id": environment.application_id,
             }
-        # what the configuration lacks is said now, before anything is asked
+        # report what the configuration lacks now, before the first request
         self._open[handle]
         default = request.options.get(DEFAULT_NAMESPACE, "default")
         return OpenedCatalog(
@@ -90,21 +90,21 @@ class Catalogs:
         )
 
     def when_let_go(self, tell: Callable[[str], None]) -> None:
-        """See `OpenCatalogs`."""
+        """Call `tell` with the handle of each catalog that is closed."""
         self._open.when_let_go(tell)
 
     def let_idle_go(self) -> float:
-        """See `OpenCatalogs`."""
+        """Close idle catalogs; return the seconds until the next check."""
         return self._open.let_idle_go()
 
     def __getitem__(self, handle: str) -> Catalog:
         return self._open[handle]
 
     def load_table(self, handle: str, name: tuple[str, ...]) -> Table:
-        """The table of a name, or at a place, as `named` tells them apart.
+        """Load the table of a name or at a location, as distinguished by `named`.
 
         Raises:
-            NoSuchTableError: There is none.
+            NoSuchTableError: If there is none.
         """
         catalog = self[handle]
         if len(name) > 1:
@@ -114,13 +114,13 @@ class Catalogs:
         return open_path(name[0], dict(catalog.properties))
 
     def home(self, handle: str, name: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...]]:
-        """The catalog that makes and drops a table, and the table's name in it.
+        """Return the catalog that creates and drops a table, and the table's name in it.
 
-        For a place that is a file-system catalog of its own, with the properties of this one: such
-        a table is what is in its folder.
+        For a location it is a file-system catalog with the properties of this one: such a table
+        consists of its folder only.
 
         Raises:
-            ValidationError: No table can be there.
+            ValidationError: If no table can be there.
         """
         catalog = self[handle]
         if len(name) > 1:
@@ -130,15 +130,15 @@ class Catalogs:
         return catalog_of(name[0], dict(catalog.properties))
 
     def engine(self, handle: str) -> dict[str, str]:
-        """What snapshots say about the application that made them."""
+        """Return the summary properties that identify the application in snapshots."""
         return dict(self._engines.get(handle, {}))
 
     def metastore(self, handle: str) -> str | None:
-        """``hive.metastore.uris`` of the application's own Hive support."""
+        """Return ``hive.metastore.uris`` of the application's own Hive support."""
         return self._metastores.get(handle)
 
     def list_namespaces(self, request: ListNamespaces) -> Namespaces:
-        """See `ListNamespaces`."""
+        """Answer `ListNamespaces`."""
         catalog = self[request.catalog]
         if request.parent:
             catalog.load_namespace_properties(one_level(request.parent))
@@ -146,26 +146,26 @@ class Catalogs:
         return Namespaces(tuple(tuple(found) for found in catalog.list_namespaces()))
 
     def load_namespace(self, request: LoadNamespace) -> NamespaceProperties:
-        """See `LoadNamespace`."""
+        """Answer `LoadNamespace`."""
         catalog = self[request.catalog]
         return NamespaceProperties(catalog.load_namespace_properties(one_level(request.namespace)))
 
     def create_namespace(self, request: CreateNamespace) -> Done:
-        """See `CreateNamespace`."""
+        """Answer `CreateNamespace`."""
         self[request.catalog].create_namespace(
             one_level(request.namespace), dict(request.properties)
         )
         return Done()
 
     def alter_namespace(self, request: AlterNamespace) -> Done:
-        """See `AlterNamespace`."""
+        """Answer `AlterNamespace`."""
         self[request.catalog].update_namespace_properties(
             one_level(request.namespace), removals=set(request.remove), updates=dict(request.set)
         )
         return Done()
 
     def drop_namespace(self, request: DropNamespace) -> Dropped:
-        """See `DropNamespace`. CASCADE is refused: it would drop tables that are not ours."""
+        """Answer `DropNamespace`; CASCADE is refused: it would drop foreign tables."""
         namespace = one_level(request.namespace)
         try:
             self[request.catalog].drop_namespace(namespace)
@@ -179,10 +179,10 @@ class Catalogs:
 
 
 def one_level(namespace: Sequence[str]) -> tuple[str, ...]:
-    """A namespace of the metastore, which has one level.
+    """Check that a namespace of the metastore has one level.
 
     Raises:
-        NoSuchNamespaceError: It has none or several.
+        NoSuchNamespaceError: If it has none or several.
     """
     if len(namespace) != 1:
         raise NoSuchNamespaceError(

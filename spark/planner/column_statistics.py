@@ -1,4 +1,4 @@
-"""How many different values columns have, as statistics files say."""
+"""Numbers of distinct values of columns, from statistics files."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _THETA: Final = "apache-datasketches-theta-v1"
 
 
 def distinct_values(scan: TableScan, field_ids: Iterable[int]) -> dict[str, int]:
-    """The numbers of distinct values of columns, by field id as text, as far as they are known.
+    """Return the known numbers of distinct values, by field id as text.
 
-    They are those of the scanned snapshot, or else of the newest one before it that has any: all
-    their rows count, whatever the scan's filter. The number is the property `ndv` of a sketch
-    (Puffin specification, ``apache-datasketches-theta-v1``), which table metadata repeats; the
-    statistics file is not read.
+    They are those of the scanned snapshot, or of its newest ancestor that has any, for all rows,
+    whatever the scan's filter. The number is the property `ndv` of a sketch (Puffin specification,
+    ``apache-datasketches-theta-v1``), which table metadata repeats; the statistics file is not
+    read.
 
     Args:
-        scan: What is read.
-        field_ids: The columns that are asked about.
+        scan: The scan.
+        field_ids: The field ids of the columns.
     """
     metadata = scan.metadata
     if not metadata.statistics:
@@ -39,7 +39,7 @@ def distinct_values(scan: TableScan, field_ids: Iterable[int]) -> dict[str, int]
 
 
 def _sketched(file: Mapping[str, Any]) -> Iterable[tuple[int, int]]:
-    """The columns of a statistics file with their numbers."""
+    """Yield the columns of a statistics file with their numbers."""
     for blob in file.get("blob-metadata") or ():
         fields: list[int] = blob.get("fields") or []
         number: str = (blob.get("properties") or {}).get("ndv", "")

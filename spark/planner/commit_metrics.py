@@ -1,4 +1,4 @@
-"""What a commit changed, for Spark's UI, by the names that Iceberg Java has there."""
+"""Metrics of a commit for Spark's UI, under Iceberg Java's names."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ _NAMES: Final = {
 
 
 def commit_metrics(summary: Mapping[str, str]) -> dict[str, int]:
-    """The numbers of a snapshot's summary; those that it lacks are left out."""
+    """Return the metrics in a snapshot's summary; missing ones are left out."""
     return {name: int(summary[key]) for key, name in _NAMES.items() if key in summary}

@@ -1,4 +1,4 @@
-"""The delete files of a scan that tasks read themselves, and for which data files."""
+"""Delete files that tasks read, and the data files they apply to."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class ReadDeleteFiles:
-    """Delete files that tasks read, each once.
+    """Delete files that tasks read, each listed once.
 
     Args:
         state: The table.
-        locations: How Spark names files.
+        locations: Spark's names of files.
     """
 
     def __init__(self, state: TableState, locations: HadoopLocations) -> None:
@@ -43,12 +43,12 @@ class ReadDeleteFiles:
         self._key_places: dict[tuple[int, ...], int] = {}
 
     def by_value(self, task: FileScanTask) -> tuple[EqualityDeletes, ...]:
-        """What deletes rows of a task's file by their values.
+        """Return the equality deletes that apply to a task's file.
 
         Raises:
-            CorruptFileError: A delete file does not say what it compares.
-            UnsupportedError: No schema of the table has a column that is compared, or Spark has no
-                type for it.
+            CorruptFileError: If a delete file has no equality ids.
+            UnsupportedError: If no schema of the table has a compared column, or Spark has no type
+                for it.
         """
         groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for file in task.delete_files:
@@ -67,7 +67,7 @@ class ReadDeleteFiles:
         )
 
     def by_position(self, task: FileScanTask) -> PositionDeleteFiles | None:
-        """Where a task finds the deleted positions of its file; None if none are deleted."""
+        """Return the position delete files of a task's file; None if it has none."""
         files = tuple(self._place(file) for file in position_delete_files(task))
         return PositionDeleteFiles(task.file.file_path, files) if files else None
 
@@ -94,29 +94,29 @@ class ReadDeleteFiles:
 
 
 def position_delete_files(task: FileScanTask) -> list[DataFile]:
-    """The position delete files of a task."""
+    """Return the position delete files of a task."""
     return [f for f in task.delete_files if f.content is DataFileContent.POSITION_DELETES]
 
 
 def own_deletes(task: FileScanTask) -> list[DataFile]:
-    """The position delete files of a task that are about no other data file."""
+    """Return the position delete files of a task that apply to no other data file."""
     path = task.file.file_path
     return [f for f in position_delete_files(task) if only_target(f) == path]
 
 
 class DeletePlaces:
-    """Where position deletes of data files go: each into the partition of its data file."""
+    """Targets of position deletes: each goes into the partition of its data file."""
 
     def __init__(self, metadata: TableMetadata) -> None:
         self._metadata = metadata
         self._known: dict[tuple[Any, ...], tuple[int, str]] = {}
 
     def of(self, task: FileScanTask, told: str) -> DeletePlace:
-        """The place for a task's file.
+        """Return the target for the deletes of a task's file.
 
         Args:
-            task: The whole file.
-            told: Spark's name for it.
+            task: The task of the whole file.
+            told: The file's name as given to Spark.
         """
         file = task.file
         key = (file.spec_id, *partition_key(file.partition))

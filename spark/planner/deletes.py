@@ -1,4 +1,4 @@
-"""DELETE and TRUNCATE that the planner does alone, without a job of Spark."""
+"""DELETE and TRUNCATE by the planner itself, without a Spark job."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Deletes:
-    """The methods of the protocol that delete rows by a filter."""
+    """The protocol's methods that delete rows by a filter."""
 
     def __init__(self, catalogs: Catalogs, states: TableStates) -> None:
         self._catalogs = catalogs
         self._states = states
 
     def can_delete_where(self, request: CanDeleteWhere) -> Possible:
-        """See `CanDeleteWhere`: whether the filters mean here exactly what Spark means."""
+        """Answer `CanDeleteWhere`: whether the filters can be evaluated exactly as in Spark."""
         state = self._states.find(request.reference)
         try:
             exact_filter(request.filters, state.schema, case_sensitive=True)
@@ -41,18 +41,18 @@ class Deletes:
         return Possible(possible=True)
 
     def delete_where(self, request: DeleteWhere) -> Done:
-        """See `DeleteWhere`.
+        """Answer `DeleteWhere`.
 
-        Files whose every row matches go unread; of others, rows go as ``write.delete.mode`` says.
-        Nothing but the table is read for it: it is made anew where others contradict it meanwhile,
-        as often as ``commit.retry.num-retries`` says.
+        Files whose rows all match are dropped unread; in others, rows are deleted according to
+        ``write.delete.mode``. As only the table itself is read, a conflict with concurrent commits
+        is retried from the start, up to ``commit.retry.num-retries`` times.
 
         Raises:
-            UnsupportedError: A filter is not understood exactly, or the table is a version.
-            ConflictError: Others contradicted the change each time.
-            ValidationError: The session's settings of write-audit-publish contradict it.
-            CommitFailedError: Certainly not committed.
-            CommitStateUnknownError: It cannot be told.
+            UnsupportedError: If a filter has no exact equivalent, or the table is a past version.
+            ConflictError: If each attempt conflicted with concurrent commits.
+            ValidationError: If the session's WAP settings contradict the change.
+            CommitFailedError: If it was certainly not committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
         """
         from icecomb.catalog.commit import RetrySettings
 

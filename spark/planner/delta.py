@@ -1,4 +1,4 @@
-"""How UPDATE, DELETE and MERGE change rows, and how tasks write position deletes."""
+"""The row-level mode of UPDATE, DELETE and MERGE, and instructions for position deletes."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 def planned_change(state: TableState, request: PlanChange) -> PlannedChange:
-    """How a statement changes rows, as ``write.<command>.mode`` says.
+    """Plan how a statement changes rows, according to ``write.<command>.mode``.
 
     Raises:
-        ConfigurationError: The mode is unknown, or the table's format version has no delete files.
-        UnsupportedError: A column of the table hides what says in which file, or where, a row is;
-            or options choose other rows than the table's.
+        ConfigurationError: If the mode is unknown, or the format version has no delete files.
+        UnsupportedError: If a column of the table hides a metadata column that locates rows, or
+            options select other rows than the table's current ones.
     """
     from icecomb.format.row_changes.write_target import WriteTarget
 
@@ -74,14 +74,14 @@ def _check_hides_nothing(
 
 
 def delete_instructions(metadata: TableMetadata, options: Options) -> DeleteInstructions:
-    """How tasks write position deletes.
+    """Return the instructions for tasks that write position deletes.
 
     Args:
-        metadata: The table.
-        options: Of the write.
+        metadata: The table's metadata.
+        options: Options of the write.
 
     Raises:
-        ConfigurationError: An option or property is set to what it cannot be.
+        ConfigurationError: If an option or property has an invalid value.
     """
     properties = delete_properties(metadata.properties)
     data_format = options.of(DATA_FORMAT, properties, "write-format")
@@ -92,7 +92,7 @@ def delete_instructions(metadata: TableMetadata, options: Options) -> DeleteInst
             file_format,
             POSITION_DELETES,
             options.of(DELETE_TARGET_FILE_BYTES, properties, "target-delete-file-size-bytes"),
-            # readers find by whole paths which data files are meant
+            # readers match data files by whole paths, so bounds must not be truncated
             {str(i): "full" for i in sorted(POSITION_DELETES.field_ids)},
             properties,
             options,

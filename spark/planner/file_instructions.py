@@ -1,4 +1,4 @@
-"""How the tasks write files of each format: the schema in the format's words, and its settings."""
+"""Instructions for tasks that write files: each format's schema and settings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _GZIP_LEVELS: Final = (
     *("NO_COMPRESSION", "BEST_SPEED", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT"),
     "BEST_COMPRESSION",
 )
-"""Hadoop's names of them."""
+"""Hadoop's names of the levels."""
 
 _AVRO_CODECS: Final = {
     "gzip": "deflate",
@@ -56,7 +56,7 @@ _AVRO_CODECS: Final = {
     "none": "null",
 }
 _AVRO_LEVELS: Final = {"deflate": 9, "zstandard": 1}
-"""Those that Iceberg Java takes by itself."""
+"""Iceberg Java's defaults."""
 
 _CODECS: Final = {
     "parquet": known.PARQUET_CODEC,
@@ -66,7 +66,7 @@ _CODECS: Final = {
 _LEVELS: Final = {"parquet": known.PARQUET_LEVEL, "avro": known.AVRO_LEVEL}
 
 
-def file_instructions(  # noqa: PLR0917 - what, where a file ends, and how
+def file_instructions(  # noqa: PLR0917 - six independent inputs
     file_format: str,
     schema: Schema,
     target_bytes: int,
@@ -74,18 +74,18 @@ def file_instructions(  # noqa: PLR0917 - what, where a file ends, and how
     properties: Mapping[str, str],
     options: Options,
 ) -> FileInstructions:
-    """How files of a format are written.
+    """Return the instructions for writing files of a format.
 
     Args:
         file_format: ``parquet``, ``orc`` or ``avro``.
-        schema: Their columns.
-        target_bytes: Where a file is full.
+        schema: The files' columns.
+        target_bytes: The size at which a file is full.
         metrics: Metrics modes by field id.
-        properties: Of the table, as they count for these files.
-        options: Of the write.
+        properties: The table's properties, as they apply to these files.
+        options: Options of the write.
 
     Raises:
-        ConfigurationError: An option or property is set to what it cannot be.
+        ConfigurationError: If an option or property has an invalid value.
     """
     text = _schema_text(schema)
     writers: Mapping[str, Callable[[Mapping[str, str], Options], dict[str, str]]] = {
@@ -115,7 +115,7 @@ def file_instructions(  # noqa: PLR0917 - what, where a file ends, and how
 
 
 def codec(file_format: str, properties: Mapping[str, str], options: Options) -> str:
-    """Iceberg's name of the codec of a format's files."""
+    """Return Iceberg's name of the codec of a format's files."""
     return options.of(_CODECS[file_format], properties, "compression-codec", "compression-codec")
 
 
@@ -126,7 +126,7 @@ def _level(file_format: str, properties: Mapping[str, str], options: Options) ->
 
 def _parquet(schema: Schema, properties: Mapping[str, str], options: Options) -> dict[str, str]:
     name = codec("parquet", properties, options)
-    # Parquet's own name of none.
+    # Parquet's name of none
     settings = {"compression": "uncompressed" if name == "none" else name}
     level = _level("parquet", properties, options)
     if level is not None and name in _PARQUET_LEVELS:
@@ -137,7 +137,7 @@ def _parquet(schema: Schema, properties: Mapping[str, str], options: Options) ->
     paths = {schema.find_column_name(i): path for i, path in parquet_paths(schema.fields).items()}
     for hadoop_name, family in _PARQUET_COLUMN_SETTINGS.items():
         for name, value in family.of_each(properties).items():
-            # what is said of columns that are not there is passed over, as by Iceberg Java
+            # settings of missing columns are ignored, as by Iceberg Java
             if name in paths and value is not None:
                 settings[f"{hadoop_name}#{paths[name]}"] = _text(value)
     return settings
@@ -153,7 +153,7 @@ def _gzip_level(level: int) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as Parquet's settings write it."""
+    """Convert a value to the text of a Parquet setting."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -175,7 +175,7 @@ def _orc(properties: Mapping[str, str], options: Options) -> dict[str, str]:
         known.ORC_STRATEGY, properties, "compression-strategy", "compression-strategy"
     )
     return {
-        # ORC's own name of none
+        # ORC's name of none
         "orc.compress": "NONE" if name == "uncompressed" else name.upper(),
         "orc.compression.strategy": strategy.upper(),
         "orc.stripe.size": str(known.ORC_STRIPE_BYTES.of(properties)),

@@ -1,10 +1,10 @@
-"""Rows as a query gives them: what of them a table takes, and which columns they bring along.
+"""Checks of the rows that a query writes, and columns that they add to the table.
 
-Spark compares rows with a table and makes them fit, unless the table takes any rows
-(``write.spark.accept-any-schema``) or the query is a streaming one. Then the rules are those of
-Iceberg Java: columns are found by name, the options ``check-nullability`` and ``check-ordering``
-say how strictly they are compared, and with ``merge-schema`` the table gets the columns that it
-does not have, and wider types, in a commit of its own before the rows are written.
+Spark compares rows with a table and casts them to fit, unless the table accepts any schema
+(``write.spark.accept-any-schema``) or the query is a streaming one. Then Iceberg Java's rules
+apply: columns are matched by name, the options ``check-nullability`` and ``check-ordering`` decide
+how strictly they are compared, and with ``merge-schema`` the table gets missing columns and wider
+types in a commit of its own before the rows are written.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from icecomb.spark.planner.protocol import BeginWrite
     from icecomb.spark.planner.states import TableState, TableStates
 
-_MERGE: Final = flag("merge-schema", "Whether a table gets the columns of rows.", default=False)
+_MERGE: Final = flag("merge-schema", "Whether new columns are added to the table.", default=False)
 _NULLABILITY: Final = flag(
     "check-nullability",
-    "Whether columns that may be null are refused for required ones.",
+    "Whether nullable columns are refused for required ones.",
     default=True,
 )
 _ORDERING: Final = flag(
@@ -52,12 +52,12 @@ _SPARKS_MERGE: Final = "mergeschema"
 
 
 def takes_any_rows(metadata: TableMetadata) -> bool:
-    """Whether Spark is to leave the comparison of rows with the table to us."""
+    """Return whether Spark should leave the comparison of rows with the table to icecomb."""
     return ACCEPT_ANY_SCHEMA.of(metadata.properties)
 
 
 def come_as_given(request: BeginWrite, metadata: TableMetadata) -> bool:
-    """Whether Spark has not made the rows of a write fit the table."""
+    """Return whether Spark has not cast the rows of a write to fit the table."""
     return request.rows is not None and (request.query is not None or takes_any_rows(metadata))
 
 
@@ -68,19 +68,19 @@ def with_columns_of_rows(
     request: BeginWrite,
     options: Options,
 ) -> TableState:
-    """The state of the table to write to, after it got the columns of the rows where it is to.
+    """Add the rows' columns to the table if asked to; return the state to write to.
 
     Args:
-        catalogs: Where the table is.
-        states: Pins its new state.
-        state: Its state as the statement found it.
+        catalogs: The open catalogs.
+        states: The states of tables, to pin the new one.
+        state: The table's state when the statement began.
         request: The write.
-        options: Of the write.
+        options: Options of the write.
 
     Raises:
-        SchemaError: A column has types that do not fit, or `check_rows` refuses them.
-        ConfigurationError: An option cannot be what it says.
-        CommitFailedError: Others changed the same columns, or the table is another one.
+        SchemaError: If the types of a column do not fit, or `check_rows` refuses the rows.
+        ConfigurationError: If an option has an invalid value.
+        CommitFailedError: If the columns were changed concurrently, or the table was replaced.
     """
     if request.rows is None or request.reference.staged or not _merges(options):
         return state
@@ -89,7 +89,7 @@ def with_columns_of_rows(
     given = _meant(request, table.metadata.schema())
     with table.update_schema(case_sensitive=request.case_sensitive) as update:
         update.union_by_name(Schema(given.fields))
-        # rows that are refused bring no columns along
+        # refused rows add no columns
         changes = update.apply(table.metadata)
         merged = update_table_metadata(table.metadata, changes.updates).schema()
         check_rows(state, request, options, merged)
@@ -104,19 +104,19 @@ def _merges(options: Options) -> bool:
 def check_rows(
     state: TableState, request: BeginWrite, options: Options, schema: Schema | None = None
 ) -> None:
-    """Refuse columns that come in another order, or may be null where the table's may not.
+    """Refuse columns in a different order than the table's, or nullable where those are required.
 
-    A streaming query's may be both: whether there are nulls is seen in its rows.
+    A streaming query's may be both: its rows are checked for nulls as they are written.
 
     Args:
         state: The table.
         request: The write.
-        options: Of the write.
-        schema: The columns that the table is going to have; by default those that it has.
+        options: Options of the write.
+        schema: The schema the table is going to have; by default its current one.
 
     Raises:
-        SchemaError: Names them.
-        ConfigurationError: An option cannot be what it says.
+        SchemaError: If there are such columns; the message names them.
+        ConfigurationError: If an option has an invalid value.
     """
     nullability = options.of(_NULLABILITY, {}, _NULLABILITY.key, _NULLABILITY.key)
     ordering = options.of(_ORDERING, {}, _ORDERING.key, _ORDERING.key)
@@ -140,7 +140,7 @@ def check_rows(
 
 
 def _meant(request: BeginWrite, schema: Schema) -> StructType:
-    """The columns of the rows, with the table's types where Spark has none of its own for them."""
+    """Return the rows' columns, with the table's types where Spark has no equivalent."""
     given = iceberg_schema(request.rows).as_struct()
     return _fixed_struct(given, schema.as_struct(), case_sensitive=request.case_sensitive)
 
@@ -167,7 +167,7 @@ def _fixed_struct(given: StructType, known: StructType, *, case_sensitive: bool)
     for field in given.fields:
         column = known.field_by_name(field.name, case_sensitive=case_sensitive)
         if column is None:
-            # other rows have no value of a new column
+            # existing rows have no value in a new column
             fields.append(replace(field, required=False))
         else:
             inner = _fixed_up(field.field_type, column.field_type, case_sensitive=case_sensitive)
@@ -178,7 +178,7 @@ def _fixed_struct(given: StructType, known: StructType, *, case_sensitive: bool)
 def _pairs(
     known: IcebergType, given: IcebergType, request: BeginWrite
 ) -> Iterator[tuple[NestedField, NestedField]]:
-    """The fields directly inside a type that both have, in the order of the first."""
+    """Yield the common direct fields of two types, in the order of the first."""
     if isinstance(known, StructType) and isinstance(given, StructType):
         of_rows = {_key(field, request): field for field in given.fields}
         for field in known.fields:

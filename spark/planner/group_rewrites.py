@@ -1,7 +1,7 @@
-"""Groups of files that a Spark session rewrites for a procedure.
+"""File groups that a Spark session rewrites for a procedure.
 
 A procedure asks its session to read a group and to write its rows. Both name the group by an
-option; the files that the write leaves go to the procedure, which commits them.
+option; the written files go to the procedure, which commits them.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ GROUP: Final = "icecomb-rewrite-group"
 
 
 class GroupRewrite(PendingWork):
-    """A group while a session rewrites it.
+    """A file group while a session rewrites it.
 
     Args:
-        job: What is rewritten.
+        job: The group and how to rewrite it.
     """
 
     def __init__(self, job: GroupJob) -> None:
@@ -41,10 +41,10 @@ class GroupRewrite(PendingWork):
         self._files: Sequence[DataFile] | None = None
 
     def work(self, catalog: str) -> SessionWork:
-        """What the session is asked to do.
+        """Return the work to ask of the session.
 
         Args:
-            catalog: What the session calls the table's catalog.
+            catalog: The session's name for the table's catalog.
         """
         job, here = self.job, {GROUP: self.id}
         reading = {"split-size": str(job.group.split_size), "file-open-cost": "1"}
@@ -54,10 +54,10 @@ class GroupRewrite(PendingWork):
         )
 
     def check(self, state: TableState) -> None:
-        """Refuse a session that has found another table than the group's, or other columns.
+        """Check that the session has found the group's table, with the same columns.
 
         Raises:
-            CommitFailedError: It has.
+            CommitFailedError: If it has not.
         """
         ours, found = self.job.metadata, state.metadata
         if (ours.table_uuid, ours.current_schema_id) != (found.table_uuid, found.current_schema_id):
@@ -68,12 +68,12 @@ class GroupRewrite(PendingWork):
             )
 
     def tasks(self) -> deque[FileScanTask]:
-        """The files, in whole: a filter that chose one is not what its rows are chosen by."""
+        """Return tasks for whole files: the filter that selected them does not select rows."""
         group = self.job.group
         return deque(FileScanTask(t.file, t.delete_files, spec=t.spec) for t in group.tasks)
 
     def layout(self, options: Options) -> Layout:
-        """How the rows go to the tasks that write them."""
+        """Return the distribution and order of the rows to write."""
         job = self.job
         mixed = job.spec.is_partitioned() and not job.group.partition
         return group_layout(
@@ -86,19 +86,19 @@ class GroupRewrite(PendingWork):
         )
 
     def take(self, files: Sequence[DataFile]) -> None:
-        """Keep what a write left, for the procedure."""
+        """Keep the written files for the procedure."""
         self._files = files
 
     def discard(self) -> None:
-        """Delete what a write left that nobody will commit."""
+        """Delete written files that will not be committed."""
         self.job.io.delete([file.file_path for file in self._files or ()])
 
     def result(self) -> Sequence[DataFile]:
-        """Wait for the files.
+        """Wait for the written files and return them.
 
         Raises:
-            FileIOError: The session could not write them.
-            OperationCancelledError: Nobody waits for the procedure any more.
+            FileIOError: If the session could not write them.
+            OperationCancelledError: If nobody waits for the procedure any more.
         """
         job = self.job
         what = f"rewrite {len(job.group.tasks)} files of {'.'.join(job.identifier)}"
@@ -112,37 +112,37 @@ class GroupRewrite(PendingWork):
 
 
 def named_group(works: PendingWorks, options: Options) -> GroupRewrite | None:
-    """The group that options name; None if they name none.
+    """Return the group named by options; None if they name none.
 
     Raises:
-        CommitFailedError: It is not being rewritten any more.
+        CommitFailedError: If it is not being rewritten any more.
     """
     number = options.text(GROUP)
     return None if number is None else group(works, number)
 
 
 def group(works: PendingWorks, number: str) -> GroupRewrite:
-    """The group of an id.
+    """Return the group with an id.
 
     Raises:
-        CommitFailedError: It is not being rewritten any more.
+        CommitFailedError: If it is not being rewritten any more.
     """
     found = works.find(number)
     if not isinstance(found, GroupRewrite):
         raise CommitFailedError(
             f"Work {number} of a session is not about a group of files",
-            hint=f"the option {GROUP} is set by rewrite_data_files alone",
+            hint=f"the option {GROUP} is set by rewrite_data_files only",
         )
     return found
 
 
 class SessionEngine:
-    """Rewrites groups by the session that called a procedure; see `GroupEngine`.
+    """An engine that rewrites groups in the session that called a procedure; see `GroupEngine`.
 
     Args:
-        works: Where the session's reads and writes find them.
-        catalog: What the session calls the catalog of the tables.
-        conversation: With the session.
+        works: The registry in which the session's reads and writes find groups.
+        catalog: The session's name for the tables' catalog.
+        conversation: The conversation with the session.
     """
 
     def __init__(self, works: PendingWorks, catalog: str, conversation: Conversation) -> None:
@@ -151,13 +151,13 @@ class SessionEngine:
         self._conversation = conversation
 
     def rewrite(self, job: GroupJob) -> Sequence[DataFile]:
-        """See `GroupEngine.rewrite`."""
+        """Implement `GroupEngine.rewrite`."""
         rewrite = GroupRewrite(job)
         with self._works.known(rewrite):
             self._conversation.ask(rewrite.work(self._catalog))
             try:
                 return rewrite.result()
             except BaseException:
-                # a session may fail after its write ended well
+                # a session may fail after its write succeeded
                 rewrite.discard()
                 raise

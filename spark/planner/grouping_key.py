@@ -1,4 +1,4 @@
-"""How the tasks of a scan are told apart by partitions: Spark joins tables without moving rows."""
+"""Grouping of a scan's tasks by partition, which lets Spark join tables without a shuffle."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class GroupingKey:
-    """The partition fields by which all files of a scan are told apart.
+    """The partition fields by which the tasks of a scan are grouped.
 
-    As in Iceberg Java these are the fields that all specs of the scan's files share, of columns
-    that are read. Left out are moreover those of which Spark cannot be told:
+    As in Iceberg Java these are the fields shared by all specs of the scan's files, if their column
+    is read. Fields that cannot be described to Spark are left out:
 
-    * `truncate`: Spark up to 4.3 takes no transform with an argument but `bucket`, and would take
-      two widths for the same;
-    * `bucket` of a uuid: Spark sees text, and the bucket of the text is another one;
-    * fields inside structs: Spark takes whole columns only.
+    * `truncate`: Spark up to 4.3 supports no transform with an argument but `bucket`, and would
+      consider two widths equal;
+    * `bucket` of a uuid: Spark sees text, whose bucket differs;
+    * fields inside structs: Spark supports top-level columns only.
 
     Args:
         fields: The partition fields, each with its column.
@@ -59,12 +59,12 @@ class GroupingKey:
     def of(
         cls, tasks: Iterable[FileScanTask], schema: Schema, read_ids: Iterable[int]
     ) -> GroupingKey:
-        """The key of these tasks.
+        """Return the key of a scan's tasks.
 
         Args:
-            tasks: Of one scan.
-            schema: The table's, as Spark has it.
-            read_ids: The columns that are read.
+            tasks: The tasks of one scan.
+            schema: The table's schema, as given to Spark.
+            read_ids: Field ids of the columns that are read.
         """
         specs = {task.spec.spec_id: task.spec for task in tasks}
         if not specs:
@@ -82,7 +82,7 @@ class GroupingKey:
     def task_groups(
         self, tasks: Iterable[FileScanTask], size: SplitSize
     ) -> Iterator[tuple[tuple[Any, ...], ScanTaskGroup]]:
-        """What Spark's tasks read, each with the JSON of its one value of `fields`."""
+        """Yield what each Spark task reads, with the JSON of its one value of `fields`."""
         for key, members in self._by_key(tasks):
             values = tuple(map(value_to_json, self._types, key))
             groups = plan_task_groups(members, size.target, size.lookback, size.open_cost)

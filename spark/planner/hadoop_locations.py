@@ -12,20 +12,20 @@ _WEB: Final = ("webhdfs:", "swebhdfs:")
 
 
 class HadoopLocations:
-    """Spark is told `hdfs://` for `webhdfs://`: its shaded Hadoop client cannot open the latter.
+    """Conversion of `webhdfs://` to `hdfs://`: Spark's shaded client cannot open the former.
 
     Args:
-        properties: Of the catalog; those of `HADOOP_CONF_DIR` count, too.
+        properties: The catalog's properties; those of `HADOOP_CONF_DIR` apply, too.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
 
     def of(self, location: str) -> str:
-        """What Spark is told.
+        """Return the location to give to Spark.
 
         Raises:
-            UnsupportedError: the settings do not say which cluster it is.
+            UnsupportedError: If the settings do not say which cluster it is.
         """
         if not location[:9].lower().startswith(_WEB):
             return location

@@ -1,4 +1,4 @@
-"""The methods of the protocol and who answers them."""
+"""The handlers of the protocol's methods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Q = TypeVar("Q", bound=Request)
 
 
 def handlers() -> dict[str, Handler]:
-    """Every method by its name, over one set of open catalogs."""
+    """Return the handler of every method by name, over one set of open catalogs."""
     catalogs = Catalogs()
     states = TableStates(catalogs)
     staged = StagedTables()
@@ -97,7 +97,7 @@ def handlers() -> dict[str, Handler]:
 def _served(
     request: type[Q], serve: Callable[[Q], Message | Generator[Message, None, Message]]
 ) -> tuple[str, Handler]:
-    """A method's name and what it does, from JSON to JSON."""
+    """Return a method's name and its handler from JSON to JSON."""
 
     def answer(params: dict[str, Any]) -> Answer:
         found = serve(request.parse(params))

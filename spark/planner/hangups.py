@@ -1,4 +1,4 @@
-"""Notices who hangs up while work is done for them."""
+"""Cancellation of requests whose connection is closed by the other end."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Hangups:
-    """One thread that watches connections; nothing is sent to us on them while they are watched."""
+    """A thread that watches connections on which nothing is received in the meantime."""
 
     def __init__(self) -> None:
-        # epoll and kqueue tell a thread that waits already of connections that come meanwhile
+        # epoll and kqueue also report connections that are added while a thread waits
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
         self._started = False
@@ -33,7 +33,7 @@ class Hangups:
         try:
             yield
         finally:
-            # whoever was seen to hang up is not watched any more
+            # a connection that was closed is not registered any more
             with self._lock, suppress(KeyError):
                 self._selector.unregister(connection)
 
@@ -45,14 +45,14 @@ class Hangups:
 
     def _look(self, key: selectors.SelectorKey) -> None:
         known = self._selector.get_map().get(key.fd)
-        # its request may have been answered since, and its number be that of another one
+        # its request may have been answered since, and its descriptor reused
         if known is None or known.data is not key.data:
             return
         connection: Any = key.fileobj
         try:
             ended = not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
-            # told of what was read meanwhile: the end may still come
+            # the reported data was read meanwhile: the end may still come
             return
         except OSError:
             ended = True

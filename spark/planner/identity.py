@@ -1,4 +1,4 @@
-"""Who the planner is to file systems and metastores: the user whose statement Spark carries out."""
+"""The planner's identity in file systems and metastores: the user whose statement Spark runs."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _SOURCE: Final = "Spark's user"
 def acting_as(
     configuration: Configuration, environment: Environment, identity: Identity, holder: str
 ) -> Configuration:
-    """The catalog of one user. Whoever the catalog's own settings name goes before that.
+    """Return a catalog's configuration for one user; users in its own settings take precedence.
 
-    Without Hadoop's security services are told who asks. With it they want proof: what the user's
-    delegation tokens give, else the ticket or the keytab of the application (for a user that a
-    server acts for with the service's leave to act for others).
+    Without Hadoop's security, services accept a user name. With it they require proof: the user's
+    delegation tokens, else the ticket or the keytab of the application (also for a user on whose
+    behalf a server acts, if the service permits impersonation).
 
     Args:
-        configuration: The catalog's own.
+        configuration: The catalog's own configuration.
         environment: The application.
         identity: The user.
-        holder: Where the user's tokens are held, which `give_tokens` knows by this name.
+        holder: The name under which `give_tokens` holds the user's tokens.
 
     Raises:
-        ConfigurationError: nothing proves who the user is; to act as the server instead would give
-            its rights away.
+        ConfigurationError: If nothing proves who the user is; acting as the server instead would
+            give the user its rights.
     """
     from icecomb.catalog.catalog_property import METASTORE_PROXY_USER, UGI
     from icecomb.format.storage.storage_property import (
@@ -50,7 +50,7 @@ def acting_as(
     known = {UGI.key: identity.user}
     if not secured:
         known[HDFS_USER.key] = identity.real_user or identity.user
-    # our ticket is the server's: what is asked with it is asked for this user
+    # the ticket is the server's: requests made with it are on behalf of this user
     if acted_for or not identity.login:
         known[METASTORE_PROXY_USER.key] = identity.user
     if acted_for or (secured and not identity.login):
@@ -70,7 +70,7 @@ def acting_as(
 def _keytabs(
     properties: Mapping[str, str], environment: Environment, tokens: Sequence[str]
 ) -> dict[str, str]:
-    """The application's keytab, for each service that no token and no key of the catalog is for."""
+    """Return the application's keytab for services without a token or a key of the catalog."""
     from icecomb.catalog.catalog_property import KEYTAB, PRINCIPAL
     from icecomb.catalog.hive.thrift.security import TOKEN_KIND
     from icecomb.format.storage.hdfs.session import TOKEN_KINDS
@@ -90,9 +90,9 @@ def _keytabs(
 
 
 def of_others(hadoop: Mapping[str, str]) -> dict[str, str]:
-    """Hadoop's settings without those that let Spark's own Hive support into an embedded metastore.
+    """Return Hadoop's settings without the login of Spark's Hive support to an embedded metastore.
 
-    Who asks another metastore must not show it that token, and connections find their own.
+    Another metastore must not be sent that token, and connections find their own.
     """
     from icecomb.catalog.metastore.place import SIGNATURE
 

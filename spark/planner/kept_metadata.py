@@ -1,4 +1,4 @@
-"""Metadata of tables that the planner keeps, bounded by the memory it takes."""
+"""The planner's cache of table metadata, bounded by memory."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class _Kept:
 
 
 class KeptMetadata:
-    """Metadata by catalog and location of its file; safe for threads.
+    """A thread-safe cache of table metadata by catalog and metadata location.
 
-    Every commit makes a version. When they are too large together, older versions of tables go
-    before the only version of another one, and what was used longest ago goes first.
+    Every commit makes a version. Above the limit, older versions of tables are dropped before the
+    only version of another table, least recently used first.
 
     Args:
-        limit: How many bytes of metadata to keep, that which was kept last aside.
+        limit: The most bytes of metadata to keep, besides the last added.
     """
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
@@ -45,7 +45,7 @@ class KeptMetadata:
         self._lock = threading.Lock()
 
     def find(self, catalog: str, location: str) -> tuple[TableMetadata, FileIO] | None:
-        """The metadata of a file, and what reads the table's files."""
+        """Return the cached metadata of a file with the table's file system; None if missing."""
         key = (catalog, location)
         with self._lock:
             found = self._kept.get(key)
@@ -55,7 +55,7 @@ class KeptMetadata:
             return found.metadata, found.io
 
     def keep(self, catalog: str, location: str, metadata: TableMetadata, io: FileIO) -> None:
-        """Keep the metadata of a file."""
+        """Add the metadata of a file."""
         key, table = (catalog, location), (catalog, metadata.location)
         kept = _Kept(metadata, io, table, estimated_bytes(metadata))
         with self._lock:
@@ -68,7 +68,7 @@ class KeptMetadata:
             self._shrink(key)
 
     def forget(self, catalog: str) -> None:
-        """Let go what is kept of a catalog's tables."""
+        """Drop the metadata of a catalog's tables."""
         with self._lock:
             for key in [key for key in self._kept if key[0] == catalog]:
                 self._drop(key)
@@ -90,7 +90,7 @@ class KeptMetadata:
 
 
 def estimated_bytes(metadata: TableMetadata) -> int:
-    """About how much memory metadata takes: its snapshots are most of it, 2 KiB each."""
+    """Estimate the memory that metadata takes: mostly its snapshots, 2 KiB each."""
     logged = len(metadata.snapshot_log) + len(metadata.metadata_log) + len(metadata.refs)
     fields = sum(len(schema.fields) for schema in metadata.schemas)
     return (

@@ -1,10 +1,10 @@
-"""How rows are shared out to the tasks that write them, and in which order they come there.
+"""Distribution of rows to the tasks that write them, and their order in a task.
 
-The distributions and orders are Iceberg Java's. ``hash`` puts the rows of a partition together,
-``range`` those that are near in the table's order, ``none`` leaves them where they are. Rows that
-go merge-on-read are put together by the partition of their data file, in a table without partitions
-by the file itself, so that the deletes of one file do not end up with many tasks. DELETE and UPDATE
-copy-on-write keep the rows of a file together where there is no partition.
+Distributions and orders are Iceberg Java's. ``hash`` clusters the rows of a partition, ``range``
+those adjacent in the table's order, ``none`` does not move rows. Merge-on-read changes are
+clustered by the partition of their data file, in an unpartitioned table by the file itself, so that
+the deletes of one file are not spread over many tasks. Copy-on-write DELETE and UPDATE keep the
+rows of a file together in an unpartitioned table.
 """
 
 from __future__ import annotations
@@ -40,20 +40,25 @@ if TYPE_CHECKING:
     from icecomb.spark.planner.options import Options
 
 FILE_ID: Final = "_icecomb_file"
-"""A number that stands for the file: paths would be most of what is shuffled."""
+"""A number that identifies the file: paths would make up most of the shuffled bytes."""
 POSITION: Final = "_pos"
 SPEC_ID: Final = "_spec_id"
 
 _USE_TABLES: Final = flag(
     "use-table-distribution-and-ordering",
-    "Whether rows are shared out and sorted as the table says.",
+    "Whether rows are distributed and sorted as the table's properties and order say.",
     default=True,
 )
 _SPARKS_ADVISORY: Final = number(
-    "spark.sql.adaptive.advisoryPartitionSizeInBytes", 64 << 20, "Of shuffles.", least=1
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes",
+    64 << 20,
+    "Advisory size of a shuffle partition.",
+    least=1,
 )
-_SHUFFLE_COMPRESS: Final = flag("spark.shuffle.compress", "Whether shuffles are.", default=True)
-_SHUFFLE_CODEC: Final = text("spark.io.compression.codec", "Of shuffles.", "a codec")
+_SHUFFLE_COMPRESS: Final = flag(
+    "spark.shuffle.compress", "Whether shuffles are compressed.", default=True
+)
+_SHUFFLE_CODEC: Final = text("spark.io.compression.codec", "Codec of shuffles.", "a codec")
 _DATA_FILE_BYTES: Final = 128 << 20
 _DELETE_FILE_BYTES: Final = 32 << 20
 _STRONG, _FAST = ("zstd", "gzip", "zlib"), ("snappy", "lz4")
@@ -69,19 +74,19 @@ _BY_ROWS: Final = {
     "snappy": (1.5, 1.0),
     "lz4": (1.5, 1.0),
 }
-"""How many bytes of a shuffle become one of a file, by the codec of the shuffle, for codecs that
-pack well and for fast ones. Iceberg Java's estimates."""
+"""Bytes of a shuffle per byte of a file, by the shuffle's codec, for file codecs that compress
+well and for fast ones. Iceberg Java's estimates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How rows go to the tasks that write them.
+    """Distribution and order of the rows to write.
 
     Args:
         distribution: Transforms to cluster by.
-        ordering: The order in a task.
-        ranges: The order whose ranges make the tasks, instead of `distribution`.
-        advisory_bytes: How many bytes of a shuffle a task is to get, about.
+        ordering: The order within a task.
+        ranges: The order whose ranges are distributed to tasks, instead of `distribution`.
+        advisory_bytes: The approximate bytes of a shuffle per task; None for Spark's default.
     """
 
     distribution: tuple[Any, ...] = ()
@@ -91,10 +96,10 @@ class Layout:
 
 
 def rows_layout(metadata: TableMetadata, options: Options) -> Layout:
-    """The layout of an append or an overwrite, as ``write.distribution-mode`` says.
+    """Return the layout of an append or overwrite, according to ``write.distribution-mode``.
 
     Raises:
-        ConfigurationError: An option, a setting or a property is set to what it cannot be.
+        ConfigurationError: If an option, a setting or a property has an invalid value.
     """
     if not _uses_tables(options):
         return Layout()
@@ -102,12 +107,12 @@ def rows_layout(metadata: TableMetadata, options: Options) -> Layout:
 
 
 def rewrite_layout(metadata: TableMetadata, command: str, options: Options) -> Layout:
-    """The layout of a change copy-on-write, as ``write.<command>.distribution-mode`` says.
+    """Return the layout of a copy-on-write change: ``write.<command>.distribution-mode``.
 
     Args:
-        metadata: The table.
+        metadata: The table's metadata.
         command: ``delete``, ``update`` or ``merge``.
-        options: Of the write.
+        options: Options of the write.
 
     Raises:
         ConfigurationError: See `rows_layout`.
@@ -138,15 +143,15 @@ def group_layout(
     mixed: bool,
     options: Options,
 ) -> Layout:
-    """The layout of a group of files that is rewritten.
+    """Return the layout of a file group that is rewritten.
 
     Args:
-        metadata: The table.
+        metadata: The table's metadata.
         spec: The partition spec of new files.
-        order: What rows are sorted by; None where they need not be.
-        file_bytes: How long a new file is to be, about.
+        order: The order of rows; None if they need not be sorted.
+        file_bytes: The approximate size of a new file.
         mixed: Whether rows may belong to several partitions.
-        options: Of the write.
+        options: Options of the write.
     """
     schema = metadata.schema()
     advisory = max(int(file_bytes * _file_packing(metadata, options)), 1)
@@ -158,18 +163,18 @@ def group_layout(
 
 
 def rewrite_columns(metadata: TableMetadata, command: str, options: Options) -> tuple[str, ...]:
-    """What Spark is to keep of rows besides their file, so that `rewrite_layout` can name it."""
+    """Return the metadata columns besides the file that `rewrite_layout` refers to."""
     named = rewrite_layout(metadata, command, options).ranges
     return (POSITION,) if _ascending(POSITION)[0] in named else ()
 
 
 def delta_layout(metadata: TableMetadata, command: str, options: Options) -> Layout:
-    """The layout of a change merge-on-read, as ``write.<command>.distribution-mode`` says.
+    """Return the layout of a merge-on-read change: ``write.<command>.distribution-mode``.
 
     Args:
-        metadata: The table.
+        metadata: The table's metadata.
         command: ``delete``, ``update`` or ``merge``.
-        options: Of the write.
+        options: Options of the write.
 
     Raises:
         ConfigurationError: See `rows_layout`.
@@ -179,7 +184,7 @@ def delta_layout(metadata: TableMetadata, command: str, options: Options) -> Lay
     mode = _mode_of_command(metadata, command, options, "hash")
     of_files = partition_columns(metadata)
     together = of_files if metadata.spec().is_partitioned() else (*of_files, FILE_ID)
-    # DELETE has no new rows, and no column of the table
+    # DELETE has no new rows, and none of the table's columns
     adds = command != "delete"
     coming = tuple(spark_transforms(metadata.spec(), metadata.schema())) if adds else ()
     order = _order(metadata) if adds else ()
@@ -201,13 +206,13 @@ def delta_layout(metadata: TableMetadata, command: str, options: Options) -> Lay
 
 
 def partition_columns(metadata: TableMetadata) -> tuple[str, ...]:
-    """The metadata columns that tell partitions of data files apart, as far as Spark has them."""
+    """Return the metadata columns that identify a data file's partition, if Spark has them."""
     values = partition_struct(metadata)
     return (SPEC_ID, PARTITION.name) if values and values["fields"] else (SPEC_ID,)
 
 
 def fans_out(metadata: TableMetadata, options: Options, layout: Layout) -> bool:
-    """Whether a task keeps files of several partitions open; by default where nothing is sorted."""
+    """Return whether tasks keep files of several partitions open; the default if unsorted."""
     return _fans_out(metadata, options, default=not layout.ordering)
 
 
@@ -246,7 +251,7 @@ def _mode_of_command(metadata: TableMetadata, command: str, options: Options, de
 
 
 def _fitting(metadata: TableMetadata, mode: str) -> str:
-    """The mode, or none where a table has nothing to share rows out by."""
+    """Return the mode, or "none" if the table has nothing to distribute rows by."""
     partitioned = metadata.spec().is_partitioned()
     if mode == "hash" and not partitioned:
         return "none"
@@ -276,7 +281,7 @@ def _order(metadata: TableMetadata) -> tuple[SortField, ...]:
 
 
 def _order_of(schema: Schema, spec: PartitionSpec, order: SortOrder) -> tuple[SortField, ...]:
-    """An order, behind what keeps the rows of a partition together in it."""
+    """Return a sort order, preceded by the partition fields that it does not keep together."""
     before = [
         SortField(spark_transform(transform, name_path(schema, source)), "asc", "first")
         for source, transform in _partitions_to_sort(spec, order)
@@ -285,7 +290,7 @@ def _order_of(schema: Schema, spec: PartitionSpec, order: SortOrder) -> tuple[So
 
 
 def _partitions_to_sort(spec: PartitionSpec, order: SortOrder) -> list[tuple[int, Transform]]:
-    """The partition fields that an order does not keep together."""
+    """Return the partition fields that a sort order does not keep together."""
     fields = [
         (field.source_id, field.transform)
         for field in spec.fields
@@ -323,7 +328,7 @@ def _sort_fields(schema: Schema, order: SortOrder) -> Iterator[SortField]:
 def _advisory_bytes(
     metadata: TableMetadata, options: Options, *, of_deletes: bool = False
 ) -> int | None:
-    """How much of a shuffle makes a file of a good size, and no less than Spark's own setting."""
+    """Estimate the shuffle bytes that make a full file, at least Spark's own setting."""
     properties = metadata.properties
     file_format = options.of(DATA_FORMAT, properties, "write-format")
     wanted = _DATA_FILE_BYTES

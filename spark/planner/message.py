@@ -1,7 +1,7 @@
-"""Messages of the protocol as dataclasses: parsed and formed by their own members' types.
+"""Protocol messages as dataclasses, parsed and written according to their members' types.
 
-Both sides are strict: a member that is missing, or that nobody knows, is refused, so that the two
-cannot drift apart in silence.
+Both sides are strict: missing and unknown members are refused, so that the two cannot drift apart
+unnoticed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Message:
 
     @classmethod
     def parse(cls, json: Any) -> Self:
-        """The message of its JSON.
+        """Parse a message from JSON.
 
         Raises:
-            ValueError: A member is missing, unknown, or of another type.
+            ValueError: If a member is missing, unknown, or of another type.
         """
         readers = _readers(cls)
         if not isinstance(json, dict) or json.keys() != readers.keys():
@@ -40,26 +40,26 @@ class Message:
         return cls(**{name: read(json[name]) for name, read in readers.items()})
 
     def to_json(self) -> dict[str, Any]:
-        """The message as JSON."""
+        """Return the message as JSON."""
         return {name: _plain(getattr(self, name)) for name in _readers(type(self))}
 
 
 @dataclass(frozen=True, slots=True)
 class Request(Message):
-    """What the planner is asked: each is one of the two kinds below."""
+    """A request to the planner, of one of the two kinds below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeatable(Request):
-    """A request that may be carried out twice: the bridge asks it again when the planner is lost.
+    """A request that may be executed twice: the bridge repeats it if the planner is lost.
 
-    It changes nothing, or nothing that the first time has not.
+    It changes nothing, or is idempotent.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Unrepeatable(Request):
-    """A request that changes something: when its answer is lost, it may have been carried out."""
+    """A request that changes something: if its answer is lost, it may have been executed."""
 
 
 def _readers(message: type[Message]) -> dict[str, _Reader]:
@@ -94,7 +94,7 @@ def _reader(kind: Any, name: str) -> _Reader:
 
 
 def _checked(value: Any, kind: type, name: str) -> Any:
-    # a truth value is a number for Python
+    # bool is a subclass of int
     if type(value) is not kind:
         raise ValueError(f"{name} is {kind.__name__}, not {value!r}")
     return value

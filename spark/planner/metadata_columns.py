@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def partition_struct(
     metadata: TableMetadata, schema: Schema | None = None
 ) -> dict[str, Any] | None:
-    """The fields of all specs as Spark's struct; None where they make no column that Spark has.
+    """Return the fields of all specs as Spark's struct; None if Spark cannot represent them.
 
     Args:
-        metadata: The table.
-        schema: What its files are read with, see `partition_union`.
+        metadata: The table's metadata.
+        schema: The schema its files are read with, see `partition_union`.
     """
     try:
         return spark_struct(partition_union(metadata, schema).fields)
@@ -34,8 +34,8 @@ class PartitionValues:
     """The values of `_partition` in the files of a table.
 
     Args:
-        metadata: The table.
-        schema: What its files are read with, see `partition_union`.
+        metadata: The table's metadata.
+        schema: The schema its files are read with, see `partition_union`.
     """
 
     def __init__(self, metadata: TableMetadata, schema: Schema) -> None:
@@ -43,7 +43,7 @@ class PartitionValues:
         self._specs = metadata.specs()
 
     def of(self, file: DataFile) -> dict[str, Any] | None:
-        """The value for the rows of a file, by field name; None in a table without partitions."""
+        """Return the value for a file's rows, by field name; None in an unpartitioned table."""
         if not self._fields:
             return None
         places = {f.field_id: place for place, f in enumerate(self._specs[file.spec_id].fields)}

@@ -1,4 +1,4 @@
-"""Rows of metadata tables, for Spark's tasks to hand on: they are made here, not read there."""
+"""Rows of metadata tables for Spark's tasks, computed by the planner."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _STREAM_BYTES: Final = 4 << 20
 
 
 class MetadataRows:
-    """The method of the protocol that reads metadata tables."""
+    """The protocol's method that reads metadata tables."""
 
     def __init__(self, states: TableStates) -> None:
         self._states = states
 
     def read_rows(self, request: ReadRows) -> Rows:
-        """See `ReadRows`.
+        """Answer `ReadRows`.
 
         Raises:
-            ValidationError: A read option does not go with a metadata table.
+            ValidationError: If a read option does not apply to a metadata table.
         """
         state = self._states.find(request.reference)
         scan = state.inspected(
@@ -45,7 +45,7 @@ class MetadataRows:
 
 def _names(schema: Schema, field_ids: Iterable[int]) -> tuple[str, ...]:
     names = tuple(schema.find_column_name(field_id) or "" for field_id in field_ids)
-    # an Arrow batch without columns does not know how many rows it has
+    # an Arrow batch without columns loses its row count
     return names or (schema.fields[0].name,)
 
 
@@ -60,7 +60,7 @@ def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches of about one manifest each, as many together as one task is worth."""
+    """Gather batches of about one manifest each into task-sized lists."""
     gathered: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -84,7 +84,7 @@ def _encoded(batches: list[pa.RecordBatch]) -> str:
 
 
 def _for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with types that Spark's Arrow columns have: see `spark_schema`."""
+    """Convert a batch to types that Spark's Arrow columns support, see `spark_schema`."""
     import pyarrow as pa
 
     types = [_arrow_type(field.type) for field in batch.schema]

@@ -1,4 +1,4 @@
-"""Catalogs that are open: each with its connections and caches, for as long as it is used."""
+"""Open catalogs, each with its connections and caches, closed when idle."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class _Held:
 
 
 class OpenCatalogs:
-    """Catalogs by handle; safe for threads.
+    """A thread-safe registry of catalogs by handle.
 
-    One that nobody asked for during its ``client.pool.cache.eviction-interval-ms`` is let go, as
-    Iceberg Java lets go its clients; the next request opens it again. A request that runs keeps
-    what it was given: the connections close when nobody has the catalog any more.
+    A catalog unused for its ``client.pool.cache.eviction-interval-ms`` is released, like Iceberg
+    Java's clients; the next request opens it again. A running request keeps its catalog: the
+    connections close when nothing refers to it any more.
 
     """
 
@@ -45,27 +45,27 @@ class OpenCatalogs:
         self._watched = False
 
     def add(self, handle: str, configuration: Configuration) -> None:
-        """Know how to open a catalog.
+        """Register a catalog, to be opened on first use.
 
         Raises:
-            ConfigurationError: The time after which it is let go makes no sense.
+            ConfigurationError: If its eviction interval is invalid.
         """
         from icecomb.catalog.catalog_property import IDLE
 
         idle_s = IDLE.of(configuration.properties) / 1000
         with self._lock:
             held = self._held.setdefault(handle, _Held(configuration, idle_s))
-            # another session of the same settings may say where things are found now
+            # another session with the same settings may have newer locations
             held.configuration = configuration
 
     def __contains__(self, handle: str) -> bool:
         return handle in self._held
 
     def __getitem__(self, handle: str) -> Catalog:
-        """The catalog, opened if it is not.
+        """Return the catalog, opening it if needed.
 
         Raises:
-            ConfigurationError: Nobody has said what it is.
+            ConfigurationError: If it is not registered.
         """
         held = self._held.get(handle)
         if held is None:
@@ -82,14 +82,14 @@ class OpenCatalogs:
             return held.catalog
 
     def when_let_go(self, tell: Callable[[str], None]) -> None:
-        """Have `tell` called with the handle of each catalog that is let go."""
+        """Call `tell` with the handle of each catalog that is released."""
         self._listeners.append(tell)
 
     def let_idle_go(self) -> float:
-        """Let go what has not been used for its time.
+        """Release catalogs that have been idle for their interval.
 
         Returns:
-            In how many seconds to look again, a minute at most: others are opened meanwhile.
+            Seconds until the next check, at most 60: others are opened in the meantime.
         """
         soonest, some = _LONGEST_S, False
         for handle, held in [*self._held.items()]:
@@ -104,7 +104,7 @@ class OpenCatalogs:
             for tell in self._listeners:
                 tell(handle)
         if some:
-            # tables and what they begin refer to one another: connections close now, not some time
+            # tables and their operations form cycles: collect them to close connections now
             gc.collect()
         return max(soonest, _SHORTEST_S)
 

@@ -1,7 +1,7 @@
-"""What the options of one query or write say, and the settings of its session.
+"""Options of one query or write, and settings of its session.
 
-Names are Iceberg's; settings are those that begin with ``spark.sql.iceberg.``. An option goes
-before a setting, a setting before a property of the table.
+Names are Iceberg's; settings begin with ``spark.sql.iceberg.``. An option takes precedence over a
+setting, a setting over a table property.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PREFIX: Final = "spark.sql.iceberg."
-"""What the names of settings begin with."""
+"""The prefix of settings."""
 
 
 class Options:
     """The options of one query or write.
 
     Args:
-        options: Its own, in any case.
-        settings: Of its session.
+        options: Its own options, case-insensitive.
+        settings: The settings of its session.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Options:
         self._settings = settings or {}
 
     def text(self, option: str, setting: str | None = None) -> str | None:
-        """What is said about a matter by option or by setting; None if nothing is."""
+        """Return the text of an option, else of a setting; None if neither is set."""
         return next((text for _, text in self._said(option, setting)), None)
 
     def of(
@@ -45,31 +45,31 @@ class Options:
         *,
         default: T | None = None,
     ) -> T:
-        """The value of a matter.
+        """Return the value of an option, else of a setting, else of a table property.
 
         Args:
-            known: What it may be.
-            properties: Of the table.
-            option: The name of the option that says it.
+            known: The property, which parses and checks the value.
+            properties: The table's properties.
+            option: The name of the option.
             setting: The name of the setting, without `PREFIX`.
-            default: Instead of its own default.
+            default: A default instead of the property's own.
 
         Raises:
-            ConfigurationError: It is set to what it cannot be.
+            ConfigurationError: If the value is invalid.
         """
         for key, text in self._said(option, setting):
             return known.read(text, key)
         return known.of(properties, default=default)
 
     def spark(self, known: Property[T]) -> T:
-        """The value of one of Spark's own settings."""
+        """Return the value of one of Spark's own settings."""
         return known.of(self._settings)
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
-        """What is said under names that begin so, without that, as settings and options spell it.
+        """Return settings and options with a prefix, without it, in their own spelling.
 
         Args:
-            prefix: Of options; settings have `PREFIX` before it.
+            prefix: The prefix of options; settings have `PREFIX` before it.
         """
         found = {
             key[len(PREFIX + prefix) :]: text

@@ -1,8 +1,8 @@
-"""One message of the protocol as lines: pages of its long lists, then all the rest.
+"""Protocol messages as lines: pages of the long lists, then the rest.
 
-A page is a line ``{"page": {"files": [...]}}``: parts of lists of the message's body, which it adds
-to. Pages come before the message, so that a list can be sent while it is made and its length known
-at its end only, and no line, and no text on either side, grows with the number of files.
+A page is a line ``{"page": {"files": [...]}}``: parts to append to lists of the message's body.
+Pages come before the message, so that a list can be sent while it is produced, before its length is
+known, and no line, and no text on either side, grows with the number of files.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _PAGE: Final = b'{"page":'
 
 
 def read_message(line: bytes, following: Iterable[bytes], body: str) -> dict[str, Any]:
-    """A message whose first line was read.
+    """Read the rest of a message whose first line was read.
 
     Args:
         line: The first line.
-        following: The lines after it; no more are taken than belong to the message.
+        following: The lines after it; only those of the message are consumed.
         body: The member that holds the lists.
 
     Raises:
-        ValueError: This is no message, or it is cut off.
+        ValueError: If this is not a message, or it is cut off.
     """
     rest = iter(following)
     pages: list[bytes] = []
-    # all are taken before any is parsed: what follows is the next message in any case
+    # consume all before parsing any: even after an error, the next line starts a new message
     while line.startswith(_PAGE):
         pages.append(line)
         line = next(rest, b"")
@@ -47,10 +47,10 @@ def read_message(line: bytes, following: Iterable[bytes], body: str) -> dict[str
 
 
 def lines_of(message: Mapping[str, Any], body: str) -> Iterator[bytes]:
-    """The lines of a message, each with its line feed.
+    """Yield the lines of a message, each with its line feed.
 
     Raises:
-        ValueError: It holds what JSON has no text for.
+        ValueError: If it contains a value that JSON cannot represent.
     """
     content = message[body]
     if not isinstance(content, dict):
@@ -68,12 +68,12 @@ def lines_of(message: Mapping[str, Any], body: str) -> Iterator[bytes]:
 
 
 def page_of(lists: Mapping[str, Any]) -> bytes:
-    """A page with parts of these lists."""
+    """Return the line of a page with parts of lists."""
     return line_of({"page": lists})
 
 
 def line_of(message: Mapping[str, Any]) -> bytes:
-    """A message without pages, with its line feed."""
+    """Return the line of a message without pages."""
     return f"{_text(message)}\n".encode("ascii")
 
 

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 def partition_columns(
     state: TableState, read_ids: Sequence[int], tasks: Iterable[FileScanTask]
 ) -> tuple[str, ...]:
-    """The columns to read whose values partition files of the scan, under any transform.
+    """Return the columns to read that partition files of the scan, under any transform.
 
-    As in Iceberg Java, older specs count where files still have them. A field inside a struct is
-    not among them: Spark looks for whole columns. A changelog has none: its files are not those of
-    one state.
+    As in Iceberg Java, older specs count if files still have them. Fields inside structs are left
+    out: Spark supports top-level columns only. A changelog has none: its files are not those of one
+    snapshot.
 
     Args:
         state: The table.
-        read_ids: The columns that are read.
-        tasks: The scan's.
+        read_ids: Field ids of the columns that are read.
+        tasks: The tasks of the scan.
     """
     if state.metadata_table is not None:
         return ()

@@ -1,4 +1,4 @@
-"""The files of a plan: what Spark's tasks are told of each, page by page."""
+"""Files of a plan, described to Spark's tasks page by page."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from icecomb.format.spec.types import IcebergType
 
 _MOST_POSITIONS: Final = 1 << 20
-"""Some MiB of plan: beyond that, tasks read the delete files themselves, once an executor."""
+"""Some MiB of plan: beyond that, tasks read the delete files themselves, once per executor."""
 
 CHANGED_ROWS: Final = "rows"
-"""What a statement changes that deletes rows by position."""
+"""The `changes` of a request that deletes rows by position."""
 
 _UNKNOWN: Final = -1
-"""How many rows a part of a file has."""
+"""The row count of a part of a file."""
 _PAGE_MEMBERS: Final = 2_000
 _PAGE_CHARACTERS: Final = 1 << 20
 
@@ -55,18 +55,18 @@ def _is_last(task: FileScanTask) -> bool:
 
 
 class PlannedFiles:
-    """The files of a plan, each once however many parts it is read in.
+    """The files of a plan, each listed once even if it is read in several parts.
 
-    `on_hdfs` says whether one of them lies on HDFS.
+    `on_hdfs` says whether one of them is stored on HDFS.
 
-    Only what has not been handed out as a page is held, and of a file that is read in parts its
-    place, until its last part is there.
+    Only what has not been returned as a page is held, and the index of a file that is read in
+    parts, until its last part is added.
 
     Args:
         state: The table.
-        request: What is asked.
-        positions: The deleted rows that travel with the plan.
-        split_size: Into parts of how many bytes files are split.
+        request: The request.
+        positions: The deleted positions that are sent with the plan.
+        split_size: Bytes of the parts into which files are split.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class PlannedFiles:
         by_position = request.changes == CHANGED_ROWS
         self._delete_places = DeletePlaces(state.metadata) if by_position else None
         self._types: dict[int, list[IcebergType]] = {}
-        # by identity: the parts that are not read yet hold their file
+        # by identity: pending parts keep their file alive
         self._parts: dict[int, _Parts] = {}
         self._count = 0
         self._files: list[PlannedFile] = []
@@ -95,7 +95,7 @@ class PlannedFiles:
         self._sent = (0, 0)
 
     def begun(self, tasks: Iterable[FileScanTask]) -> Iterator[FileScanTask]:
-        """The tasks of whole files, on their way to be split."""
+        """Pass on the tasks of whole files, noting those that will be split."""
         for task in tasks:
             lengths = [part.length for part in task.split(self._split_size)]
             if len(lengths) > 1:
@@ -103,7 +103,7 @@ class PlannedFiles:
             yield task
 
     def add(self, group: ScanTaskGroup, key: tuple[Any, ...]) -> None:
-        """Parts of files that one task reads, and the values by which it is told apart."""
+        """Add parts of files that one task reads, and its grouping key."""
         self._groups.append(tuple(map(self._range, group.tasks)))
         if key:
             self._keys.append(key)
@@ -115,7 +115,7 @@ class PlannedFiles:
         return self._members >= _PAGE_MEMBERS or self.positions.characters >= _PAGE_CHARACTERS
 
     def page(self) -> ScanPage:
-        """What has been added since the last page."""
+        """Return what has been added since the last page."""
         files, keys = self._sent
         page = ScanPage(
             files=tuple(self._files),
@@ -187,7 +187,7 @@ class PlannedFiles:
 
 
 class _Parts:
-    """A file of which not all parts are in the plan yet."""
+    """A file whose parts are not all in the plan yet."""
 
     __slots__ = ("missing", "place")
 
@@ -206,11 +206,11 @@ class _Constants:
         self._sources: dict[int, list[tuple[int, int]]] = {}
 
     def of(self, file: DataFile, more: Iterable[int] = ()) -> dict[str, Any]:
-        """The constants of a file, by field id as text.
+        """Return the constants of a file, by field id as text.
 
         Args:
             file: The file.
-            more: Ids of columns that are read besides; they may have been dropped.
+            more: Ids of further columns that are read; they may have been dropped.
         """
         if file.spec_id not in self._sources:
             self._sources[file.spec_id] = _identities(self._specs[file.spec_id])
@@ -237,11 +237,11 @@ def _identities(spec: PartitionSpec) -> list[tuple[int, int]]:
 
 
 class PositionsOfFiles:
-    """Deleted positions of the scan's files, encoded once a file, unless they are too many.
+    """Deleted positions of a scan's files, encoded once per file unless they are too many.
 
     Args:
         state: The table.
-        tasks: All of the scan.
+        tasks: All tasks of the scan.
     """
 
     def __init__(self, state: TableState, tasks: Collection[FileScanTask]) -> None:
@@ -258,7 +258,7 @@ class PositionsOfFiles:
             self._reader = PositionDeletes(state.io)
 
     def of(self, task: FileScanTask) -> int | None:
-        """The place of the positions of a task's file; None if none are deleted."""
+        """Return the index of the positions of a task's file; None if none are deleted."""
         files = position_delete_files(task) if self._reader is not None else []
         positions = self._reader.of(task.file, files) if self._reader and files else None
         return None if positions is None else self._keep(positions)
@@ -272,13 +272,13 @@ class PositionsOfFiles:
         return self._places - 1
 
     def page(self) -> tuple[str, ...]:
-        """The positions that came since the last page, in the order of their places."""
+        """Return the positions added since the last page, in the order of their indices."""
         encoded, self._encoded, self.characters = self._encoded, [], 0
         return tuple(encoded)
 
 
 def encode_positions(positions: npt.NDArray[np.int64]) -> str:
-    """Sorted distinct positions as base64 of the compressed little-endian int64 differences."""
+    """Encode sorted distinct positions: base64 of compressed little-endian int64 differences."""
     import numpy as np
 
     deltas = np.diff(positions, prepend=np.int64(0)).astype("<i8")

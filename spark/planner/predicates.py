@@ -1,15 +1,15 @@
-"""Spark's predicates as expressions that leave out files.
+"""Conversion of Spark's predicates to expressions that skip files.
 
 Spark evaluates every predicate again on the rows, so an expression here may match too much, never
-too little. Two differences between Spark and Iceberg would lose rows if names were simply
-swapped:
+too little. Two differences between Spark and Iceberg would lose rows if operators were simply
+renamed:
 
 * NaN is the greatest number for Spark (`x > 1` is true for it, and `NaN = NaN`), while bounds do
   not cover NaN;
 * `<=>` is never unknown, so that its negation selects nulls.
 
-Each leaf below is true exactly where Spark's is and its negation exactly where Spark's is false,
-so NOT stays right. What is not understood is dropped at a conjunct, which only widens the result.
+Each leaf below is true exactly where Spark's is, and its negation exactly where Spark's is false,
+so NOT stays correct. Conjuncts that cannot be converted are dropped, which only widens the result.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _COMPARISONS = {
 
 
 class _UnknownPredicateError(Exception):
-    """A predicate this side does not understand, or cannot turn into an exact one."""
+    """A predicate that is unknown here or cannot be converted exactly."""
 
 
 def row_filter(
@@ -81,14 +81,14 @@ def row_filter(
     case_sensitive: bool,
     read: Schema | None = None,
 ) -> BooleanExpression:
-    """The conjunction of Spark's predicates, as far as they are understood.
+    """Convert the conjunction of Spark's predicates; drop those that cannot be converted.
 
     Args:
-        predicates: As the protocol has them, columns as lists of names.
+        predicates: Predicates as in the protocol, columns as lists of names.
         schema: The schema the names belong to.
         case_sensitive: Whether Spark resolves names case-sensitively.
-        read: The schema that the expression is for, which may name columns otherwise; the same by
-            default.
+        read: The schema that the expression is for, which may name columns differently; `schema`
+            by default.
     """
     translation = _Translation(schema, read or schema, case_sensitive=case_sensitive)
     return conjunction(map(translation.widened, predicates))
@@ -101,16 +101,16 @@ def exact_filter(
     case_sensitive: bool,
     read: Schema | None = None,
 ) -> BooleanExpression:
-    """The conjunction of Spark's predicates, true for exactly the rows for which Spark's is.
+    """Convert the conjunction of Spark's predicates exactly: true for the same rows.
 
     Args:
-        predicates: As the protocol has them, columns as lists of names.
+        predicates: Predicates as in the protocol, columns as lists of names.
         schema: The schema the names belong to.
         case_sensitive: Whether Spark resolves names case-sensitively.
-        read: As for `row_filter`.
+        read: The same as for `row_filter`.
 
     Raises:
-        UnsupportedError: A predicate is not understood exactly.
+        UnsupportedError: If a predicate cannot be converted exactly.
     """
     translation = _Translation(schema, read or schema, case_sensitive=case_sensitive)
     return conjunction(map(translation.exact, predicates))
@@ -123,7 +123,7 @@ class _Translation:
         self._case_sensitive = case_sensitive
 
     def widened(self, predicate: Mapping[str, Any]) -> BooleanExpression:
-        """The predicate without the conjuncts that are not understood."""
+        """Convert a predicate without the conjuncts that cannot be converted."""
         understood: list[BooleanExpression] = []
         waiting = [predicate]
         while waiting:
@@ -136,10 +136,10 @@ class _Translation:
         return conjunction(understood)
 
     def exact(self, predicate: Mapping[str, Any]) -> BooleanExpression:
-        """The predicate, whole.
+        """Convert a whole predicate exactly.
 
         Raises:
-            UnsupportedError: A part of it is not understood.
+            UnsupportedError: If a part of it cannot be converted exactly.
         """
         try:
             return folded(predicate, _children, self._exact)
@@ -183,7 +183,7 @@ class _Translation:
         if op == "in":
             values = [value_from_json(field_type, value) for value in predicate["values"]]
             if None in values:
-                # not found is unknown then, instead of false: no expression says that under NOT
+                # a value not found is then unknown, not false: no expression expresses that in NOT
                 raise _UnknownPredicateError
             return _in(name, values)
         value = value_from_json(field_type, predicate["value"])
@@ -216,9 +216,9 @@ def _children(predicate: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _transformed(
     name: str, field_type: IcebergType, transform: str
 ) -> tuple[UnboundTransform, IcebergType]:
-    """A partition transform of a column, and the type of what it answers.
+    """Return a partition transform of a column, and its result type.
 
-    Spark has uuids as text, and times as numbers: its functions answer otherwise for them.
+    Spark has uuids as text and times as numbers, for which its functions have other results.
     """
     if not isinstance(field_type, PrimitiveType) or isinstance(field_type, UUIDType | TimeType):
         raise _UnknownPredicateError
@@ -227,9 +227,9 @@ def _transformed(
 
 
 def _same_type(spark_json: Any, field_type: IcebergType) -> bool:
-    """Whether a literal of this Spark type means the same in a column of this type.
+    """Return whether a literal of this Spark type means the same in a column of this type.
 
-    Collated strings differ here from plain ones, and they compare differently.
+    Collated strings are a different type than plain ones, as they compare differently.
     """
     if isinstance(field_type, DecimalType):
         return str(spark_json).startswith("decimal(")
@@ -250,7 +250,7 @@ def _compare(op: str, name: Term, field_type: IcebergType, value: Any) -> Boolea
 
 
 def _compare_with_nan(op: str, name: Term) -> BooleanExpression:
-    """NaN equals itself and is greater than every other number: it alone is above infinity."""
+    """Compare with NaN, which equals itself and is the only number greater than infinity."""
     if op in {"eq", "gt_eq"}:
         return _above_infinity(name)
     if op in {"not_eq", "lt"}:
@@ -260,7 +260,7 @@ def _compare_with_nan(op: str, name: Term) -> BooleanExpression:
 
 
 def _above_infinity(name: Term) -> BooleanExpression:
-    """True for NaN; not simply `IsNaN`, whose negation is true for null."""
+    """Return an expression true for NaN; not `IsNaN`, whose negation is true for null."""
     return _compare("gt", name, DoubleType(), math.inf)
 
 

@@ -1,4 +1,4 @@
-"""Procedures as the protocol asks for them."""
+"""The protocol's methods for procedures."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ _PAGE_ROWS: Final = 5_000
 
 
 class Procedures:
-    """The methods of the protocol that name a procedure."""
+    """The protocol's methods that name a procedure."""
 
     def __init__(self, catalogs: Catalogs, works: PendingWorks) -> None:
         self._catalogs = catalogs
         self._works = works
 
     def list_procedures(self, request: ListProcedures) -> ProcedureNames:
-        """See `ListProcedures`; all of a catalog's where no namespace is named."""
+        """Answer `ListProcedures`: all of a catalog's if no namespace is named."""
         self._catalogs[request.catalog]
         if request.namespace not in {(), _NAMESPACE}:
             return ProcedureNames(())
         return ProcedureNames(tuple(TableName(_NAMESPACE, name) for name in sorted(_procedures())))
 
     def load_procedure(self, request: LoadProcedure) -> ProcedureDescription:
-        """See `LoadProcedure`."""
+        """Answer `LoadProcedure`."""
         found = find(request.procedure.namespace, request.procedure.name)
         columns = ", ".join(f"{column.name} {column.type.name}" for column in found.columns)
         return ProcedureDescription(
@@ -67,7 +67,7 @@ class Procedures:
     def call_procedure(
         self, request: CallProcedure
     ) -> Generator[ProcedurePage, None, ProcedureResult]:
-        """See `CallProcedure`."""
+        """Answer `CallProcedure`."""
         from icecomb.spark.planner.procedures.call import Call
 
         found = find(request.procedure.namespace, request.procedure.name)
@@ -95,7 +95,7 @@ class Procedures:
         return ProcedureResult(tuple(call.statements))
 
     def end_work(self, request: EndWork) -> Done:
-        """See `EndWork`."""
+        """Answer `EndWork`."""
         self._catalogs[request.catalog]
         self._works.end(request.work, request.problem)
         return Done()
@@ -104,7 +104,7 @@ class Procedures:
 def _asked(
     running: Generator[Asked, None, Sequence[Any]],
 ) -> Generator[ProcedurePage, None, Sequence[Any]]:
-    """Pages of what a procedure asks for; returns what it gives."""
+    """Yield pages of what a procedure asks of its session; return its rows."""
     while True:
         try:
             work = next(running)
@@ -120,10 +120,10 @@ def _asked(
 
 
 def find(namespace: tuple[str, ...], name: str) -> Procedure:
-    """The procedure of a name, in any case of letters.
+    """Find a procedure by its name, case-insensitively.
 
     Raises:
-        ValidationError: There is none.
+        ValidationError: If there is none.
     """
     lowered = tuple(part.lower() for part in namespace)
     known = _procedures()
@@ -140,7 +140,7 @@ def find(namespace: tuple[str, ...], name: str) -> Procedure:
 
 
 def _procedures() -> Mapping[str, Procedure]:
-    """What they need is a sixth of what the planner imports: it comes with the first of them."""
+    """Return all procedures, imported on first use: they are a sixth of the planner's imports."""
     from icecomb.spark.planner.procedures import PROCEDURES
 
     return PROCEDURES

@@ -1,4 +1,4 @@
-"""What of a query is answered before a file is read: whole partitions, counts, minima, maxima."""
+"""Parts of a query answered without reading files: whole partitions, counts, minima, maxima."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 
 class PushDown:
-    """The methods of the protocol by which Spark leaves work to the planner."""
+    """The protocol's methods by which Spark pushes work down to the planner."""
 
     def __init__(self, states: TableStates) -> None:
         self._states = states
 
     def decide_filters(self, request: DecideFilters) -> DecidedFilters:
-        """See `DecideFilters`.
+        """Answer `DecideFilters`.
 
         Raises:
-            CorruptFileError: The list of manifests cannot be read.
-            ValidationError: Read options contradict each other, or the name of the table.
+            CorruptFileError: If the manifest list cannot be read.
+            ValidationError: If read options contradict each other or the table's name.
         """
         selection = request.selection
         state = self._states.find(selection.reference)
@@ -54,12 +54,12 @@ class PushDown:
         return DecidedFilters(tuple(_is_whole(state, scan, specs, each) for each in alone))
 
     def aggregate_files(self, request: AggregateFiles) -> Aggregated:
-        """See `AggregateFiles`.
+        """Answer `AggregateFiles`.
 
         Raises:
-            ConfigurationError: An option or setting is not what it should be.
-            CorruptFileError: A manifest cannot be read.
-            ValidationError: Read options contradict each other, or the name of the table.
+            ConfigurationError: If an option or setting has an invalid value.
+            CorruptFileError: If a manifest cannot be read.
+            ValidationError: If read options contradict each other or the table's name.
         """
         selection = request.selection
         state = self._states.find(selection.reference)
@@ -96,11 +96,11 @@ class PushDown:
 
 
 class _OtherColumnError(Exception):
-    """The scan has a column otherwise than the query."""
+    """A column of the query is missing or different in the scan."""
 
 
 class _Columns:
-    """The columns of a query, as far as its scan has them alike."""
+    """The columns of a query that are the same in its scan."""
 
     def __init__(self, state: TableState, scan: TableScan, *, case_sensitive: bool) -> None:
         self._schema = state.schema
@@ -108,11 +108,11 @@ class _Columns:
         self._case_sensitive = case_sensitive
 
     def find(self, path: Sequence[str]) -> NestedField:
-        """The column of these names.
+        """Find a column by its path.
 
         Raises:
-            ValidationError: There is none: it may be a metadata column.
-            _OtherColumnError: It has another type in the scan, or none.
+            ValidationError: If there is none: it may be a metadata column.
+            _OtherColumnError: If the scan lacks it, or has it with another type.
         """
         field = self._schema.find_field(".".join(path), self._case_sensitive)
         known = self._read.contains(field.field_id)
@@ -137,10 +137,10 @@ def _is_whole(
 
 
 def _filtered(state: TableState, scan: TableScan, selection: Selection) -> TableScan:
-    """The rows of a scan for which Spark's predicates are true.
+    """Restrict a scan to the rows for which Spark's predicates are true.
 
     Raises:
-        UnsupportedError: A predicate is not understood exactly.
+        UnsupportedError: If a predicate cannot be converted exactly.
     """
     return scan.filter(
         exact_filter(

@@ -1,4 +1,4 @@
-"""The snapshots of the table that a write replaces rows of, which the query of the write reads."""
+"""Snapshots that a write's query reads of the table whose rows it replaces."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def oldest_read(
     branch: str,
     head: int | None,
 ) -> int | None:
-    """Return the snapshot since which others contradict a write.
+    """Return the snapshot since which concurrent commits may conflict with a write.
 
-    A query may read an older state of the table than the one that the write begins with: one that
-    the session has cached, or a DataFrame that was made long ago. What others added since then is
-    not among the new rows.
+    A query may read an older snapshot of the table than the one that the write begins with: one
+    that the session has cached, or that of an old DataFrame. What others added since then is not
+    among the new rows.
 
     Args:
-        states: Finds the states.
-        queried: What the query reads of the table.
-        metadata: The table as the write found it.
-        branch: The branch that the write goes to.
-        head: The snapshot that the branch has there.
+        states: The states of tables.
+        queried: The reads of the table in the query.
+        metadata: The table's metadata when the write began.
+        branch: The branch to write to.
+        head: The branch's snapshot in `metadata`.
 
     Returns:
-        The oldest snapshot of the branch that is read, or the head; None for the time before there
-        was any. One that the branch has no more comes first: no history leads from it to the head.
+        The oldest snapshot of the branch that is read, or the head; None if the branch was read
+        before its first snapshot. A snapshot no longer in the branch's history counts as oldest.
     """
-    # a branch that is not there yet begins where main is
+    # a missing branch will start at main's snapshot
     followed = branch if branch in metadata.refs else MAIN_BRANCH
     oldest = head
     for each in queried:
@@ -62,12 +62,12 @@ def oldest_read(
 
 
 def _is_newer(read: TableMetadata, begun: TableMetadata, number: int) -> bool:
-    """Return whether a snapshot was made after a write has looked at the table."""
+    """Return whether a snapshot was made after a write loaded the table."""
     return begun.snapshot_by_id(number) is None and read.last_updated_ms > begun.last_updated_ms
 
 
 def _branch_read(state: TableState, options: ReadOptions) -> str | None:
-    """Return the branch whose newest rows a query means; None where it asks for others."""
+    """Return the branch whose current rows a query reads; None if it reads others."""
     if state.metadata_table is not None or options.selects_snapshots():
         return None
     if state.time_travel and state.read_ref is None:

@@ -1,6 +1,6 @@
-"""What options of a query, and settings of its session, ask of a scan.
+"""Read options of a query, and settings of its session for scans.
 
-Options of streams say nothing to a query that is none, and unknown ones belong to others.
+Options of streams are ignored by batch queries, and unknown options by all.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 _SNAPSHOT_ID: Final = optional_number("snapshot-id", "The snapshot to read.")
 _AS_OF: Final = optional_number("as-of-timestamp", "The time to read, in ms since 1970.")
-_START: Final = optional_number("start-snapshot-id", "What is read was appended after it.")
+_START: Final = optional_number("start-snapshot-id", "The snapshot after which appends are read.")
 _END: Final = optional_number("end-snapshot-id", "The last append to read.")
 _AGGREGATES: Final = flag(
     "aggregate-push-down-enabled",
-    "Whether counts, minima and maxima come from metadata where that knows them.",
+    "Whether counts, minima and maxima come from metadata where it has them.",
     default=True,
 )
 _COLUMN_STATISTICS: Final = flag(
-    "report-column-stats", "Whether Spark is told how many values columns have.", default=True
+    "report-column-stats", "Whether numbers of distinct values are given to Spark.", default=True
 )
 _ONE_STATE: Final = (_SNAPSHOT_ID.key, _AS_OF.key, "branch", "tag")
 _OF_CHANGELOGS: Final = ("start-timestamp", "end-timestamp")
@@ -45,7 +45,7 @@ _GROUPED: Final = flag(
     "Whether no task reads two partitions.",
     default=False,
 )
-_LOCALITY: Final = flag("locality", "Whether tasks run where files lie.", default=False)
+_LOCALITY: Final = flag("locality", "Whether tasks run where files are stored.", default=False)
 _PARALLELISM: Final = optional_number(
     f"{PREFIX}read.adaptive-split-size.parallelism", "How many tasks run at once.", least=1
 )
@@ -56,58 +56,58 @@ class ReadOptions(Options):
 
     @classmethod
     def of_selection(cls, selection: Selection) -> ReadOptions:
-        """Those of a query of Spark's."""
+        """Return the options of one of Spark's queries."""
         return cls(selection.options, selection.settings)
 
     def is_vectorized(self, properties: Mapping[str, str]) -> bool:
-        """Whether rows are read in batches of columns."""
+        """Return whether rows are read in columnar batches."""
         return self.of(
             PARQUET_VECTORIZED, properties, "vectorization-enabled", "vectorization.enabled"
         )
 
     def batch_rows(self, properties: Mapping[str, str]) -> int | None:
-        """How many rows a batch has; None to leave that to Spark."""
+        """Return the number of rows of a batch; None to leave it to Spark."""
         return self.of(PARQUET_BATCH_ROWS, properties, "batch-size")
 
     def is_adaptive(self, properties: Mapping[str, str]) -> bool:
-        """Whether a scan that is smaller than the cluster is cut for every core."""
+        """Return whether a scan smaller than the cluster is split to use every core."""
         return self.of(SPLIT_ADAPTIVE, properties, None, "read.adaptive-split-size.enabled")
 
     def pushes_aggregates(self) -> bool:
-        """Whether aggregates may be answered from metadata."""
+        """Return whether aggregates may be answered from metadata."""
         return self.of(
             _AGGREGATES, {}, "aggregate-push-down-enabled", "aggregate-push-down.enabled"
         )
 
     def keeps_partitions_apart(self) -> bool:
-        """Whether no task reads rows of two partitions, which Spark is told then."""
+        """Return whether no task reads rows of two partitions, so that Spark can rely on it."""
         return self.of(_GROUPED, {}, None, "planning.preserve-data-grouping")
 
     def is_local(self, *, on_hdfs: bool) -> bool:
-        """Whether tasks are best run where their files lie; by default where one is on HDFS."""
+        """Return whether tasks prefer the hosts of their files; by default if any is on HDFS."""
         if self.text("locality", "locality.enabled") is not None:
             return self.of(_LOCALITY, {}, "locality", "locality.enabled")
         return on_hdfs
 
     def reports_column_statistics(self) -> bool:
-        """Whether Spark's cost-based optimiser is told about columns."""
+        """Return whether column statistics are given to Spark's cost-based optimizer."""
         return self.of(_COLUMN_STATISTICS, {}, None, "report-column-stats")
 
     def selects_snapshots(self) -> bool:
-        """Whether options choose what is read by ids, times or a tag."""
+        """Return whether options select snapshots by ids, times or a tag."""
         chosen = {_SNAPSHOT_ID.key, _AS_OF.key, "tag", _START.key, _END.key}
         return not chosen.isdisjoint(self._options)
 
     def parallelism(self, default: int) -> int:
-        """How many tasks run at once."""
+        """Return how many tasks run at once."""
         return _PARALLELISM.of(self._settings) or default
 
     def scan_of(self, state: TableState) -> TableScan:
-        """The state that is read: of the table as it was named, else as the options say.
+        """Return the scan of the state named by the table, else of the one selected by options.
 
         Raises:
-            NoSuchSnapshotError: There is no such state.
-            ValidationError: The options contradict each other, or the table's name; or that state
+            NoSuchSnapshotError: If there is no such state.
+            ValidationError: If the options contradict each other or the table's name, or that state
                 has other columns under the ids or names of the table's.
         """
         self._check(state)
@@ -123,18 +123,18 @@ class ReadOptions(Options):
             check_moved(
                 state.metadata,
                 snapshot,
-                f"Table {state.name}: option {chosen[0]} reads with the columns of now, and "
+                f"Table {state.name}: option {chosen[0]} reads with the current columns, and "
                 f"snapshot {snapshot.snapshot_id} is of an older table",
                 "Say VERSION AS OF instead, or name the branch or tag behind the table's name: "
-                "these have the columns that there were.",
+                "these read with the columns of that time.",
             )
         return scan
 
     def _chosen_scan(self, state: TableState) -> TableScan:
-        """What the one option selects that chooses a state.
+        """Return the scan selected by the one option that chooses a state.
 
         Raises:
-            NoSuchSnapshotError: There is no such state.
+            NoSuchSnapshotError: If there is no such state.
         """
         if (name := self.text("branch") or self.text("tag")) is not None:
             return use_ref(state, name)
@@ -161,7 +161,7 @@ class ReadOptions(Options):
             )
         if len(chosen) > 1 or (chosen and range_ends):
             raise ValidationError(
-                f"Table {state.name}: only one of the options can be set that choose a state: "
+                f"Table {state.name}: only one of the options that choose a state can be set: "
                 f"{', '.join([*chosen, *range_ends])}",
                 hint="leave the others out",
             )
@@ -173,12 +173,12 @@ class ReadOptions(Options):
         if (chosen or range_ends) and not self._agrees(state, chosen):
             raise ValidationError(
                 f"Table {state.name}: the option {(chosen + range_ends)[0]} contradicts the name "
-                "of the table, or VERSION or TIMESTAMP AS OF, which say already what is read",
+                "of the table, or VERSION or TIMESTAMP AS OF, which already say what is read",
                 hint="leave one of them out",
             )
 
     def _agrees(self, state: TableState, chosen: list[str]) -> bool:
-        """Whether an option selects what the name does: some say the same twice."""
+        """Return whether an option selects the same as the name, which is allowed."""
         if state.time_travel:
             return bool(chosen) and self._chosen_scan(state).snapshot_id == state.travelled_to
         return state.branch is None or (
@@ -190,10 +190,10 @@ class ReadOptions(Options):
 
 
 def check_is_whole(state: TableState, options: ReadOptions) -> None:
-    """Refuse to replace other rows than those of the table as it was named.
+    """Check that options select no other rows to replace than those of the table as named.
 
     Raises:
-        UnsupportedError: Options choose others.
+        UnsupportedError: If options select other rows.
     """
     branch = options.text("branch")
     if branch not in {None, state.branch} or options.scan_of(state) != state.scan():

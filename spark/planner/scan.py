@@ -1,4 +1,4 @@
-"""Scans: which ranges of which files Spark reads, with what constants and which rows left out."""
+"""Planning of scans: file ranges that Spark reads, with constants and deleted rows."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
 
 
 class Scans:
-    """The methods of the protocol that plan a scan and make it smaller."""
+    """The protocol's methods that plan a scan and narrow it."""
 
     def __init__(self, states: TableStates, works: PendingWorks) -> None:
         self._states = states
         self._works = works
 
     def plan_scan(self, request: PlanScan) -> Generator[ScanPage, None, ScanPlan]:
-        """See `PlanScan`: pages are made as they are taken, of files that are made then.
+        """Answer `PlanScan`: pages, and the files in them, are produced as they are consumed.
 
         Raises:
-            UnsupportedError: A data or delete file is where Spark cannot open it, or rows that
-                options choose are to be replaced.
-            ValidationError: Read options contradict each other, or the name of the table.
+            UnsupportedError: If Spark cannot open a data or delete file at its location, or rows
+                selected by options are to be replaced.
+            ValidationError: If read options contradict each other or the table's name.
         """
         selection = request.selection
         state = self._states.find(selection.reference)
@@ -81,7 +81,7 @@ class Scans:
         rewrite = named_group(self._works, options)
         if rewrite is not None:
             rewrite.check(state)
-            # the session may have cached an older one, without the group's partitioning
+            # the session may have cached older metadata, without the group's partition spec
             state = replace(state, metadata=rewrite.job.metadata)
             return (yield from scan_plan(state, rewrite.tasks(), request, ScanMetrics()))
         scan = _scan(state, selection, options)
@@ -97,7 +97,7 @@ class Scans:
         return replace(plan, statistics=replace(plan.statistics, distinct_values=distinct))
 
     def narrow_scan(self, request: NarrowScan) -> NarrowedScan:
-        """See `NarrowScan`."""
+        """Answer `NarrowScan`."""
         selection = request.selection
         state = self._states.find(selection.reference)
         scan = _scan(state, selection, ReadOptions.of_selection(selection))
@@ -112,17 +112,17 @@ def scan_plan(
     metrics: ScanMetrics,
     planned: Callable[[int], PlannedFiles] | None = None,
 ) -> Generator[ScanPage, None, ScanPlan]:
-    """How Spark reads these files.
+    """Plan how Spark reads files.
 
     Args:
         state: The table.
-        tasks: Whole files; they are taken out.
-        request: Which columns are read, and how big partitions are.
-        metrics: Of the scan so far.
-        planned: Makes what tells Spark of the files, given the size of parts of them.
+        tasks: The tasks of whole files; they are consumed.
+        request: The request, with the columns to read and hints for the size of partitions.
+        metrics: The scan's metrics so far.
+        planned: A function that returns the files' description, given the split size in bytes.
 
     Raises:
-        UnsupportedError: A data or delete file is where Spark cannot open it.
+        UnsupportedError: If Spark cannot open a data or delete file at its location.
     """
     options = ReadOptions.of_selection(request.selection)
     properties = state.metadata.properties
@@ -162,9 +162,9 @@ def scan_plan(
 def _planned(
     scan: TableScan, request: PlanScan, metrics: PlanningMetrics
 ) -> Iterator[FileScanTask]:
-    """The files that have as many rows as are enough."""
+    """Plan the files that hold enough rows for the request's limit."""
     if request.files is not None:
-        # some of the files that are enough may not be among those that are read
+        # files that suffice for the limit may not be among those that are read
         return replace(scan, limit=None).plan_files(metrics)
     top = request.top
     if top is None:
@@ -176,7 +176,7 @@ def _planned(
 def _of_files(
     tasks: Iterable[FileScanTask], state: TableState, request: PlanScan
 ) -> deque[FileScanTask]:
-    """Those of files that are read."""
+    """Return the tasks of the files that are read."""
     if request.files is None:
         return deque(tasks)
     wanted = frozenset(request.files)
@@ -185,13 +185,13 @@ def _of_files(
 
 
 def _taken(tasks: deque[FileScanTask]) -> Iterator[FileScanTask]:
-    """The tasks; one that was taken is not held any more."""
+    """Yield the tasks, releasing each as it is consumed."""
     while tasks:
         yield tasks.popleft()
 
 
 def _scan(state: TableState, selection: Selection, options: ReadOptions) -> TableScan:
-    """What the query reads."""
+    """Return the scan of a query, with its filters."""
     scan = options.scan_of(state)
     predicate = row_filter(
         selection.filters,

@@ -1,4 +1,4 @@
-"""What the planner knows of a scan for Spark's UI, by the names that Iceberg Java has there."""
+"""Metrics of a scan for Spark's UI, under Iceberg Java's names."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class ScanMetrics:
-    """What planning looked at, left out and found.
+    """Numbers of manifests and files scanned, skipped and found by planning.
 
     Args:
-        planning: What was looked at, if that was counted.
-        begun: When planning began, by the monotonic clock; now by default.
+        planning: The metrics of planning, if it was measured.
+        begun: The start of planning, in seconds of the monotonic clock; by default now.
     """
 
     def __init__(self, planning: PlanningMetrics | None = None, begun: float | None = None) -> None:
@@ -29,8 +29,8 @@ class ScanMetrics:
         """Count the files to read, and the delete files of each, as Iceberg Java does.
 
         Args:
-            tasks: Of whole files.
-            total_bytes: The size of all of them.
+            tasks: The tasks of whole files.
+            total_bytes: The total size of the files.
         """
         self._data_bytes += total_bytes
         for task in tasks:
@@ -40,7 +40,7 @@ class ScanMetrics:
                 self._delete_bytes += sum(file.file_size_in_bytes for file in task.delete_files)
 
     def to_json(self) -> dict[str, int]:
-        """The numbers by Iceberg's names, one of which is in the singular there."""
+        """Return the metrics under Iceberg Java's names, one of which is in the singular."""
         seen = self._planning
         return {
             "totalPlanningDuration": round((time.monotonic() - self._begun) * 1000),

@@ -1,6 +1,6 @@
-"""What is meant of a table: a branch, a tag, a snapshot, a time, a metadata table.
+"""Selection of a table's branch, tag, snapshot, point in time or metadata table.
 
-It is named below the table, as Iceberg Java has it: ``db.t.branch_audit``, ``db.t.tag_q1``,
+It is named below the table, as in Iceberg Java: ``db.t.branch_audit``, ``db.t.tag_q1``,
 ``db.t.snapshot_id_42``, ``db.t.at_timestamp_1700000000000`` (milliseconds), ``db.t.files``; or by
 VERSION AS OF and TIMESTAMP AS OF. Branches can be written to by their names, versions cannot.
 """
@@ -24,14 +24,14 @@ SELECTORS: Final = (
     f"branch_…, tag_…, snapshot_id_…, at_timestamp_… (ms) and the metadata tables "
     f"{', '.join((*NAMES, CHANGES))}"
 )
-"""All of them, for messages."""
+"""All selectors, for messages."""
 
 
 def select(state: TableState, selector: str) -> TableState | None:
-    """What a name below a table's stands for; None where it is no such name.
+    """Return the state that a name below a table's refers to; None if it is not a selector.
 
     Raises:
-        NoSuchSnapshotError: The table has no such branch, tag or snapshot.
+        NoSuchSnapshotError: If the table has no such branch, tag or snapshot.
     """
     if selector.lower() in {*NAMES, CHANGES}:
         return replace(state, metadata_table=selector.lower())
@@ -50,11 +50,11 @@ def select(state: TableState, selector: str) -> TableState | None:
 
 
 def at_version(state: TableState, version: str) -> TableState:
-    """The state at a snapshot id, a branch or a tag; digits are an id first.
+    """Return the state at a snapshot id, branch or tag; digits are tried as an id first.
 
     Raises:
-        NoSuchSnapshotError: The table has none of these.
-        ValidationError: The name of the table says already which state is meant.
+        NoSuchSnapshotError: If the table has none of these.
+        ValidationError: If the table's name already selects a state.
     """
     _check_travels(state)
     if version.isdecimal() and state.metadata.snapshot_by_id(int(version)) is not None:
@@ -63,11 +63,11 @@ def at_version(state: TableState, version: str) -> TableState:
 
 
 def at_time(state: TableState, timestamp_us: int) -> TableState:
-    """The state as of a time, by the log of what was current then.
+    """Return the state as of a time in microseconds, according to the snapshot log.
 
     Raises:
-        NoSuchSnapshotError: The table had no snapshot yet.
-        ValidationError: The name of the table says already which state is meant.
+        NoSuchSnapshotError: If the table had no snapshot yet.
+        ValidationError: If the table's name already selects a state.
     """
     _check_travels(state)
     try:
@@ -79,10 +79,10 @@ def at_time(state: TableState, timestamp_us: int) -> TableState:
 
 
 def use_ref(state: TableState, name: str) -> TableScan:
-    """The scan of a branch or tag.
+    """Return the scan of a branch or tag.
 
     Raises:
-        NoSuchSnapshotError: The table has none of that name.
+        NoSuchSnapshotError: If the table has none of that name.
     """
     try:
         return state.scan().use_ref(name)
@@ -101,20 +101,20 @@ def _no_version(state: TableState, version: str, hint: str | None = None) -> NoS
 def _check_travels(state: TableState) -> None:
     if state.time_travel or state.branch is not None:
         raise ValidationError(
-            f"The name below table {state.name} says already which of its states is meant",
+            f"The name below table {state.name} already says which of its states is meant",
             hint="leave VERSION or TIMESTAMP AS OF out, or name the table itself",
         )
     check_shows_one_snapshot(state)
 
 
 def check_shows_one_snapshot(state: TableState) -> None:
-    """Refuse a snapshot of a metadata table that shows them all.
+    """Refuse to select a snapshot of a metadata table that shows all snapshots.
 
     Raises:
-        ValidationError: It is one.
+        ValidationError: If it shows all snapshots.
     """
     table = state.metadata_table
-    # the logs are of the whole table, whatever snapshot is asked for: as in Iceberg Java
+    # the logs show the whole table, whatever the snapshot, as in Iceberg Java
     if table is not None and (table == CHANGES or table.startswith("all_")):
         raise ValidationError(
             f"Cannot select a snapshot in {state.name}.{table}: it shows all snapshots",

@@ -1,4 +1,4 @@
-"""What a procedure has its session do, and waits for."""
+"""Work that a procedure asks of its session, and waits for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOOK_S: Final = 60.0
 
 
 class PendingWork:
-    """One piece of work of a session."""
+    """One piece of work done by a session."""
 
     def __init__(self) -> None:
         self.id = str(uuid.uuid4())
@@ -33,7 +33,7 @@ class PendingWork:
         self._problem: str | None = None
 
     def end(self, problem: str | None) -> None:
-        """Say that the session is done, or why it gave up."""
+        """Record that the session is done, or why it failed."""
         self._problem = problem
         self._ended.set()
 
@@ -41,11 +41,11 @@ class PendingWork:
         """Wait until the session is done.
 
         Args:
-            what: What it was to do, for the error.
+            what: The work, for the error message.
 
         Raises:
-            FileIOError: It could not be done.
-            OperationCancelledError: Nobody waits for the procedure any more.
+            FileIOError: If it could not be done.
+            OperationCancelledError: If nobody waits for the procedure any more.
         """
         while not wait_for(self._ended, _LOOK_S):
             pass
@@ -57,7 +57,7 @@ class PendingWork:
 
 
 class PendingWorks:
-    """The work that sessions are at; it is lost with the planner process."""
+    """The pending work of sessions; it is lost with the planner process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -65,7 +65,7 @@ class PendingWorks:
 
     @contextmanager
     def known(self, work: PendingWork) -> Iterator[None]:
-        """Let sessions find some work, for as long as this is open."""
+        """Let sessions find a piece of work within the context."""
         with self._lock:
             self._known[work.id] = work
         try:
@@ -75,9 +75,9 @@ class PendingWorks:
                 del self._known[work.id]
 
     def end(self, number: str, problem: str | None) -> None:
-        """Say that a session is done with some work; nobody hears it where the procedure is over.
+        """Record that a session ended a piece of work; ignored if the procedure is over.
 
-        A procedure that fails has told why: what else it had asked for is no other failure.
+        A procedure that failed has reported why: its other pending work is not another failure.
         """
         with self._lock:
             found = self._known.get(number)
@@ -85,26 +85,26 @@ class PendingWorks:
             found.end(problem)
 
     def find(self, number: str) -> PendingWork:
-        """The work of an id.
+        """Find work by its id.
 
         Raises:
-            CommitFailedError: No procedure waits for it any more.
+            CommitFailedError: If no procedure waits for it any more.
         """
         with self._lock:
             found = self._known.get(number)
         if found is None:
             raise CommitFailedError(
                 f"No procedure waits for work {number} of a session any more",
-                hint="call the procedure again; what names such work is set by procedures alone",
+                hint="call the procedure again; options that name such work are set by it only",
             )
         return found
 
 
 def query(works: PendingWorks, conversation: Conversation, statement: str) -> Iterator[Any]:
-    """The rows of a query of the session, as dictionaries; they lie in a file meanwhile.
+    """Yield the rows of a query run by the session, as dictionaries, from a temporary file.
 
     Raises:
-        FileIOError: The session could not answer it.
+        FileIOError: If the session could not answer it.
     """
 
     def asked(number: str, file: str) -> SessionQuery:
@@ -114,11 +114,11 @@ def query(works: PendingWorks, conversation: Conversation, statement: str) -> It
 
 
 class ListingSession:
-    """Lists folders by the session that called a procedure; see `FolderEngine`.
+    """An engine that lists folders in the session that called a procedure; see `FolderEngine`.
 
     Args:
-        works: Where the session finds what it is asked for.
-        conversation: With the session.
+        works: The registry in which the session finds its work.
+        conversation: The conversation with the session.
     """
 
     def __init__(self, works: PendingWorks, conversation: Conversation) -> None:
@@ -126,7 +126,7 @@ class ListingSession:
         self._conversation = conversation
 
     def entries(self, job: ListingJob) -> Iterator[ListedEntry]:
-        """See `FolderEngine.entries`."""
+        """Implement `FolderEngine.entries`."""
         folders = tuple(ListedFolder(location, path) for location, path in job.folders)
 
         def asked(number: str, file: str) -> SessionListing:
@@ -152,7 +152,7 @@ def _lines(
     asked: Callable[[str, str], Asked],
     what: str,
 ) -> Iterator[Any]:
-    """The JSON objects that the session writes into a file, a line each."""
+    """Yield the JSON objects that the session writes to a file, one per line."""
     number, name = tempfile.mkstemp(".json", "icecomb-rows-")
     os.close(number)
     path = Path(name)

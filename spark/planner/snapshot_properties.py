@@ -1,4 +1,4 @@
-"""What a session and a write say that the summary of their snapshots is to have."""
+"""Summary properties of snapshots, from a session's settings and a write's options."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MERGE_PREFIX: Final = "spark.merge-into.num-target-rows-"
 
 
 def snapshot_properties(options: Options) -> dict[str, str]:
-    """The keys that are asked for, without the prefixes of their settings and options.
+    """Return the requested keys, without the prefixes of settings and options.
 
     Raises:
-        ValidationError: A key is the operation's own.
+        ValidationError: If a key is the operation's own.
     """
     return snapshot_texts(options.with_prefix(_PREFIX))
 
@@ -26,15 +26,16 @@ def snapshot_properties(options: Options) -> dict[str, str]:
 def merged_rows(
     counted: MergedRows | None, written: int, removed: int | None = None
 ) -> dict[str, str]:
-    """Return what a MERGE did to rows, by Iceberg Java's keys (BaseSparkWrite).
+    """Return a MERGE's row counts under Iceberg Java's keys (BaseSparkWrite).
 
-    Spark counts rows again when a task runs again whose executor was lost: counts that contradict
-    what the files hold are left out.
+    Spark counts rows twice when a task whose executor was lost runs again: counts that contradict
+    the files are left out.
 
     Args:
-        counted: What Spark has counted; None where it has not.
-        written: How many rows the new data files have.
-        removed: How many rows the files that go had, or the new deletes delete, if known.
+        counted: Spark's counts; None if it has none.
+        written: Number of rows in the new data files.
+        removed: Number of rows in the removed files, or deleted by the new deletes; None if
+            unknown.
     """
     if counted is None or not _agrees(counted, written, removed):
         return {}
@@ -53,7 +54,7 @@ def merged_rows(
 
 def _agrees(counted: MergedRows, written: int, removed: int | None) -> bool:
     def total(*counts: int) -> int:
-        # -1 where it was not counted
+        # -1 if it was not counted
         return sum(count for count in counts if count > 0)
 
     return (

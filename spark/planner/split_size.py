@@ -1,4 +1,4 @@
-"""How big the parts of a scan are that Spark reads as one partition each."""
+"""Sizes of the parts of a scan that Spark reads as one partition each."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SplitSize:
-    """The numbers of split planning, as Iceberg's table properties name them.
+    """Parameters of split planning, as in Iceberg's table properties.
 
     Args:
-        target: What a partition should weigh, in bytes.
-        open_cost: The least a file weighs, in bytes.
-        lookback: How many partitions stay open while packing.
+        target: The target weight of a partition, in bytes.
+        open_cost: The least weight of a file, in bytes.
+        lookback: The number of partitions that stay open while packing.
     """
 
     target: int = SPLIT_TARGET_SIZE.default
@@ -38,19 +38,19 @@ def split_size(
     hints: SplitHints,
     total_bytes: int,
 ) -> SplitSize:
-    """The sizes of one scan: read option before session setting before table before default.
+    """Return the sizes of one scan: read option, else session setting, else table property.
 
-    Without a size that a read option or the session chose, a scan smaller than the cluster is cut
-    so that every core has work.
+    Unless a read option or the session sets a size, a scan smaller than the cluster is split so
+    that every core has work.
 
     Args:
-        properties: The table's.
-        options: Of the query: `split-size`, `file-open-cost`, `lookback`; and its session's.
-        hints: What Spark knows.
-        total_bytes: The size of all files of the scan.
+        properties: The table's properties.
+        options: Options of the query (`split-size`, `file-open-cost`, `lookback`) and session.
+        hints: Hints from Spark.
+        total_bytes: The total size of the scan's files.
 
     Raises:
-        ConfigurationError: A size is not a positive number.
+        ConfigurationError: If a size is not a positive number.
     """
     open_cost = SPLIT_OPEN_FILE_COST.of(
         properties, _either(options.text("file-open-cost"), hints.open_cost_bytes)

@@ -1,4 +1,4 @@
-"""Tables that a statement is making: nobody else sees them before their one commit."""
+"""Tables that a statement is creating, invisible to others before their one commit."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class StagedTables:
-    """The transactions of statements that make, or replace, a table.
+    """The transactions of statements that create or replace a table.
 
-    They are lost with the planner process: their statements fail then, and nothing was committed.
+    They are lost with the planner process: their statements then fail, with nothing committed.
     """
 
     def __init__(self) -> None:
@@ -27,17 +27,17 @@ class StagedTables:
     def add(
         self, catalog: str, identifier: tuple[str, ...], transaction: Transaction
     ) -> TableState:
-        """The state of a table that is being made, for the catalog of this handle."""
+        """Add a table that is being created in the catalog of a handle; return its state."""
         staged = str(uuid.uuid4())
         with self._lock:
             self._transactions[staged] = transaction
         return _state(catalog, identifier, staged, transaction)
 
     def find(self, reference: Reference) -> TableState:
-        """The state behind a reference that names a staged table.
+        """Find the state of a reference to a staged table.
 
         Raises:
-            CommitFailedError: It is no more.
+            CommitFailedError: If it was lost.
         """
         staged = reference.staged or ""
         with self._lock:
@@ -47,7 +47,7 @@ class StagedTables:
         return _state(reference.catalog, reference.identifier, staged, transaction)
 
     def take(self, reference: Reference) -> Transaction | None:
-        """The transaction, which is forgotten here; None if it is no more."""
+        """Remove and return the transaction; None if it was lost."""
         with self._lock:
             return self._transactions.pop(reference.staged or "", None)
 
@@ -62,10 +62,10 @@ def _state(
 
 
 def lost(reference: Reference) -> CommitFailedError:
-    """The error of a statement whose transaction is no more."""
+    """Return the error of a statement whose transaction was lost."""
     name = ".".join(reference.identifier)
     return CommitFailedError(
-        f"Table {name} was not made: the icecomb planner was started again meanwhile",
+        f"Table {name} was not created: the icecomb planner was restarted in the meantime",
         hint="run the statement again",
         table=name,
     )

@@ -1,9 +1,9 @@
-"""Tables in the state a query holds on to: `reference` objects and the metadata behind them.
+"""Table states pinned by queries: `reference` objects and the metadata behind them.
 
-A query reads one metadata file from its first question to its last, whatever is committed
+A query reads one metadata file from its first request to its last, whatever is committed
 meanwhile. Metadata files never change, so the metadata behind a reference is cached by its location
-and read again after a restart. Only in a folder where a table is dropped and made anew do names of
-metadata files come again: a reference says whose it is.
+and read again after a restart. Only if a table is dropped and re-created in the same folder are
+names of metadata files reused: a reference therefore has the table's uuid.
 """
 
 from __future__ import annotations
@@ -38,18 +38,17 @@ class TableState:
         catalog: The catalog's handle.
         identifier: Namespace and name.
         metadata_location: The metadata file.
-        metadata: What is in it.
-        io: Reads the table's files.
+        metadata: Its content.
+        io: The file system of the table's files.
         travelled_to: The snapshot of a query with VERSION or TIMESTAMP AS OF, else None.
         ref: The branch or tag it was named by, or the branch that the session writes to and reads,
             see `Audit`.
-        staged: The name of a table that is still being made, see `StagedTables`; it has no metadata
-            file yet.
-        branch: The branch that the table's name names, which is read and written.
-        metadata_table: Which of the table's metadata tables this is.
-        changes_after: The snapshot before the first that CHANGES FROM is about; None where there is
-            none.
-        changes_until: The last of these snapshots; None where the table has none.
+        staged: The id of a table that is still being created, see `StagedTables`; it has no
+            metadata file yet.
+        branch: The branch in the table's name, which is read and written.
+        metadata_table: The name of the metadata table, if it is one.
+        changes_after: The snapshot before the first of CHANGES FROM; None if there is none.
+        changes_until: The last snapshot of CHANGES FROM; None if the table has none.
     """
 
     catalog: str
@@ -72,33 +71,33 @@ class TableState:
 
     @property
     def time_travel(self) -> bool:
-        """Whether the query asked for a version, which cannot be written to."""
+        """Whether the query asked for a past version, which cannot be written to."""
         return self.travelled_to is not None
 
     @property
     def is_read_only(self) -> bool:
-        """Whether this is a version, or what is told of the table, which no statement changes."""
+        """Whether this is a past version or a metadata table, which no statement can change."""
         return self.time_travel or self.metadata_table is not None
 
     @property
     def is_selected(self) -> bool:
-        """Whether the table's name says which of its states, or metadata tables, is meant."""
+        """Whether the table's name selects one of its states or metadata tables."""
         return self.time_travel or self.branch is not None or self.metadata_table is not None
 
     @property
     def read_ref(self) -> str | None:
-        """The branch or tag to read; None for the table's own state."""
+        """The branch or tag to read; None for the table's current snapshot."""
         return self.ref if self.branch is None else self.branch
 
     @property
     def snapshot_id(self) -> int | None:
-        """The snapshot to read; None when the table has none yet."""
+        """The snapshot to read; None if the table has none yet."""
         snapshot = self.scan().snapshot()
         return None if snapshot is None else snapshot.snapshot_id
 
     @property
     def schema(self) -> Schema:
-        """Of the snapshot in time travel, of the metadata table if it is one, else the table's."""
+        """Schema of the snapshot in time travel, of the metadata table if any, else the table's."""
         if self.metadata_table is None:
             return self.scan().schema()
         if self.metadata_table in CHANGELOGS:
@@ -107,11 +106,11 @@ class TableState:
 
     @property
     def has_files(self) -> bool:
-        """Whether its rows are those of files."""
+        """Whether its rows are read from data files."""
         return self.metadata_table in {None, *CHANGELOGS}
 
     def scan(self) -> TableScan:
-        """All rows of this state."""
+        """Return a scan of all rows of this state."""
         ref = self.read_ref
         if self.time_travel or ref is None:
             return TableScan(self.metadata, self.io, snapshot_id=self.travelled_to, ref=ref)
@@ -123,12 +122,12 @@ class TableState:
         selected_fields: tuple[str, ...] = ("*",),
         scan: TableScan | None = None,
     ) -> MetadataScan:
-        """The rows of the metadata table.
+        """Return a scan of the metadata table.
 
         Args:
-            row_filter: Which of them.
-            selected_fields: Which columns.
-            scan: Chooses the snapshot; by default this state does.
+            row_filter: The filter of its rows; all by default.
+            selected_fields: The names of its columns; all by default.
+            scan: The scan whose snapshot is shown; by default that of this state.
         """
         table = self.metadata_table or ""
         snapshot = (scan or self.scan()).snapshot() if table in TIME_TRAVELLING else None
@@ -137,7 +136,7 @@ class TableState:
         )
 
     def reference(self) -> Reference:
-        """What the bridge hands back to name this state."""
+        """Return the reference by which the bridge names this state."""
         return Reference(
             self.catalog,
             self.identifier,
@@ -154,7 +153,7 @@ class TableState:
 
 
 class TableStates:
-    """Finds the state behind a reference, and pins the current state of a table."""
+    """A registry that finds the state of a reference, and pins the current one of a table."""
 
     def __init__(self, catalogs: Catalogs) -> None:
         self._catalogs = catalogs
@@ -162,11 +161,11 @@ class TableStates:
         catalogs.when_let_go(self._kept.forget)
 
     def load(self, catalog: str, table: TableName) -> TableState:
-        """The table as it is now, or what its name says of it.
+        """Load the current state of a table, or the one selected by its name.
 
         Raises:
-            NoSuchTableError: There is none.
-            NoSuchSnapshotError: The table has no such branch, tag or snapshot.
+            NoSuchTableError: If there is none.
+            NoSuchSnapshotError: If the table has no such branch, tag or snapshot.
         """
         meant = named(table)
         found = self.current(catalog, meant.identifier)
@@ -175,25 +174,25 @@ class TableStates:
         selected = select(found, meant.selector)
         if selected is None:
             raise NoSuchTableError(
-                f"Table {found.name} has nothing that is called {meant.selector}",
+                f"Table {found.name} has nothing called {meant.selector}",
                 hint=f"below a table's name there are {SELECTORS}",
             )
         return selected
 
     def current(self, catalog: str, identifier: tuple[str, ...]) -> TableState:
-        """A table, without regard to what its name says of its states, as it is now.
+        """Load the current state of a table, regardless of selectors in its name.
 
         Raises:
-            NoSuchTableError: There is none.
+            NoSuchTableError: If there is none.
         """
         there = self._catalogs.load_table(catalog, identifier)
         return replace(self.pin(catalog, there), identifier=identifier)
 
     def now(self, reference: Reference) -> TableState:
-        """The table of a reference as it is now, with the part of it that the reference means.
+        """Load the current state of a reference's table, with the reference's selection.
 
         Raises:
-            NoSuchTableError: It is not there any more.
+            NoSuchTableError: If it does not exist any more.
         """
         return replace(
             self.current(reference.catalog, reference.identifier),
@@ -206,28 +205,28 @@ class TableStates:
         )
 
     def pin(self, catalog: str, table: Table) -> TableState:
-        """The state of a table that was just loaded or created."""
+        """Return the state of a table that was just loaded or created."""
         self._kept.keep(catalog, table.metadata_location, table.metadata, table.io)
         return TableState(
             catalog, tuple(table.identifier), table.metadata_location, table.metadata, table.io
         )
 
     def find(self, reference: Reference) -> TableState:
-        """The state behind a reference.
+        """Find the state of a reference.
 
         Raises:
-            NoSuchTableError: There is another table now, which was made in the same folder.
+            NoSuchTableError: If another table was created in the same folder since.
         """
         location = reference.metadata_location
-        # a catalog is one user's: nobody reads files with the rights of somebody else
+        # a catalog belongs to one user: nobody reads files with the rights of somebody else
         known = self._kept.find(reference.catalog, location)
         if known is None or _uuid(known[0]) != reference.uuid:
             known = self._read(reference.catalog, location)
             if _uuid(known[0]) != reference.uuid:
                 name = ".".join(reference.identifier)
                 raise NoSuchTableError(
-                    f"Table {name} was dropped and made anew since the query found it",
-                    hint="run the statement again; make a data frame of the table anew",
+                    f"Table {name} was dropped and re-created after the query was planned",
+                    hint="run the statement again; create a new DataFrame of the table",
                     table=name,
                 )
             self._kept.keep(reference.catalog, location, *known)

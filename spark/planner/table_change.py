@@ -1,4 +1,4 @@
-"""What the data files of a write do to a table: the change that its commit makes."""
+"""Table changes made by the commits of writes."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def check_same_table(table: Table, uuid: str) -> None:
     """Refuse a change that was made for another table.
 
     Args:
-        table: The table as it is now.
-        uuid: What it was when the statement began.
+        table: The current table.
+        uuid: The table's uuid when the statement began.
 
     Raises:
-        CommitFailedError: It is another one.
+        CommitFailedError: If it is another one.
     """
     check_uuid(".".join(table.identifier), table.metadata, uuid)
 
@@ -56,15 +56,15 @@ def check_uuid(name: str, metadata: TableMetadata, uuid: str) -> None:
 
     Args:
         name: The table's name, for messages.
-        metadata: The table as it is now.
-        uuid: What it was when the statement began.
+        metadata: The table's current metadata.
+        uuid: The table's uuid when the statement began.
 
     Raises:
-        CommitFailedError: It is another one.
+        CommitFailedError: If it is another one.
     """
     if str(metadata.table_uuid) != uuid:
         raise CommitFailedError(
-            f"Table {name} was dropped and made anew while Spark wrote to it",
+            f"Table {name} was dropped and re-created while Spark wrote to it",
             hint="run the statement again",
             table=name,
         )
@@ -73,7 +73,7 @@ def check_uuid(name: str, metadata: TableMetadata, uuid: str) -> None:
 def overwrite(
     table: Table, write: WriteState, files: Sequence[DataFile], summary: Mapping[str, str]
 ) -> SnapshotProducer:
-    """Replace the rows that match the write's filters; their files must match whole."""
+    """Replace the rows that match the write's filters; whole files must match."""
     schema = table.metadata.schema_by_id(write.schema_id)
     rows = exact_filter(write.filters, schema, case_sensitive=True)
     change = _overwrite_since(table, write, summary, schema)
@@ -107,19 +107,20 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
     files: Sequence[DataFile],
     summary: Mapping[str, str],
 ) -> SnapshotProducer | None:
-    """Replace files by others that hold their rows, as UPDATE, DELETE or MERGE changed them.
+    """Replace files by others with their rows as changed by UPDATE, DELETE or MERGE.
 
     Args:
-        table: The table as it is now.
-        state: The table as the statement read it.
-        write: What began the write.
-        replaced: The filters that the statement planned its files by, and the files it read.
+        table: The current table.
+        state: The table's state that the statement read.
+        write: The write, as it began.
+        replaced: The filters with which the statement planned its files, and the files it read.
         files: The new files.
-        summary: More keys of the snapshot's summary.
+        summary: Further properties of the snapshot's summary.
 
     Raises:
-        CommitFailedError: The statement did not keep the number of rows.
-        ValidationError: Others contradicted the change meanwhile, or removed one of the files.
+        CommitFailedError: If the statement did not preserve the number of rows.
+        ValidationError: If concurrent commits conflict with the change, or removed one of the
+            files.
     """
     if not replaced.files and not files:
         return None
@@ -142,20 +143,20 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
     files: Sequence[DataFile],
     summary: Mapping[str, str],
 ) -> SnapshotProducer | None:
-    """Add rows, and delete others by their positions, as UPDATE, DELETE or MERGE wants it.
+    """Add rows and delete others by position, for UPDATE, DELETE or MERGE.
 
     Args:
-        table: The table as it is now.
-        state: The table as the statement read it.
-        write: What began the write.
-        delta: The filters that the statement planned its files by, and what it deletes.
+        table: The current table.
+        state: The table's state that the statement read.
+        write: The write, as it began.
+        delta: The filters with which the statement planned its files, and its deletes.
         files: The new data files.
-        summary: More keys of the snapshot's summary.
+        summary: Further properties of the snapshot's summary.
 
     Raises:
-        CommitFailedError: The statement did not keep the number of rows, or deletes what it has
-            not read.
-        ValidationError: Others contradicted the change meanwhile.
+        CommitFailedError: If the statement did not preserve the number of rows, or deletes rows it
+            has not read.
+        ValidationError: If concurrent commits conflict with the change.
     """
     from icecomb.format.row_changes.position_delta import PositionDelta
 
@@ -176,7 +177,7 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         files,
         written,
         entries.keys(),
-        # rows that go by what was there before others deleted some are no less than replaced
+        # rows deleted based on an older snapshot are treated like replaced ones
         replaces_rows=write.command != "delete" or write.older,
         serializable=_is_serializable(table, write, str(write.command)),
     ).add_to(change)
@@ -194,18 +195,18 @@ def insert_missing(  # noqa: PLR0917 - a write and what it found
     files: Sequence[DataFile],
     summary: Mapping[str, str],
 ) -> SnapshotProducer:
-    """Add the rows that a MERGE found missing: it does nothing else, and Spark makes it an append.
+    """Add the rows that a MERGE found missing: Spark runs an insert-only MERGE as an append.
 
     Args:
-        table: The table as it is now.
-        state: The table as the statement read it.
-        write: What began the write.
-        delta: The filters that the statement planned its files by.
+        table: The current table.
+        state: The table's state that the statement read.
+        write: The write, as it began.
+        delta: The filters with which the statement planned its files.
         files: The new data files.
-        summary: More keys of the snapshot's summary.
+        summary: Further properties of the snapshot's summary.
 
     Raises:
-        ValidationError: It is serializable, and others added or removed such rows meanwhile.
+        ValidationError: If it is serializable, and concurrent commits added or removed such rows.
     """
     change = _row_delta(table, state, write, summary)
     if _is_serializable(table, write, str(write.command)):
@@ -233,7 +234,7 @@ def _read_rows(state: TableState, delta: Delta) -> BooleanExpression:
     from icecomb.format.expressions.expression import AlwaysFalse
 
     if delta.filters is None:
-        # what reads nothing of the table depends on nothing that others do to it
+        # a statement that does not read the table conflicts with no change of it
         return AlwaysFalse()
     return row_filter(delta.filters, state.schema, case_sensitive=True)
 
@@ -241,10 +242,10 @@ def _read_rows(state: TableState, delta: Delta) -> BooleanExpression:
 def _only_partition(
     state: TableState, deletes: WrittenDeletes, entries: Mapping[str, FileEntry]
 ) -> FileEntry:
-    """One of the data files of a delete file: all are in its partition.
+    """Return one of the data files of a delete file, which all are in its partition.
 
     Raises:
-        CommitFailedError: They are not, or one was not read: its rows would come back.
+        CommitFailedError: If they are not, or one was not read: its rows would come back.
     """
     found = [entries.get(path) for path in deletes.files]
     places = {(entry.spec_id, entry.partition) for entry in found if entry is not None}
@@ -259,7 +260,7 @@ def _only_partition(
 
 
 def _own_deletes(state: TableState, entry: FileEntry, own: DeleteEntry) -> DataFile:
-    """A delete file that a plan named: what a change needs to find it in the table."""
+    """Return a planned delete file, with what a change needs to find it in the table."""
     return replace(
         _data_file(state, entry),
         content=DataFileContent.POSITION_DELETES,
@@ -288,7 +289,7 @@ def _guarded(
     command: str,
     files: Sequence[DataFile],
 ) -> OverwriteFiles:
-    """The change with its new files, refused when others contradict it meanwhile."""
+    """Return the change with its new files and its validation against concurrent commits."""
     for file in files:
         change.append_data_file(file)
     change.validate_no_conflicting_deletes()
@@ -301,7 +302,7 @@ def _is_serializable(table: Table, write: WriteState, command: str) -> bool:
     from icecomb.format.row_changes.write_target import WriteTarget
 
     if write.command is not None and write.older:
-        # it has read two states of the table: no isolation lets it miss what lies between them
+        # it has read two snapshots: no isolation level may miss the changes between them
         return True
     if write.serializable is not None and write.command is None:
         return write.serializable
@@ -309,7 +310,7 @@ def _is_serializable(table: Table, write: WriteState, command: str) -> bool:
 
 
 def _data_file(state: TableState, entry: FileEntry) -> DataFile:
-    """The file that a plan named: what a change needs to find it in the table."""
+    """Return a planned file, with what a change needs to find it in the table."""
     types = partition_types(state.metadata, entry.spec_id)
     return DataFile(
         file_path=entry.path,
@@ -323,7 +324,7 @@ def _data_file(state: TableState, entry: FileEntry) -> DataFile:
 def _check_row_count(
     state: TableState, read: Sequence[FileEntry], files: Sequence[DataFile]
 ) -> None:
-    """UPDATE keeps the number of rows, whatever Spark made of the statement."""
+    """Check that UPDATE preserves the number of rows, however Spark rewrote the statement."""
     if any(entry.has_deletes or entry.rows < 0 for entry in read):
         return
     before = sum(entry.rows for entry in read)

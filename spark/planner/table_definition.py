@@ -1,4 +1,4 @@
-"""What a CREATE TABLE says, as a catalog takes it."""
+"""Conversion of CREATE TABLE definitions to arguments of a catalog."""
 
 from __future__ import annotations
 
@@ -32,18 +32,16 @@ STATEMENTS: Final = {
     "sort-order": "ALTER TABLE … WRITE ORDERED BY",
     "identifier-fields": "ALTER TABLE … SET IDENTIFIER FIELDS",
 }
-"""Names under which Iceberg Java shows what has a statement of its own, and that statement."""
+"""Properties that Iceberg Java shows but sets by a statement of its own, and that statement."""
 
 _PROVIDER: Final = "provider"
-# what Spark says about a new table beside the user's own properties; owner and comment stay
-# properties
+# added by Spark to the properties of a new table; owner and comment stay properties
 _SPARKS_OWN: Final = frozenset({_PROVIDER, "location", "external", "is_managed_location"})
-# SHOW TBLPROPERTIES and SHOW CREATE TABLE show it of every table
+# shown of every table by SHOW TBLPROPERTIES and SHOW CREATE TABLE
 _SHOWN_FORMAT: Final = ("format", "iceberg/")
 _FORMAT_VERSION: Final = "format-version"
-# where a table's files are, whether they may be those of others, and how columns are found in files
-# without ids: what is said about the files of one table is not true of another one's; the owner is
-# who makes the table
+# locations and ownership of a table's files, and the column mapping of files without ids, do not
+# apply to another table's files; the owner is the user who creates the table
 _OF_OWN_FILES: Final = (
     RESERVED_PROPERTIES
     | ENTRY_PROPERTIES
@@ -64,14 +62,14 @@ _OF_OWN_FILES: Final = (
 def parsed_definition(
     definition: TableDefinition,
 ) -> tuple[tuple[str, ...], Schema, str | None, PartitionSpec, None, dict[str, str]]:
-    """What a catalog makes tables of: the arguments of `Catalog.create_table`.
+    """Convert a table definition to the arguments of `Catalog.create_table`.
 
-    The name may be a place, which `Catalogs.home` has the name of.
+    The name may be a location, see `Catalogs.home`.
 
     Raises:
-        UnsupportedError: The statement says USING something else, or a format that Spark tables
-            are not written in.
-        ValidationError: A property contradicts the statement, or has a statement of its own.
+        UnsupportedError: If the statement has a USING clause with another provider or an
+            unsupported file format.
+        ValidationError: If a property contradicts the statement, or has a statement of its own.
     """
     properties = definition.properties
     schema = iceberg_schema(definition.schema)
@@ -91,17 +89,18 @@ def copied_definition(
 ) -> tuple[
     tuple[str, ...], Schema, str | None, PartitionSpec | None, SortOrder | None, dict[str, str]
 ]:
-    """What CREATE TABLE … LIKE makes: the arguments of `Catalog.create_table`.
+    """Convert CREATE TABLE … LIKE to the arguments of `Catalog.create_table`.
 
     The columns with their comments and identifier fields, the partitions, the write order, the
     format version and the properties are those of the source, as in Iceberg Java's
-    ``createTableLike``; left out is what is true of the source's own files only. A metadata table,
-    and a version whose columns are not today's, give their columns alone.
+    ``createTableLike``, without properties that apply to the source's own files only. Of a metadata
+    table, and of a version whose columns are not the current ones, only the columns are used.
 
     Args:
         table: The new table's name.
-        source: The table that it is to be like.
-        given: Properties of the statement, which win; ``provider`` and ``location`` among them.
+        source: The table to copy.
+        given: Properties of the statement, which take precedence, including ``provider`` and
+            ``location``.
 
     Raises:
         UnsupportedError: See `parsed_definition`.
@@ -121,20 +120,20 @@ def copied_definition(
 
 
 def check_has_no_statement(key: str) -> None:
-    """Refuse as a property what is set by a statement.
+    """Refuse properties that are set by a statement.
 
     Raises:
-        ValidationError: The statement is named.
+        ValidationError: If it is such a property; the hint names the statement.
     """
     if key in STATEMENTS:
         raise ValidationError(
-            f"{key!r} is no property of a table: it is reserved for what it shows",
+            f"{key!r} is not a table property: it is reserved for what it shows",
             hint=f"use {STATEMENTS[key]}",
         )
 
 
 def _data_format(properties: Mapping[str, str]) -> dict[str, str]:
-    """USING parquet, orc or avro: an Iceberg table whose files are that, as for Iceberg Java."""
+    """Return the file format set by USING parquet, orc or avro, as in Iceberg Java."""
     provider = properties.get(_PROVIDER, "iceberg").lower()
     if provider in {"iceberg", "icecomb"}:
         return {}
@@ -147,15 +146,15 @@ def _data_format(properties: Mapping[str, str]) -> dict[str, str]:
     if given.lower() != provider:
         raise ValidationError(
             f"USING {provider} contradicts '{DATA_FORMAT.key}'='{given}'",
-            hint="say one of both, or the same",
+            hint="leave one of them out, or make them equal",
         )
     return {DATA_FORMAT.key: provider}
 
 
 def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The user's properties; what SHOW CREATE TABLE shows of a table's state is passed over.
+    """Return the user's properties, without those that SHOW CREATE TABLE adds.
 
-    Iceberg Java passes over reserved properties of a new table, too: so its text can be run again.
+    Iceberg Java ignores reserved properties of a new table, too, so that its text can be run again.
     """
     own = {}
     for key, value in properties.items():

@@ -1,4 +1,4 @@
-"""Names of tables as Spark hands them over, and what may stand behind a table's name."""
+"""Table names as given by Spark, and selectors behind them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class Named(NamedTuple):
-    """What a name says.
+    """A parsed table name.
 
     Args:
-        identifier: Namespace and name of a table; or its place alone, which has a slash in it.
-        selector: What of the table is meant, see `selectors`; None for itself.
+        identifier: Namespace and name of a table, or only its location, which contains a slash.
+        selector: The selected state or metadata table, see `selectors`; None for the table itself.
     """
 
     identifier: tuple[str, ...]
@@ -24,10 +24,10 @@ class Named(NamedTuple):
 
 
 def named(table: TableName) -> Named:
-    """What a name says: ``db.t``, ``db.t.files``, ``/folder/t`` or ``/folder/t#files``.
+    """Parse a name: ``db.t``, ``db.t.files``, ``/folder/t`` or ``/folder/t#files``.
 
     Raises:
-        NoSuchNamespaceError: It has too few levels, or too many.
+        NoSuchNamespaceError: If it has too few levels, or too many.
     """
     if not table.namespace and "/" in table.name:
         place, _, selector = table.name.partition("#")
@@ -38,11 +38,11 @@ def named(table: TableName) -> Named:
 
 
 def identifier(table: TableName) -> tuple[str, ...]:
-    """The name in a catalog of a table or view that a statement makes, changes or drops.
+    """Return the catalog name of a table or view that a statement creates, changes or drops.
 
     Raises:
-        NoSuchNamespaceError: It has too few levels, or too many.
-        UnsupportedError: It names something below a table, or a table by its place.
+        NoSuchNamespaceError: If it has too few levels, or too many.
+        UnsupportedError: If it names something below a table, or a table by its location.
     """
     name = name_or_place(table)
     if is_place(name):
@@ -54,23 +54,23 @@ def identifier(table: TableName) -> tuple[str, ...]:
 
 
 def name_or_place(table: TableName) -> tuple[str, ...]:
-    """The name, or the place alone, of a table that a statement makes, changes or drops.
+    """Return the name or location of a table that a statement creates, changes or drops.
 
     Raises:
-        NoSuchNamespaceError: It has too few levels, or too many.
-        UnsupportedError: It names something below a table.
+        NoSuchNamespaceError: If it has too few levels, or too many.
+        UnsupportedError: If it names something below a table.
     """
     meant = named(table)
     if meant.selector is not None:
         raise UnsupportedError(
             f"The name {'.'.join((*table.namespace, table.name))} stands for something of table "
             f"{'.'.join(meant.identifier)}: it cannot be created, altered or dropped",
-            hint="name the table itself; branches and tags are made and dropped with "
+            hint="name the table itself; branches and tags are created and dropped with "
             "ALTER TABLE … CREATE BRANCH, DROP BRANCH, CREATE TAG, DROP TAG",
         )
     return meant.identifier
 
 
 def is_place(name: tuple[str, ...]) -> bool:
-    """Whether a table is named by its place."""
+    """Return whether a table is named by its location."""
     return len(name) == 1

@@ -1,4 +1,4 @@
-"""Tables of a catalog: listed, loaded, created, dropped, renamed."""
+"""The protocol's methods that list, load, create, change, rename and drop tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Tables:
-    """The methods of the protocol that name a table."""
+    """The protocol's methods that name a table."""
 
     def __init__(self, catalogs: Catalogs, states: TableStates, staged: StagedTables) -> None:
         self._catalogs = catalogs
@@ -50,12 +50,12 @@ class Tables:
         self._staged = staged
 
     def list_tables(self, request: ListTables) -> TableNames:
-        """See `ListTables`."""
+        """Answer `ListTables`."""
         found = self._catalogs[request.catalog].list_tables(one_level(request.namespace))
         return TableNames(tuple(TableName(tuple(i[:-1]), i[-1]) for i in found))
 
     def table_exists(self, request: TableExists) -> Exists:
-        """See `TableExists`."""
+        """Answer `TableExists`."""
         meant = named(request.table)
         if meant.selector is None and not is_place(meant.identifier):
             return Exists(self._catalogs[request.catalog].table_exists(meant.identifier))
@@ -66,7 +66,7 @@ class Tables:
         return Exists(exists=True)
 
     def load_table(self, request: LoadTable) -> TableDescription:
-        """See `LoadTable`."""
+        """Answer `LoadTable`."""
         state = self._states.load(request.catalog, request.table)
         if request.version is not None:
             state = at_version(state, request.version)
@@ -80,14 +80,14 @@ class Tables:
         )
 
     def create_table(self, request: CreateTable) -> TableDescription:
-        """See `CreateTable`."""
+        """Answer `CreateTable`."""
         definition = parsed_definition(request.definition)
         name = definition[0]
         catalog, own = self._catalogs.home(request.catalog, name)
         return self._described(request.catalog, name, catalog.create_table(own, *definition[1:]))
 
     def create_table_like(self, request: CreateTableLike) -> TableDescription:
-        """See `CreateTableLike`."""
+        """Answer `CreateTableLike`."""
         source = self._states.find(request.source)
         definition = copied_definition(request.table, source, request.properties)
         name = definition[0]
@@ -95,7 +95,7 @@ class Tables:
         return self._described(request.catalog, name, catalog.create_table(own, *definition[1:]))
 
     def stage_table(self, request: StageTable) -> TableDescription:
-        """See `StageTable`."""
+        """Answer `StageTable`."""
         definition = parsed_definition(request.definition)
         name = definition[0]
         catalog, own = self._catalogs.home(request.catalog, name)
@@ -107,7 +107,7 @@ class Tables:
         return described(self._staged.add(request.catalog, name, begin(own, *definition[1:])))
 
     def drop_table(self, request: DropTable) -> Dropped:
-        """See `DropTable`."""
+        """Answer `DropTable`."""
         try:
             catalog, own = self._catalogs.home(request.catalog, name_or_place(request.table))
             catalog.drop_table(own, purge_requested=request.purge)
@@ -118,14 +118,14 @@ class Tables:
         return Dropped(dropped=True)
 
     def rename_table(self, request: RenameTable) -> Done:
-        """See `RenameTable`."""
+        """Answer `RenameTable`."""
         self._catalogs[request.catalog].rename_table(
             identifier(request.table), identifier(request.target)
         )
         return Done()
 
     def alter_table(self, request: AlterTable) -> TableDescription:
-        """See `AlterTable`."""
+        """Answer `AlterTable`."""
         name = name_or_place(request.table)
         table = self._catalogs.load_table(request.catalog, name)
         alter_table(table, request.changes)
@@ -136,11 +136,11 @@ class Tables:
 
 
 def described(state: TableState, identity: str | None = None) -> TableDescription:
-    """Return what the bridge learns about a table.
+    """Return the description of a table for the bridge.
 
     Args:
         state: The table.
-        identity: See `TableDescription`; by default the table's.
+        identity: The identity, see `TableDescription`; by default the table's uuid.
     """
     return TableDescription(
         reference=state.reference(),
@@ -163,7 +163,7 @@ def described(state: TableState, identity: str | None = None) -> TableDescriptio
 def _partitioning(state: TableState) -> list[dict[str, Any]]:
     if state.metadata_table is not None:
         return []
-    # an old schema may lack the columns of today's spec, and a version is not written to anyway
+    # an old schema may lack columns of the current spec, and past versions are not written to
     if state.schema.schema_id != state.metadata.current_schema_id:
         return []
     return spark_transforms(state.metadata.spec(), state.schema)

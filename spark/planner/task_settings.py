@@ -1,7 +1,7 @@
-"""What Spark's tasks are told of object stores, in Hadoop's words: they open files by Hadoop's S3A.
+"""Hadoop settings with which Spark's tasks access object stores, by Hadoop's S3A.
 
-Options of a catalog may say by Iceberg's names how S3 is reached (`s3.endpoint`, ...). Tasks know
-`fs.s3a.*` only. And an `s3:` that nobody has a class for is what S3A calls `s3a:`.
+Catalog options may describe S3 under Iceberg's names (`s3.endpoint`, ...), but tasks know only
+`fs.s3a.*`. Locations with `s3:` are opened by S3A unless another class is configured for them.
 Source: Hadoop, "Integration with Amazon Web Services".
 """
 
@@ -26,14 +26,14 @@ _ENCRYPTIONS: Final = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse":
 
 
 def task_settings(properties: Mapping[str, str], hadoop: Mapping[str, str]) -> dict[str, str]:
-    """Hadoop settings of tasks, over Spark's own.
+    """Return Hadoop settings of tasks, which override Spark's own.
 
     Args:
-        properties: Of the catalog.
-        hadoop: What Spark's Hadoop configuration states already.
+        properties: The catalog's properties.
+        hadoop: Spark's Hadoop configuration.
 
     Raises:
-        ConfigurationError: tasks cannot do what the catalog's properties ask for.
+        ConfigurationError: If tasks cannot honor the catalog's properties.
     """
     found = {
         f"fs.{scheme}.impl": _S3A for scheme in ("s3", "s3n") if f"fs.{scheme}.impl" not in hadoop
@@ -64,12 +64,12 @@ def _of_s3(settings: S3Settings, hadoop: Mapping[str, str]) -> Iterator[tuple[st
             yield key, str(value)
     if "Tags" in role:
         raise ConfigurationError(
-            "Property client.assume-role.tags.* is not served: Hadoop's S3A, by which Spark's "
+            "Property client.assume-role.tags.* is not supported: Hadoop's S3A, with which Spark's "
             "tasks read and write, cannot tag the session of a role",
             hint="leave the tags out for Spark",
         )
     if settings.sources.get("endpoint", "").startswith(_OURS):
-        # what follows for us from an endpoint does not for S3A
+        # icecomb derives these from the endpoint, S3A does not
         yield "fs.s3a.endpoint.region", str(settings.region)
         yield "fs.s3a.path.style.access", str(settings.path_style).lower()
     if provider := _provider(settings, hadoop):
@@ -78,7 +78,7 @@ def _of_s3(settings: S3Settings, hadoop: Mapping[str, str]) -> Iterator[tuple[st
 
 
 def _provider(settings: S3Settings, hadoop: Mapping[str, str]) -> str | None:
-    """Who gives tasks their keys, where that is not S3A's usual search."""
+    """Return the credentials provider of tasks; None for S3A's default."""
     if settings.anonymous:
         return "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
     if _PROVIDER in hadoop:
@@ -102,7 +102,7 @@ def _written(settings: S3Settings) -> Iterator[tuple[str, str]]:
         yield "fs.s3a.create.storage.class", storage_class.lower()
     if "Tagging" in written:
         raise ConfigurationError(
-            "Property s3.write.tags.* is not served: Hadoop's S3A, by which Spark's tasks write, "
-            "cannot tag objects",
+            "Property s3.write.tags.* is not supported: Hadoop's S3A, with which Spark's tasks "
+            "write, cannot tag objects",
             hint="leave the tags out for Spark, or let a rule of the bucket set them",
         )

@@ -1,9 +1,9 @@
-"""JSON lines over a loopback socket: a token first, then question and answer in turn.
+"""JSON lines over a loopback socket: a token first, then alternating requests and answers.
 
-Not the child's own stdin and stdout: anything a library prints would break the protocol there.
-Who shows the token is greeted by a line, so that the bridge knows that its connection is served
-before it sends what must not be sent twice. Long lists travel in pages, see `pages`. Who ends a
-connection, or its own side of it, cancels what was asked on it; see `cancellation`.
+The child's stdin and stdout are not used, because anything a library prints would break the
+protocol. A client with the token is greeted by a line, so that the bridge knows that its connection
+is served before it sends what must not be sent twice. Long lists travel in pages, see `pages`.
+Closing a connection, or the client's side of it, cancels its request; see `cancellation`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from icecomb.spark.planner.pages import line_of, lines_of, page_of, read_message
 from icecomb.spark.planner.protocol import PROTOCOL
 
 Answer: TypeAlias = "Generator[dict[str, Any], None, Any] | Any"
-"""The result as JSON; of a generator what it returns, after pages of its lists."""
+"""The result as JSON; a generator yields pages of its lists and returns the rest."""
 
 Handler = Callable[[dict[str, Any]], Answer]
 
@@ -36,13 +36,13 @@ _PAUSE_S: Final = 0.2
 
 
 class Server:
-    """Answers the methods in `handlers` to whoever knows `token`.
+    """A server that answers the methods in `handlers` to clients that know `token`.
 
     Other users of the machine can reach the port, too. Without the token they hold one of a few
-    connections for a few seconds: the oldest goes when there are too many.
+    connections for a few seconds: the oldest is closed when there are too many.
 
     Args:
-        handlers: What each method does with its params; the result must be JSON.
+        handlers: The function of each method, from its params to JSON.
         token: The first line of every connection.
     """
 
@@ -66,8 +66,8 @@ class Server:
         threading.Thread(target=self._accept, name="planner-accept", daemon=True).start()
 
     def close(self) -> None:
-        """Take no further connection."""
-        # wakes the thread that accepts; closing alone does not
+        """Accept no further connections."""
+        # wakes the accepting thread, which closing does not
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -78,7 +78,7 @@ class Server:
             try:
                 connection, _ = self._listener.accept()
             except OSError as error:
-                # of file descriptors or memory there may be enough again in a moment
+                # file descriptors or memory may become available again
                 if not failing and self._listener.fileno() >= 0:
                     _log.warning("no connection can be accepted: %s", error)
                 failing = True
@@ -123,8 +123,7 @@ class Server:
                 with connection.makefile("rb") as requests:
                     self._converse(requests, connection)
             except OSError:
-                # the bridge went away in the middle: it asks again on a new connection if it
-                # still cares
+                # the bridge disconnected: it repeats the request on a new connection if needed
                 _log.debug("connection lost", exc_info=True)
 
     def _converse(self, requests: IO[bytes], connection: socket.socket) -> None:
@@ -140,10 +139,10 @@ class Server:
 
 
 def _first(connection: socket.socket, count: int) -> bytes:
-    """The first bytes of a connection, fewer when it ends.
+    """Read the first bytes of a connection, fewer if it ends.
 
     Raises:
-        OSError: They do not come in time, or the connection is broken.
+        OSError: If they do not arrive in time, or the connection is broken.
     """
     deadline = time.monotonic() + _TOKEN_S
     found = b""
@@ -164,13 +163,13 @@ def answer(
     pages: Iterable[bytes] = (),
     watched: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Iterator[bytes]:
-    """The lines of the answer to a request; an error is an answer, too.
+    """Yield the lines of the answer to a request; an error is an answer, too.
 
     Args:
         handlers: The methods.
         line: The request's first line.
-        pages: Gives the lines that belong to it.
-        watched: What is open while it is answered, after its last line was read.
+        pages: The lines that follow the first one.
+        watched: A context in which it is answered, after its last line was read.
     """
     request_id = None
     try:
@@ -198,7 +197,7 @@ def _pages(found: Generator[dict[str, Any], None, Any]) -> Generator[bytes, None
 
 
 def error_json(error: Exception) -> dict[str, Any]:
-    """An error as the bridge turns it into Spark's; traces stay in the log."""
+    """Convert an error to JSON, from which the bridge makes Spark's; traces stay in the log."""
     if isinstance(error, IcecombError):
         _log.debug("refused", exc_info=error)
         return {"type": type(error).__name__, "message": error.message, "hint": error.hint}
@@ -207,7 +206,7 @@ def error_json(error: Exception) -> dict[str, Any]:
     return {
         "type": type(error).__name__,
         "message": f"icecomb's planner failed: {type(error).__name__}: {text}",
-        "hint": "ICECOMB_TRACE=1 in the driver's environment shows in its log where it came from",
+        "hint": "set ICECOMB_TRACE=1 in the driver's environment to get a traceback in its log",
     }
 
 

@@ -1,4 +1,4 @@
-"""Iceberg's internal values as JSON, by type: literals and partition values on their way.
+"""JSON form of Iceberg's internal values: literals and partition values in messages.
 
 Dates are days, times and timestamps microseconds; decimals and uuids are text; bytes are base64;
 the floats that JSON lacks are "NaN", "Infinity" and "-Infinity".
@@ -34,7 +34,7 @@ _EXACT = Context(prec=76, traps=[Inexact, InvalidOperation])
 
 
 def value_to_json(iceberg_type: IcebergType, value: Any) -> Any:
-    """An internal value of this type as JSON; None stays None."""
+    """Convert an internal value of a type to JSON; None stays None."""
     if value is None or isinstance(iceberg_type, BooleanType | StringType):
         return value
     if isinstance(iceberg_type, FloatType | DoubleType):
@@ -49,11 +49,11 @@ def value_to_json(iceberg_type: IcebergType, value: Any) -> Any:
 
 
 def value_from_json(iceberg_type: IcebergType, value: Any) -> Any:
-    """The internal value of this type behind its JSON.
+    """Convert JSON to an internal value of a type.
 
     Raises:
-        ValueError: The JSON is not that of such a value.
-        ArithmeticError: A decimal with more digits than the type holds.
+        ValueError: If the JSON is not that of such a value.
+        ArithmeticError: If a decimal has more digits than the type.
     """
     if value is None:
         return None
@@ -79,7 +79,7 @@ def _checked(value: Any, kind: type) -> Any:
 
 
 def _canonical_uuid(text: str) -> uuid.UUID:
-    """Spark compares uuids as text: another spelling of the same uuid is another text."""
+    """Parse a uuid in canonical form: Spark compares text, so other spellings differ."""
     value = uuid.UUID(text)
     if str(value) != text:
         raise ValueError(f"{text!r} is not a uuid as Spark shows it")
@@ -87,7 +87,7 @@ def _canonical_uuid(text: str) -> uuid.UUID:
 
 
 def partition_types(metadata: TableMetadata, spec_id: int) -> list[IcebergType]:
-    """The types of the partition values of a spec; its columns may have been dropped since."""
+    """Return the types of a spec's partition values; its columns may have been dropped since."""
     spec = metadata.spec_by_id(spec_id)
     fields = spec.partition_type(metadata.schema_of(spec)).fields
     return [field.field_type for field in fields]

@@ -1,7 +1,8 @@
 """Views of a catalog, in Spark's dialect.
 
-What Iceberg has no place for is in properties: the names of the query's own columns under Iceberg
-Java's key, what Spark needs to read the query as its maker did under those of Spark's own views.
+What Iceberg's view format lacks is stored in properties: the names of the query's own columns under
+Iceberg Java's key, and what Spark needs to read the query like its author under the keys of
+Spark's own views.
 """
 
 from __future__ import annotations
@@ -40,29 +41,29 @@ _QUERY_COLUMNS: Final = "spark.query-column-names"
 _SETTING: Final = "view.sqlConfig."
 _SCHEMA_MODE: Final = "view.schemaMode"
 _SHOWN_ONLY: Final = frozenset({"provider", "location", "table_type", "format-version"})
-"""What Spark says about every view, or icecomb about one that is shown."""
+"""Properties that Spark adds to every view, or icecomb to a shown one."""
 _RESERVED: Final = frozenset({"provider", "location", "format-version", _QUERY_COLUMNS})
-"""What ALTER VIEW cannot set, nor unset: Iceberg's ``SparkView.RESERVED_PROPERTIES``."""
+"""Properties that ALTER VIEW cannot set or unset: Iceberg's ``SparkView.RESERVED_PROPERTIES``."""
 
 
 class Views:
-    """The methods of the protocol that name a view."""
+    """The protocol's methods that name a view."""
 
     def __init__(self, catalogs: Catalogs) -> None:
         self._catalogs = catalogs
 
     def list_views(self, request: ListViews) -> TableNames:
-        """See `ListViews`."""
+        """Answer `ListViews`."""
         found = self._catalogs[request.catalog].list_views(one_level(request.namespace))
         return TableNames(tuple(TableName(tuple(i[:-1]), i[-1]) for i in found))
 
     def view_exists(self, request: ViewExists) -> Exists:
-        """See `ViewExists`; a catalog without a metastore has none."""
+        """Answer `ViewExists`; a catalog without a metastore has no views."""
         catalog, view = self._catalogs[request.catalog], request.view
         return Exists(_can_have(catalog, view) and catalog.view_exists(identifier(view)))
 
     def load_view(self, request: LoadView) -> ViewDescription:
-        """See `LoadView`."""
+        """Answer `LoadView`."""
         catalog, view = self._catalogs[request.catalog], request.view
         if not _can_have(catalog, view):
             raise NoSuchViewError(
@@ -72,7 +73,7 @@ class Views:
         return _described(catalog, catalog.load_view(identifier(view)))
 
     def create_view(self, request: CreateView) -> ViewDescription:
-        """See `CreateView`."""
+        """Answer `CreateView`."""
         catalog, definition = self._catalogs[request.catalog], request.definition
         made = catalog.create_view(
             identifier(request.view),
@@ -86,7 +87,7 @@ class Views:
         return _described(catalog, made)
 
     def replace_view(self, request: ReplaceView) -> ViewDescription:
-        """See `ReplaceView`; one whose query stays as it is keeps those in other dialects."""
+        """Answer `ReplaceView`; an unchanged query keeps those in other dialects."""
         catalog, wanted = self._catalogs[request.catalog], request.definition
         name = identifier(request.view)
         if request.create and not catalog.view_exists(name):
@@ -109,7 +110,7 @@ class Views:
         return _described(catalog, view)
 
     def alter_view(self, request: AlterView) -> ViewDescription:
-        """See `AlterView`."""
+        """Answer `AlterView`."""
         catalog = self._catalogs[request.catalog]
         view = catalog.load_view(identifier(request.view))
         for verb, names in (("set", request.set), ("unset", request.remove)):
@@ -118,7 +119,7 @@ class Views:
         return _described(catalog, view.update_properties(request.set, request.remove))
 
     def drop_view(self, request: DropView) -> Dropped:
-        """See `DropView`; what is no view is left alone."""
+        """Answer `DropView`; only views are dropped."""
         try:
             self._catalogs[request.catalog].drop_view(identifier(request.view))
         except NoSuchViewError:
@@ -126,7 +127,7 @@ class Views:
         return Dropped(dropped=True)
 
     def rename_view(self, request: RenameView) -> Done:
-        """See `RenameView`."""
+        """Answer `RenameView`."""
         self._catalogs[request.catalog].rename_view(
             identifier(request.view), identifier(request.target)
         )
@@ -134,15 +135,15 @@ class Views:
 
 
 def _can_have(catalog: Catalog, view: TableName) -> bool:
-    """Whether a catalog can have a view of a name: one with a metastore, in a namespace."""
+    """Return whether a catalog can have a view: one with a metastore, in a namespace."""
     return catalog.keeps_views and len(view.namespace) == 1
 
 
 def _described(catalog: Catalog, view: View) -> ViewDescription:
-    """What the bridge learns about a view.
+    """Return the description of a view for the bridge.
 
     Raises:
-        UnsupportedError: It has no query in Spark's dialect.
+        UnsupportedError: If it has no query in Spark's dialect.
     """
     version, schema = view.current_version(), view.schema()
     query = {name.lower(): sql for name, sql in version.queries.items()}.get(_DIALECT)
@@ -177,7 +178,7 @@ def _described(catalog: Catalog, view: View) -> ViewDescription:
 
 
 def _check_altered(there: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """Refuse a change of what is reserved, where Spark says all properties anew.
+    """Refuse changes of reserved properties in a statement that lists all properties.
 
     Raises:
         UnsupportedError: See `_check_reserved`.
@@ -193,7 +194,7 @@ def _check_reserved(verb: str, name: str) -> None:
     if name in _RESERVED or _is_own(name):
         raise UnsupportedError(
             f"Cannot {verb} reserved property: '{name}'",
-            hint="it follows from the view; CREATE OR REPLACE VIEW makes another",
+            hint="it is derived from the view; use CREATE OR REPLACE VIEW to change it",
         )
 
 
@@ -202,15 +203,16 @@ def _is_own(key: str) -> bool:
 
 
 def _stored(definition: ViewDescription) -> dict[str, str]:
-    """All properties of a view.
+    """Return all properties to store for a view.
 
     Raises:
-        UnsupportedError: A column of the query has a name that cannot be in Iceberg's list.
+        UnsupportedError: If a column name of the query has a comma, which separates Iceberg's
+            list.
     """
     if wrong := [name for name in definition.query_columns if "," in name]:
         raise UnsupportedError(
-            f"A view of Iceberg cannot have the column {wrong[0]!r} in its query: names are kept "
-            "as a list with commas",
+            f"An Iceberg view cannot have the column {wrong[0]!r} in its query: names are stored "
+            "as a comma-separated list",
             hint="give it another name: SELECT ... AS name",
         )
     given = definition.properties.items()
@@ -226,13 +228,13 @@ def _stored(definition: ViewDescription) -> dict[str, str]:
 
 
 def _other_catalog(catalog: Catalog, definition: ViewDescription) -> str | None:
-    """The catalog to be recorded: none if it is the view's own, whatever others call it."""
+    """Return the catalog to record; None if it is the view's own, which others may rename."""
     named = definition.current_catalog
     return None if named == catalog.name else named
 
 
 def _is_same(catalog: Catalog, view: View, wanted: ViewDescription) -> bool:
-    """Whether a view has this query and these columns already."""
+    """Return whether a view already has this query and these columns."""
     version = view.current_version()
     there = {name.lower(): sql for name, sql in version.queries.items()}.get(_DIALECT)
     return (
@@ -251,7 +253,7 @@ def _columns(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _bare(spark_json: Any) -> Any:
-    """A type without ids and without what views do not promise: that there are no nulls."""
+    """Strip ids and nullability, which views do not guarantee, from a type."""
     if isinstance(spark_json, str):
         return spark_json
     if spark_json["type"] == "struct":

@@ -1,4 +1,4 @@
-"""Writes: how Spark is to lay out new data files, and their commit."""
+"""Writes: instructions for Spark to write data files, and their commit."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 
 
 class Writes:
-    """The methods of the protocol that write."""
+    """The protocol's methods that write."""
 
     def __init__(
         self,
@@ -104,11 +104,11 @@ class Writes:
         self._works = works
 
     def begin_write(self, request: BeginWrite) -> WriteInstructions:
-        """See `BeginWrite`.
+        """Answer `BeginWrite`.
 
         Raises:
-            UnsupportedError: An operation, or a file format, that is not there yet.
-            ValidationError: The session's settings of write-audit-publish contradict each other.
+            UnsupportedError: If an operation or file format is not supported.
+            ValidationError: If the session's WAP settings contradict each other.
         """
         query = request.query
         tables = self._staged if request.reference.staged else self._states
@@ -207,20 +207,20 @@ class Writes:
         )
 
     def plan_change(self, request: PlanChange) -> PlannedChange:
-        """See `PlanChange`.
+        """Answer `PlanChange`.
 
         Raises:
-            ConfigurationError: The mode is unknown, or the table's format version cannot have it.
-            UnsupportedError: A column of the table hides what says where a row is.
+            ConfigurationError: If the mode is unknown or not supported by the format version.
+            UnsupportedError: If a column of the table hides a metadata column that locates rows.
         """
         return planned_change(self._states.find(request.reference), request)
 
     def commit_write(self, request: CommitWrite) -> Committed:
-        """See `CommitWrite`.
+        """Answer `CommitWrite`.
 
         Raises:
-            CommitFailedError: Certainly not committed.
-            CommitStateUnknownError: It cannot be told; the files must stay.
+            CommitFailedError: If it was certainly not committed.
+            CommitStateUnknownError: If it is unknown whether it was committed; the files must stay.
         """
         write = request.write
         if write.rewrite is not None:
@@ -254,23 +254,23 @@ class Writes:
                 table.commit(change)
                 return _committed(table, change.change.producer)
         except EpochThereError:
-            # by an attempt whose files had other names
+            # committed by an attempt whose files had other names
             self._delete(write.catalog, [file.path for file in request.files])
             return Committed({})
 
     def abort_write(self, request: AbortWrite) -> Done:
-        """See `AbortWrite`."""
+        """Answer `AbortWrite`."""
         self._delete(request.write.catalog, request.files)
         return Done()
 
     def commit_staged(self, request: CommitStaged) -> Done:
-        """See `CommitStaged`.
+        """Answer `CommitStaged`.
 
         Raises:
-            TableAlreadyExistsError: Others took the name meanwhile.
-            ConflictError: Others have changed what the new rows come from.
-            CommitFailedError: Certainly not committed.
-            CommitStateUnknownError: It cannot be told; the files must stay.
+            TableAlreadyExistsError: If a table of that name was created concurrently.
+            ConflictError: If the data that the new rows come from was changed concurrently.
+            CommitFailedError: If it was certainly not committed.
+            CommitStateUnknownError: If it is unknown whether it was committed; the files must stay.
         """
         from icecomb.catalog.table_creation import ReplaceTableTransaction
 
@@ -280,7 +280,7 @@ class Writes:
         try:
             if isinstance(transaction, ReplaceTableTransaction):
                 for state in map(self._states.find, request.read):
-                    # a snapshot that is named by its id or a time stays what it is
+                    # a snapshot selected by id or time does not change
                     if state.read_ref is not None or not state.time_travel:
                         transaction.rely_on(state.snapshot_id, state.read_ref or MAIN_BRANCH)
             if request.write is not None:
@@ -292,7 +292,7 @@ class Writes:
         return Done()
 
     def abort_staged(self, request: AbortStaged) -> Done:
-        """See `AbortStaged`."""
+        """Answer `AbortStaged`."""
         self._delete(request.reference.catalog, request.files)
         transaction = self._staged.take(request.reference)
         if transaction is not None:
@@ -316,10 +316,10 @@ class Writes:
             transaction.append_data_files(files, summary, place.branch, stage_only=place.is_staged)
 
     def _change(self, table: Table, request: CommitWrite) -> SnapshotProducer | None:
-        """What the write does to the table; None when it changes nothing.
+        """Return the change that the write makes to the table; None if it changes nothing.
 
         Raises:
-            CommitFailedError: The table is another one than the statement began with.
+            CommitFailedError: If the table is not the one that the statement began with.
         """
         from icecomb.format.operation.overwrite import MergeAppend
 
@@ -364,7 +364,7 @@ def _committed(table: Table, change: SnapshotProducer) -> Committed:
 
 
 def _removed_rows(request: CommitWrite) -> int | None:
-    """Return how many rows a change takes away, or writes anew; None where that is not known."""
+    """Return how many rows a change removes or rewrites; None if that is not known."""
     if request.delta is not None:
         return sum(deletes.deleted for deletes in request.delta.deletes)
     entries = () if request.replaced is None else request.replaced.files
@@ -375,7 +375,7 @@ def _removed_rows(request: CommitWrite) -> int | None:
 
 @contextmanager
 def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
-    """The bridge deletes the files of a commit that failed: a surprise is no proof that it did."""
+    """Convert unexpected errors to an unknown outcome: the bridge deletes files after a failure."""
     try:
         yield
     except IcecombError:
@@ -384,14 +384,14 @@ def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
         name = ".".join(identifier)
         raise CommitStateUnknownError(
             f"The commit to {name} ended in {type(error).__name__}: {error}",
-            hint="look whether the rows are there before you write them again; no file was deleted",
+            hint="check whether the rows are there before writing them again; no file was deleted",
             table=name,
         ) from error
 
 
 @contextmanager
 def _older_rows_told(write: WriteState) -> Iterator[None]:
-    """Say where older rows come from: a statement that is repeated finds the same ones again."""
+    """Explain where older rows come from: a repeated statement would find the same ones again."""
     try:
         yield
     except ValidationError as error:
@@ -399,7 +399,7 @@ def _older_rows_told(write: WriteState) -> Iterator[None]:
             name = ".".join(write.identifier)
             error.hint = (
                 f"the statement reads an older state of {name}, which the session has cached or a "
-                "DataFrame was made of: REFRESH TABLE, or make the DataFrame anew, and repeat it"
+                "DataFrame was made of: REFRESH TABLE or create a new DataFrame, and repeat it"
             )
         raise
 
@@ -431,7 +431,7 @@ def _partition_columns(spec: PartitionSpec, schema: Schema) -> Iterator[Partitio
 
 
 def _data_location(metadata: TableMetadata) -> DataLocation:
-    """Where the tasks put new files, each by its own name."""
+    """Return the location in which tasks create new files."""
     from icecomb.format.rows.write.location_provider import (
         ObjectStoreLocationProvider,
         load_location_provider,

@@ -1,6 +1,6 @@
-"""What options of a write, and settings of its session, ask of it.
+"""Options of a write, and settings of its session for writes.
 
-Which columns rows may have is asked in `given_rows`. Unknown options belong to others.
+Options about the columns of rows are in `given_rows`. Unknown options are ignored.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.spark.planner.protocol import BeginWrite
 
-_SPEC: Final = optional_number("output-spec-id", "The partitioning that files are written by.")
-_SORT_ORDER: Final = optional_number("output-sort-order-id", "The order that files have.")
+_SPEC: Final = optional_number("output-spec-id", "The partition spec of new files.")
+_SORT_ORDER: Final = optional_number("output-sort-order-id", "The sort order of new files.")
 _FROM: Final = optional_number(
-    "validate-from-snapshot-id", "What others did after it is looked at."
+    "validate-from-snapshot-id", "The snapshot from which concurrent commits are validated."
 )
 _ISOLATION: Final = choice(
     "isolation-level",
     ("serializable", "snapshot"),
-    "Whether added rows conflict.",
+    "Whether concurrently added rows conflict.",
 )
 
 
@@ -33,10 +33,10 @@ class WriteOptions(Options):
     """The options of one write."""
 
     def output_spec(self, metadata: TableMetadata) -> PartitionSpec:
-        """How files are partitioned.
+        """Return the partition spec of new files.
 
         Raises:
-            ValidationError: The table has no such partitioning.
+            ValidationError: If the table has no such spec.
         """
         number = self.of(_SPEC, {}, _SPEC.key)
         if number is None:
@@ -50,14 +50,14 @@ class WriteOptions(Options):
         return specs[number]
 
     def output_sort_order(self, metadata: TableMetadata, *, is_ordered: bool) -> int:
-        """The id of the order that files have; 0 for none.
+        """Return the id of the sort order of new files; 0 for none.
 
         Args:
-            metadata: The table.
+            metadata: The table's metadata.
             is_ordered: Whether rows come in the table's order.
 
         Raises:
-            ValidationError: The table has no such order.
+            ValidationError: If the table has no such order.
         """
         number = self.of(_SORT_ORDER, {}, _SORT_ORDER.key)
         if number is None:
@@ -72,7 +72,10 @@ class WriteOptions(Options):
         return number
 
     def operation(self, request: BeginWrite) -> str:
-        """What the write does: an overwrite of everything may be meant of partitions."""
+        """Return the operation; `overwrite-mode=dynamic` restricts a full overwrite to partitions.
+
+        It then replaces only the partitions of the new files.
+        """
         everything = all(each.get("op") == "always_true" for each in request.filters)
         if (
             request.operation == OVERWRITE
@@ -83,14 +86,14 @@ class WriteOptions(Options):
         return request.operation
 
     def validated_from(self, metadata: TableMetadata, head: int | None) -> int | None:
-        """The snapshot after which it is looked at what others do.
+        """Return the snapshot from which concurrent commits are validated.
 
         Args:
-            metadata: The table.
-            head: The one that the statement has read, see `oldest_read`.
+            metadata: The table's metadata.
+            head: The snapshot that the statement has read, see `oldest_read`.
 
         Raises:
-            ValidationError: There is no such snapshot.
+            ValidationError: If there is no such snapshot.
         """
         number = self.of(_FROM, {}, _FROM.key)
         if number is None:
@@ -103,7 +106,7 @@ class WriteOptions(Options):
         return number
 
     def is_serializable(self) -> bool | None:
-        """Whether rows that others add conflict; None where the table's properties say that."""
+        """Return whether concurrently added rows conflict; None to use the table's properties."""
         if self.text(_ISOLATION.key) is None:
             return None
         return self.of(_ISOLATION, {}, _ISOLATION.key) == "serializable"

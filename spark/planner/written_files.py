@@ -1,4 +1,4 @@
-"""The data files that Spark's tasks have written, as the table's manifests describe them."""
+"""Files written by Spark's tasks, as manifest entries."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _FULL: Final = MetricsMode(MetricsKind.FULL)
 
 
 def metrics_modes(metadata: TableMetadata) -> dict[str, str]:
-    """Iceberg's metrics mode of the columns that have one, by field id, for the writing tasks.
+    """Return the metrics modes of columns other than none, by field id, for the writing tasks.
 
-    They belong to the write: its commit reads what the tasks say by the modes that they knew.
+    They are stored with the write: its commit interprets the tasks' metrics by the same modes.
     """
     schema = metadata.schema()
     config = MetricsConfig.from_properties(metadata.properties, schema, metadata.sort_order())
@@ -52,11 +52,11 @@ def metrics_modes(metadata: TableMetadata) -> dict[str, str]:
 
 
 def written_with(metadata: TableMetadata, write: WriteState) -> WrittenWith:
-    """Return what the files of a write were written by, to be compared with what the table has now.
+    """Return the schema and specs of a write's files, to compare with the table's current ones.
 
     Args:
-        metadata: The table.
-        write: What began the write.
+        metadata: The table's metadata.
+        write: The write, as it began.
     """
     specs = map(PartitionSpec.from_json, write.specs)
     return WrittenWith(
@@ -67,12 +67,12 @@ def written_with(metadata: TableMetadata, write: WriteState) -> WrittenWith:
 def data_files(
     metadata: TableMetadata, write: WriteState, files: Sequence[WrittenFile]
 ) -> list[DataFile]:
-    """The files of a write.
+    """Return the data files of a write.
 
     Args:
-        metadata: The table.
-        write: What began the write.
-        files: What the tasks say of each.
+        metadata: The table's metadata.
+        write: The write, as it began.
+        files: The files as reported by tasks.
     """
     schema = metadata.schema_by_id(write.schema_id)
     spec = metadata.specs()[write.spec_id]
@@ -97,13 +97,13 @@ def data_files(
 def delete_file(
     metadata: TableMetadata, write: WriteState, deletes: WrittenDeletes, of: FileEntry
 ) -> DataFile:
-    """A new file of position deletes.
+    """Return a new position delete file.
 
     Args:
-        metadata: The table.
-        write: What began the write.
-        deletes: What the task says of it.
-        of: A data file that it is about: all such files are in one partition.
+        metadata: The table's metadata.
+        write: The write, as it began.
+        deletes: The file as reported by its task.
+        of: A data file that it applies to: all such files are in one partition.
     """
     file = deletes.file
     types = partition_types(metadata, of.spec_id)
@@ -120,7 +120,7 @@ def delete_file(
 
 
 def _named(path: str, write: WriteState) -> str:
-    """A new file as the table names it, where Spark was told another root."""
+    """Return the table's name of a new file, if Spark was given another root."""
     told = write.told_root
     return write.root + path[len(told) :] if path.startswith(f"{told}/") else path
 
@@ -147,12 +147,12 @@ def _metrics(file: WrittenFile, schema: Schema, modes: Mapping[int, MetricsMode]
 
 
 def _bound(kind: PrimitiveType, encoded: str | None) -> Any:
-    """An internal value, None where there is none that can be a bound."""
+    """Decode an internal value; None if it cannot be a bound."""
     if encoded is None:
         return None
     try:
         value = single_value.from_bytes(kind, base64.b64decode(encoded))
     except ValidationError:
-        # Spark's strings may be no UTF-8
+        # Spark's strings may not be valid UTF-8
         return None
     return None if isinstance(value, float) and math.isnan(value) else value

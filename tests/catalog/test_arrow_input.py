@@ -230,13 +230,13 @@ def test_a_single_column_is_no_table_of_rows(table, given):
 
 @pytest.mark.parametrize("given", [7, "rows", "", {"id": [1]}, {}, [{"id": 1}], None])
 def test_what_is_no_table_of_rows_is_refused(table, given):
-    with pytest.raises(ValidationError, match=f"{type(given).__name__} is no table of rows"):
+    with pytest.raises(ValidationError, match=f"{type(given).__name__} is not a table of rows"):
         table.append(given)
 
 
 @pytest.mark.parametrize("empty", [pd.Series([], name="id"), pa.array([], pa.int64()), pl.Series([])], ids=lambda v: type(v).__name__)  # fmt: skip
 def test_a_column_without_values_is_no_table_either(table, empty):
-    with pytest.raises(ValidationError, match="is no table of rows"):
+    with pytest.raises(ValidationError, match="is not a table of rows"):
         table.append(empty)
 
 

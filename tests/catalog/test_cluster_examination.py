@@ -92,7 +92,7 @@ def test_a_warehouse_that_does_not_exist_is_judged_by_the_folder_above(doctor, h
     assert code == 3
     level, said = of(findings[:-1], "warehouse")
     assert level == "note"
-    assert f"{hdfs.uri}/elsewhere/lake does not exist; the first table makes it" in said
+    assert f"{hdfs.uri}/elsewhere/lake does not exist; the first table creates it" in said
     assert "alice may not write in /: " in of(findings, "permission")[1]
 
 
@@ -154,7 +154,7 @@ def test_a_user_name_that_the_cluster_does_not_take_is_a_problem(doctor, warehou
     monkeypatch.setenv("HADOOP_USER_NAME", "no/such user")
     code, findings = doctor(warehouse)
     assert code == 3
-    assert "takes no such user name: set hdfs.user" in of(findings, "warehouse")[1]
+    assert "rejects this user name: set hdfs.user" in of(findings, "warehouse")[1]
 
 
 def test_configuration_that_names_no_such_cluster_is_a_problem(doctor, hdfs):

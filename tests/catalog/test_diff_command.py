@@ -321,8 +321,8 @@ def test_a_word_is_an_id_a_name_or_a_time(diff: Any, table: Table) -> None:
 
 def test_what_is_no_state_is_one_line(diff: Any) -> None:
     for words, code, said in (
-        (("nope",), 1, "'nope' is no snapshot, branch or tag"),
-        (("1",), 1, "'1' is no snapshot"),
+        (("nope",), 1, "'nope' is not a snapshot, branch or tag"),
+        (("1",), 1, "'1' is not a snapshot"),
         (("main", "nope"), 1, "'nope'"),
         (("2001-01-01",), 1, "2001-01-01"),
         ((), 2, "FROM"),

@@ -193,7 +193,7 @@ def test_a_folder_that_a_metastores_table_is_in_too_keeps_its_rows(tmp_path, cat
     with pytest.raises(ValidationError, match="also those of a file-system table"):
         catalog.purge_table(name)
     refused(
-        folders, "db.t", r"that of a table of another catalog, too: .*/00000-.*\.metadata\.json"
+        folders, "db.t", r"also that of a table of another catalog: .*/00000-.*\.metadata\.json"
     )
     assert rows_of(catalog, name) == [1, 1, 2, 2, 3, 3]
     assert rows_of(folders, "db.t") == [1, 2, 3]

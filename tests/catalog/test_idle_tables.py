@@ -122,7 +122,7 @@ def test_a_stream_that_was_read_is_asked_for_again(idle, change):
         else:
             idle.upsert(reader, join_cols=["id"])
 
-    with pytest.raises(CommitFailedError, match="Others expired what this object knew") as refused:
+    with pytest.raises(CommitFailedError, match="Others expired files of this object") as refused:
         write()
     assert "stream" in refused.value.hint
     write()

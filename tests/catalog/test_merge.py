@@ -234,8 +234,8 @@ def test_values_of_every_type_pass_through_expressions(lake, mode):
         (lambda m: m.when_matched_update({"id": "s.x + 0.5"}), SchemaError, "'id'.*int64"),
         (lambda m: m.when_matched_update({"id": "t.id + 9223372036854775807"}), ExpressionError, "verflow"),
         (lambda m: m.when_matched_update({"x": "sum(s.x)"}), ExpressionError, "Aggregates"),
-        (lambda m: m.when_matched_update({"x": "unnest([s.x, t.x])"}), ExpressionError, "one value a row"),
-        (lambda m: m.when_matched_update({"x": "t.*"}), ExpressionError, "one value a row"),
+        (lambda m: m.when_matched_update({"x": "unnest([s.x, t.x])"}), ExpressionError, "one value per row"),
+        (lambda m: m.when_matched_update({"x": "t.*"}), ExpressionError, "one value per row"),
         (lambda m: m.when_matched_update({"x": "s.x) , (t.x"}), ExpressionError, "syntax"),
         (lambda m: m.when_matched_update_all("s.x"), ExpressionError, "neither true nor false"),
         (lambda m: m.when_matched_delete("read_text('/etc/hostname') = s.s"), ExpressionError, "Cannot compute"),
@@ -378,7 +378,7 @@ def test_rows_that_were_missing_when_they_were_staged_are_not_published_beside_o
         merge.when_not_matched_insert_all().execute()
     table.publish_changes("first")
     if level == "serializable":
-        with pytest.raises(ValidationError, match="depend on what was there when it was made"):
+        with pytest.raises(ValidationError, match="depend on the rows that the table had when"):
             table.publish_changes("second")
         assert rows(table) == [(1, "a", 1.0), (2, "b", 2.0)]
     else:
@@ -393,7 +393,7 @@ def test_rows_that_were_missing_on_a_branch_are_not_picked_beside_others(lake, m
     for branch in ("work", "main"):
         table.upsert(frame((2, "b", 2.0)), ["id"], branch=branch)
     head = table.refs()["work"].snapshot_id
-    with pytest.raises(ValidationError, match="depend on what was there when it was made"):
+    with pytest.raises(ValidationError, match="depend on the rows that the table had when"):
         table.manage_snapshots().cherry_pick(head).commit()
     assert rows(table) == [(1, "a", 1.0), (2, "b", 2.0)]
 

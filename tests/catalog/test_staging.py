@@ -114,7 +114,7 @@ def test_deletes_and_overwrites_are_staged_too(table):
     assert ids(table, newest(table).snapshot_id) == [9]
     table.publish_changes("overwrite")
     assert ids(table) == [9]
-    with pytest.raises(ValidationError, match="it is no append"):
+    with pytest.raises(ValidationError, match="it is not an append"):
         table.publish_changes("delete")
     assert ids(table) == [9]
 

@@ -185,15 +185,15 @@ def test_what_commits_do_not_say_is_refused_with_a_way_out(spark, catalog, name)
         [2, "delete"], [2, "insert"], [3, "insert"],
     ]  # fmt: skip
     for statement, said in (
-        (changes, "wrote rows anew.*deduplicationMode"),
-        (f"{changes} WITH (computeUpdates = 'true', deduplicationMode = 'none')", "rows anew"),
+        (changes, "rewrote rows.*deduplicationMode"),
+        (f"{changes} WITH (computeUpdates = 'true', deduplicationMode = 'none')", "rewrote rows"),
         (f"{changes} WITH (deduplicationMode = 'netChanges')", "net_changes"),
         (
             f"{changes} TO VERSION {first.snapshot_id} WITH (computeUpdates = 'true')",
             "no identifier fields.*SET IDENTIFIER FIELDS",
         ),
         (f"SELECT * FROM {name} CHANGES FROM VERSION 5", "no snapshot, branch or tag '5'"),
-        (f"SELECT * FROM {name} CHANGES FROM VERSION 'main' TO VERSION {first.snapshot_id}", "no ancestor"),
+        (f"SELECT * FROM {name} CHANGES FROM VERSION 'main' TO VERSION {first.snapshot_id}", "not an ancestor"),
         (f"SELECT * FROM {name}.snapshots CHANGES FROM VERSION {first.snapshot_id}", "not about"),
         (f"SELECT * FROM {name}.tag_x CHANGES FROM VERSION {first.snapshot_id}", "no snapshot, branch or tag"),
         (f"SELECT * FROM {name}.nothing CHANGES FROM VERSION 1", "nothing"),

@@ -165,10 +165,13 @@ def test_options_of_iceberg_without_an_effect_on_answers_are_passed_over(options
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"io-impl": "com.example.OurFileIO"}, "io-impl=.*OurFileIO names a class"),
-        ({"metrics-reporter-impl": "com.example.R"}, "metrics-reporter-impl=.* names a class"),
-        ({"catalog-impl": "org.apache.iceberg.rest.RESTCatalog"}, "catalog-impl=.* names a class"),
-        ({"encryption.kms-impl": "com.example.Kms"}, "encryption.kms-impl=.* names a class"),
+        ({"io-impl": "com.example.OurFileIO"}, "io-impl=.*OurFileIO names a Java class"),
+        ({"metrics-reporter-impl": "com.example.R"}, "metrics-reporter-impl=.* names a Java class"),
+        (
+            {"catalog-impl": "org.apache.iceberg.rest.RESTCatalog"},
+            "catalog-impl=.* names a Java class",
+        ),
+        ({"encryption.kms-impl": "com.example.Kms"}, "encryption.kms-impl=.* names a Java class"),
         ({"parquet-enabled": "true"}, "parquet-enabled=true has no effect: Spark makes tables"),
         ({"uri": "thrift://other:1"}, "on the metastore thrift://other:1, Spark's own .*://h:1"),
         ({"hadoop.hive.metastore.uris": "thrift://o:1"}, "would be another metastore than that"),

@@ -72,7 +72,7 @@ def test_states_of_the_old_table_are_read_with_its_columns_and_not_changed(sql, 
         f"CALL lake.system.fast_forward('{name.removeprefix('lake.')}', 'main', 'b')",
         f"CALL lake.system.set_current_snapshot(table => '{name.removeprefix('lake.')}', ref => 'b')",
     ):
-        with pytest.raises(REFUSED, match=r"'x' is int .*double|no ancestor"):
+        with pytest.raises(REFUSED, match=r"'x' is int .*double|not an ancestor"):
             sql(change)
     assert sql(f"SELECT * FROM {name}.branch_b ORDER BY id") == old
     assert sql(f"SELECT * FROM {name} ORDER BY id") == new

@@ -404,7 +404,7 @@ def test_a_planner_that_dies_meanwhile_fails_the_statement_and_no_file_stays(
 ):
     before, held = load(catalog, orders), files(catalog, orders)
 
-    with pytest.raises(Py4JJavaError, match="the icecomb planner was started again meanwhile"):
+    with pytest.raises(Py4JJavaError, match="the icecomb planner was restarted in the meantime"):
         slow.run(f"REPLACE TABLE {orders} AS SELECT id FROM slow", lambda: kill(planner(spark)))
     assert load(catalog, orders).metadata_location == before.metadata_location
     assert files(catalog, orders) == held

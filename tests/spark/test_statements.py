@@ -199,7 +199,7 @@ REFUSED = [
     ("ADD PARTITION FIELD zorder(id, data)", "no partition transform zorder"),
     ("DROP PARTITION FIELD nothing", "no(ne| partition field)"),
     ("DROP PARTITION FIELD days(ts)", "no partition field day of column 'ts'"),
-    ("DROP IDENTIFIER FIELDS data", "'data' is no identifier field"),
+    ("DROP IDENTIFIER FIELDS data", "'data' is not an identifier field"),
     ("SET IDENTIFIER FIELDS data", "data"),
     ("WRITE ORDERED BY nothing", "no field of name 'nothing'"),
     ("CREATE BRANCH main", "main"),

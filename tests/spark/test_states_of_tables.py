@@ -443,7 +443,7 @@ def test_a_table_is_read_by_the_options_of_each_of_its_names_or_refused(sql_on, 
             assert sql(text) == answer, text
             continue
         with pytest.raises(
-            (PySparkException, AssertionError), match="by different options"
+            (PySparkException, AssertionError), match="with different options"
         ) as told:
             sql(text)
         assert f"{t}.branch_" in str(told.value)

@@ -1,1 +1,1 @@
-"""The Hive metastore's Thrift interface: connections, calls, and what they carry as our values."""
+"""The Hive metastore's Thrift interface: connections, calls, and the values they carry."""

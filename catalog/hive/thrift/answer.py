@@ -1,4 +1,4 @@
-"""What the metastore's answers mean: results cut out of replies, exceptions told as ours."""
+"""The metastore's answers: results cut out of replies, exceptions converted to icecomb's."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _T = TypeVar("_T")
 
 
 def result(raw: bytes, convert: Callable[[bytes], _T], *, nested: bool = False) -> _T:
-    """The struct that a reply carries.
+    """Return the value of the struct that a reply carries.
 
     Args:
         raw: The whole reply.
-        convert: Makes a value of the struct's bytes.
-        nested: The reply's result is a struct whose first field is meant.
+        convert: Converts the struct's bytes to a value.
+        nested: Whether to use the first field of the reply's result, a struct.
 
     Raises:
-        ValueError: there is none.
+        ValueError: If the reply has no result.
     """
     found = _field(raw, nested=nested)
     return convert(raw[found.value : found.end])
 
 
 def result_list(raw: bytes, convert: Callable[[bytes], _T], *, nested: bool = False) -> list[_T]:
-    """The structs that a reply carries; see `result`."""
+    """Return the values of the structs that a reply carries; see `result`."""
     found = _field(raw, nested=nested)
     return [convert(item) for item in wire.list_items(raw, found.value)]
 
 
 def no_namespace(name: str) -> NoSuchNamespaceError:
-    """The error for a database that is not there."""
+    """Return the error for a missing database."""
     return NoSuchNamespaceError(
         f"There is no namespace {name}",
         hint="list_namespaces() names those that exist",
@@ -45,7 +45,7 @@ def no_namespace(name: str) -> NoSuchNamespaceError:
 
 @contextmanager
 def missing_namespace(name: str) -> Iterator[None]:
-    """Tell the server's exception about a missing database as ours."""
+    """Convert the server's exception about a missing database to icecomb's."""
     try:
         yield
     except RefusedError as error:
@@ -55,10 +55,10 @@ def missing_namespace(name: str) -> Iterator[None]:
 
 
 def check_possible(database: str, name: str) -> None:
-    """Tell what cannot be the name of a table as one that is missing; databases choke on it.
+    """Check that a name can be a table's: some databases fail on others.
 
     Raises:
-        NoSuchTableError: it is such a name.
+        NoSuchTableError: If a name contains a NUL character.
     """
     if "\0" in database + name:
         raise _no_table(database, name)
@@ -67,14 +67,14 @@ def check_possible(database: str, name: str) -> None:
 def _no_table(database: str, name: str) -> NoSuchTableError:
     return NoSuchTableError(
         f"There is no table {database}.{name}",
-        hint=f"list_tables({database!r}), or `icecomb tables {database}`, shows what there is",
+        hint=f"list_tables({database!r}), or `icecomb tables {database}`, lists the tables",
         table=f"{database}.{name}",
     )
 
 
 @contextmanager
 def missing_table(database: str, name: str) -> Iterator[None]:
-    """Tell the server's exceptions about a missing table as ours."""
+    """Convert the server's exceptions about a missing table to icecomb's."""
     try:
         yield
     except RefusedError as error:

@@ -1,4 +1,4 @@
-"""Calls to a metastore: sent on a pooled connection, their failures turned into our errors.
+"""Calls to a metastore: sent on a pooled connection, failures converted to icecomb's errors.
 
 A call that only reads is repeated once when its connection breaks, on another metastore if several
 are configured; a call that changes something never is: see `failure` for what is known then.
@@ -39,12 +39,12 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[_T]):
-    """One of the forms in which servers know a call.
+    """One of several forms of a call, depending on the server's version.
 
     Attributes:
-        method: The server's name of it.
-        arguments: Encoded.
-        result: Makes the value of the reply's bytes.
+        method: The server's name of the call.
+        arguments: The encoded arguments.
+        result: Converts the reply's bytes to a value.
     """
 
     method: str
@@ -53,17 +53,17 @@ class Form(Generic[_T]):
 
 
 class Calls:
-    """Sends calls; used by every thread of a client.
+    """The sender of calls, used by every thread of a client.
 
     Args:
-        locate: Returns the addresses, asked again whenever a connection has to be made.
-        settings: How to connect.
+        locate: Returns the addresses; called before each new connection.
+        settings: Settings of connections.
     """
 
     def __init__(self, locate: Callable[[], tuple[str, ...]], settings: ConnectionSettings) -> None:
         self._settings = settings
         self.servers = KnownServers()
-        """What this client has found out about servers."""
+        """What this client knows about servers."""
         self._failover = Failover(locate, settings, self.servers)
         self.pool = ConnectionPool(
             self._failover.connect,
@@ -74,7 +74,7 @@ class Calls:
         )
         self._thread = threading.local()
         self.counts: dict[str, int] = {}
-        """How often each call was sent, by the server's name of it."""
+        """Number of times each call was sent, by the server's name of it."""
 
     @property
     def uri(self) -> str | None:
@@ -83,7 +83,7 @@ class Calls:
 
     @contextmanager
     def pinned(self) -> Iterator[str]:
-        """Within it this thread's calls go to one server; yields what tells that from others.
+        """Send this thread's calls to one server within the block; yield that server's key.
 
         A call that would go elsewhere, because the server went away, raises `MovedError` instead.
         """
@@ -104,12 +104,12 @@ class Calls:
     def read(
         self, method: str, *arguments: Any, result: Callable[[bytes], Any] | None = None
     ) -> Any:
-        """A call that changes nothing (or nothing more when repeated).
+        """Send a call that changes nothing (or nothing more when repeated).
 
         Args:
-            method: The server's name of it.
-            *arguments: As the generated client takes them.
-            result: Makes the value of the reply's bytes; default what the generated client says.
+            method: The server's name of the call.
+            *arguments: The arguments of the generated client's method.
+            result: Converts the reply's bytes to a value; default the generated client's value.
         """
 
         def send(connection: Connection) -> Any:
@@ -119,9 +119,9 @@ class Calls:
         return self._twice(method, send)
 
     def newest(self, *forms: Form[_T]) -> _T:
-        """Read by the first of ``forms``, newest first, that the server has.
+        """Send a reading call in the first of ``forms``, newest first, that the server has.
 
-        What a server lacks is remembered with the connection: another server may have it.
+        Missing calls are remembered per connection: another server may have them.
         """
         *newer, oldest = forms
         for form in newer:
@@ -130,27 +130,27 @@ class Calls:
         return self._form(oldest)
 
     def write(self, method: str, *arguments: Any) -> Any:
-        """A call that changes something."""
+        """Send a call that changes something."""
         return self.send(method, lambda one: getattr(one.thrift, method)(*arguments))
 
     def write_bytes(self, method: str, arguments: bytes) -> None:
-        """A call that changes something, with encoded arguments."""
+        """Send a call that changes something, with encoded arguments."""
         self.send(method, lambda one: one.call_with_bytes(method, arguments))
 
     def send(self, method: str, send: Callable[[Connection], _T]) -> _T:
-        """One call on a connection.
+        """Send one call on a pooled connection.
 
         Raises:
-            UnreachableError: it was not sent.
-            ReplyLostError: it was sent, and the connection broke.
-            MissingCallError: the server does not have it.
-            RefusedError: the server answered with an exception.
+            UnreachableError: If it was not sent.
+            ReplyLostError: If it was sent, and the connection broke.
+            MissingCallError: If the server does not have the call.
+            RefusedError: If the server answered with an exception.
         """
         with self.pool.borrow(self._pin) as connection:
             self._thread.uri = connection.uri
             if self._pin not in {None, connection.server}:
                 raise MovedError(
-                    f"The metastore is {connection.uri} since the one before went away",
+                    f"The metastore is {connection.uri} since the previous one went away",
                     hint="try again",
                     uri=connection.uri,
                     call=method,
@@ -178,7 +178,7 @@ class Calls:
             except TException as error:
                 raise _refused(connection, method, error) from None
             except BaseException:
-                # An interrupt leaves half a conversation behind: nobody may continue it.
+                # An interrupt leaves half a conversation behind, which must not be continued.
                 connection.close()
                 raise
 
@@ -206,7 +206,7 @@ class Calls:
         return kind(
             f"the metastore {connection.uri} {what if late else f'broke off: {error}'} "
             f"(call {method})",
-            hint="look whether the metastore still runs, and at its log",
+            hint="check that the metastore still runs, and look at its log",
             uri=connection.uri,
             call=method,
         )

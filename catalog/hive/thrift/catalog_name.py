@@ -1,4 +1,4 @@
-"""The metastore's own catalogs: since Hive 3 every database is in one, by default in ``hive``."""
+"""Catalogs inside a metastore: since Hive 3 every database is in one, by default ``hive``."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Final
 from icecomb.catalog.hive.thrift import wire
 
 DEFAULT_CATALOG: Final = "hive"
-"""The one that a metastore has from the start (HIVE-18755)."""
+"""The catalog that every metastore has (HIVE-18755)."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogName:
-    """Names a catalog in calls, in the two ways that Hive 3 and 4 know (HIVE-18755).
+    """The name of a catalog in calls, in the two forms of Hive 3 and 4 (HIVE-18755).
 
     Attributes:
-        name: None leaves it to the server, and to servers that know no catalogs.
+        name: The catalog's name; None for the server's default, or for servers without catalogs.
     """
 
     name: str | None = None
 
     def database(self, database: str) -> str:
-        """How a call that takes a database's name is told of one in this catalog."""
+        """Return the name of a database in this catalog, for calls that take a database's name."""
         return database if self.name is None else f"@{self.name}#{database}"
 
     def mark(self, struct: bytes, field_id: int) -> bytes:
-        """The encoded ``struct`` with this catalog in its field ``field_id``, if that is unset."""
+        """Return an encoded ``struct`` with this catalog in its field ``field_id``, if unset."""
         if self.name is None or wire.find(struct, 0, field_id) is not None:
             return struct
         return struct[:-1] + wire.string_field(field_id, self.name) + b"\0"

@@ -1,4 +1,4 @@
-"""The metastore's calls as methods that take and return our own values.
+"""The metastore's calls as methods that take and return icecomb's values.
 
 The newest form of a call is tried first and the older one is remembered per connection where a
 server lacks it: ``get_table_req`` (Hive 2.3 and later) before ``get_table``, which 4.0.1 removed.
@@ -61,8 +61,8 @@ _REQUEST_CATALOG: Final = 4
 _ABLE: Final = wire.struct_field(3, wire.number_list_field(1, [2]) + b"\0")
 """ClientCapabilities of a request: INSERT_ONLY_TABLES.
 
-To who does not say it, Hive 3 and later refuse each insert-only transactional table, and each list
-that has one. Entries are only looked at here; who wants such a table's rows is told of its kind.
+To clients that do not send it, Hive 3 and later refuse each insert-only transactional table, and
+each list with one. Entries are only inspected here; readers of such a table's rows check its kind.
 """
 _DATABASE_CATALOG: Final = 8
 _TABLE_CATALOG: Final = 17
@@ -74,9 +74,9 @@ class HiveClient:
 
     Args:
         uri: ``thrift://host:port``, several separated by commas, or a function that returns it,
-            asked again whenever a connection has to be made.
-        settings: How to connect.
-        catalog: The metastore's own catalog, Hive 3 and later; None = the server's default.
+            called before each new connection.
+        settings: Settings of connections.
+        catalog: The catalog inside the metastore, Hive 3 and later; None for the server's default.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class HiveClient:
             self._locate = lambda: addresses_of(uri())
             self.key = f"{id(self):x}"
         """The same for every thread, whichever of the addresses it is connected to."""
-        # The default one is not named: Hive 2 has none, and would take the name for a database's.
+        # The default is not named: Hive 2 has no catalogs, and would take the name for a database.
         self._catalog = CatalogName(None if catalog == DEFAULT_CATALOG else catalog)
         self._calls = Calls(self._locate, settings or ConnectionSettings())
         self.partitions = Partitions(self._calls, self._catalog)
@@ -104,7 +104,7 @@ class HiveClient:
     # -- connections
 
     def __reduce__(self) -> tuple[Callable[..., HiveClient], tuple[object, ...]]:
-        # Connections stay where they are: a copy, or another process, makes its own.
+        # Connections stay with this client: a copy, or another process, makes its own.
         return _client, self._made_of
 
     @property
@@ -114,18 +114,18 @@ class HiveClient:
 
     @property
     def calls(self) -> dict[str, int]:
-        """How often each call was sent, by the server's name of it."""
+        """The number of times each call was sent, by the server's name of it."""
         return self._calls.counts
 
     @property
     def servers(self) -> KnownServers:
-        """What this client has found out about the servers it talks to."""
+        """The facts that this client knows about its servers."""
         return self._calls.servers
 
     def pinned(self) -> AbstractContextManager[str]:
-        """Within it this thread's calls go to one server; yields what tells that from others.
+        """Send this thread's calls to one server within the block; yield that server's key.
 
-        A call raises `MovedError`, not sent, if that server went away and another has its place.
+        A call that would go to another server, because that one went away, raises `MovedError`.
         """
         return self._calls.pinned()
 
@@ -147,30 +147,30 @@ class HiveClient:
     # -- the server
 
     def server_name(self) -> str:
-        """What the server calls itself (fb303 ``getName``)."""
+        """Return the server's name (fb303 ``getName``)."""
         return str(self._calls.read("getName"))
 
     def server_version(self) -> str:
-        """What the server says its version is; "3.0" also from 2.3."""
+        """Return the version that the server reports; "3.0" also from 2.3."""
         return str(self._calls.read("getVersion"))
 
     def config_value(self, name: str, default: str = "") -> str:
-        """A setting of the server, as ``hive.txn.timeout``."""
+        """Return a setting of the server, such as ``hive.txn.timeout``."""
         return str(self._calls.read("get_config_value", name, default))
 
     # -- databases
 
     def databases(self) -> list[str]:
-        """The names of all databases."""
+        """Return the names of all databases."""
         if self._catalog.name is not None:
             return list(self._calls.read("get_databases", self._catalog.database("*")))
         return list(self._calls.read("get_all_databases"))
 
     def database(self, name: str) -> HiveDatabase:
-        """One database.
+        """Return a database.
 
         Raises:
-            NoSuchNamespaceError: there is none of this name.
+            NoSuchNamespaceError: If there is none of this name.
         """
         with missing_namespace(name):
             found: HiveDatabase = self._calls.read(
@@ -181,10 +181,10 @@ class HiveClient:
         return found
 
     def create_database(self, database: HiveDatabase) -> None:
-        """Make a database.
+        """Create a database.
 
         Raises:
-            NamespaceAlreadyExistsError: the name is taken.
+            NamespaceAlreadyExistsError: If the name is taken.
         """
         struct = self._catalog.mark(database_to_wire(database), _DATABASE_CATALOG)
         try:
@@ -206,11 +206,11 @@ class HiveClient:
             self._calls.write_bytes("alter_database", place + wire.struct_field(2, struct) + b"\0")
 
     def drop_database(self, name: str) -> None:
-        """Drop an empty database; its folder is left alone.
+        """Drop an empty database; its folder stays.
 
         Raises:
-            NoSuchNamespaceError: there is none of this name.
-            NamespaceNotEmptyError: it still holds tables, views or functions.
+            NoSuchNamespaceError: If there is none of this name.
+            NamespaceNotEmptyError: If it still holds tables, views or functions.
         """
         # Hive 2.3 answers for a missing database with a NullPointerException.
         self.database(name)
@@ -229,10 +229,10 @@ class HiveClient:
     # -- tables
 
     def table(self, database: str, name: str) -> HiveTable:
-        """One table or view, with everything the server knows about it.
+        """Return a table or view, with everything the server stores about it.
 
         Raises:
-            NoSuchTableError: there is none of this name.
+            NoSuchTableError: If there is none of this name.
         """
         check_possible(database, name)
         request = wire.string_field(1, database) + wire.string_field(2, name) + _ABLE + b"\0"
@@ -252,7 +252,7 @@ class HiveClient:
             )
 
     def tables(self, database: str, names: Sequence[str]) -> list[HiveTable]:
-        """The tables of these names that exist, in pages; none of a database that is gone."""
+        """Return the tables of these names that exist, read in pages; none without the database."""
         found: list[HiveTable] = []
         try:
             for start in range(0, len(names), _PAGE):
@@ -281,26 +281,26 @@ class HiveClient:
         )
 
     def table_names(self, database: str) -> list[str]:
-        """The names of everything in a database, views included."""
+        """Return the names of everything in a database, views included."""
         return list(self._calls.read("get_all_tables", self._catalog.database(database)))
 
     def table_names_of_type(self, database: str, table_type: str) -> list[str]:
-        """The names of the objects of one Hive type, as ``VIRTUAL_VIEW``."""
+        """Return the names of the objects of one Hive type, such as ``VIRTUAL_VIEW``."""
         place = self._catalog.database(database)
         return list(self._calls.read("get_tables_by_type", place, "*", table_type))
 
     def names_of_types(self, table_types: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """Database and name of all objects in all databases, or of some Hive types: one call."""
+        """Return database and name of all objects, or those of some Hive types, by one call."""
         place = self._catalog.database("*")
         found = self._calls.read("get_table_meta", place, "*", list(table_types))
         return [(one.dbName, one.tableName) for one in found]
 
     def table_names_by_filter(self, database: str, condition: str) -> list[str]:
-        """The names of the tables that satisfy a condition the server evaluates.
+        """Return the names of the tables that satisfy a condition the server evaluates.
 
         Raises:
-            NoSuchNamespaceError: there is no such database.
-            RefusedError: the server cannot evaluate it (its own database lacks the comparison).
+            NoSuchNamespaceError: If there is no such database.
+            RefusedError: If the server cannot evaluate it (its database lacks the comparison).
         """
         place = self._catalog.database(database)
         try:
@@ -311,11 +311,11 @@ class HiveClient:
             raise
 
     def create_table(self, table: HiveTable) -> None:
-        """Make a table or view.
+        """Create a table or view.
 
         Raises:
-            TableAlreadyExistsError: the name is taken.
-            NoSuchNamespaceError: there is no such database.
+            TableAlreadyExistsError: If the name is taken.
+            NoSuchNamespaceError: If there is no such database.
         """
         struct = self._catalog.mark(table_to_wire(table), _TABLE_CATALOG)
         try:
@@ -337,17 +337,17 @@ class HiveClient:
     def alter_table(
         self, database: str, name: str, table: HiveTable, context: Mapping[str, str] | None = None
     ) -> None:
-        """Replace what the server knows about a table, its name included.
+        """Replace everything the server stores about a table, its name included.
 
         Args:
-            database: Where the table is now.
-            name: Its name now.
-            table: What it becomes.
-            context: The environment context, as ``DO_NOT_UPDATE_STATS``.
+            database: The table's current database.
+            name: The table's current name.
+            table: The new entry.
+            context: The environment context, such as ``DO_NOT_UPDATE_STATS``.
 
         Raises:
-            NoSuchTableError: there is none of this name.
-            RefusedError, ReplyLostError, UnreachableError: see `failure`.
+            NoSuchTableError: If there is none of this name.
+            RefusedError, ReplyLostError, UnreachableError: See `failure`.
         """
         encoded = wire.string_field(1, self._catalog.database(database))
         encoded += wire.string_field(2, name)
@@ -362,7 +362,7 @@ class HiveClient:
         """Drop a table's entry; by default its files stay.
 
         Raises:
-            NoSuchTableError: there is none of this name.
+            NoSuchTableError: If there is none of this name.
         """
         with missing_table(database, name):
             self._calls.write("drop_table", self._catalog.database(database), name, delete_data)
@@ -370,7 +370,7 @@ class HiveClient:
     # -- locks
 
     def lock(self, database: str, table: str, *, user: str, host: str, agent: str) -> LockAnswer:
-        """Ask for an exclusive lock on a table (which need not exist)."""
+        """Request an exclusive lock on a table (which need not exist)."""
         component = ttypes.LockComponent(
             type=ttypes.LockType.EXCLUSIVE,
             level=ttypes.LockLevel.TABLE,
@@ -384,10 +384,10 @@ class HiveClient:
         return LockAnswer(answer.lockid, LockState(answer.state))
 
     def check_lock(self, lock_id: int) -> LockAnswer:
-        """Where a lock stands; asking is also a heartbeat.
+        """Return a lock's state; the call is also a heartbeat.
 
         Raises:
-            RefusedError: ``NoSuchLockException``: it expired, was broken or released.
+            RefusedError: With ``NoSuchLockException``, if it expired, was broken or released.
         """
         answer = self._calls.read("check_lock", ttypes.CheckLockRequest(lockid=lock_id))
         return LockAnswer(answer.lockid, LockState(answer.state))
@@ -396,21 +396,21 @@ class HiveClient:
         """Keep a lock from expiring.
 
         Raises:
-            RefusedError: ``NoSuchLockException``: it expired, was broken or released.
+            RefusedError: With ``NoSuchLockException``, if it expired, was broken or released.
         """
         self._calls.read("heartbeat", ttypes.HeartbeatRequest(lockid=lock_id, txnid=0))
 
     def unlock(self, lock_id: int) -> None:
-        """Release a lock; that it is gone already is no error."""
+        """Release a lock; a lock that is gone already is not an error."""
         try:
-            # Nothing more happens when it is repeated: ids are never given out again.
+            # Safe to repeat: ids are never reused.
             self._calls.read("unlock", ttypes.UnlockRequest(lockid=lock_id))
         except RefusedError as error:
             if error.kind != "NoSuchLockException":
                 raise
 
     def locks(self, database: str | None = None, table: str | None = None) -> list[LockRow]:
-        """The lock table, or the part of it about one database or table."""
+        """Return the lock table, or the part of it about one database or table."""
         request = ttypes.ShowLocksRequest(dbname=database, tablename=table)
         return [lock_row(one) for one in self._calls.read("show_locks", request).locks or ()]
 

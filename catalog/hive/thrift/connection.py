@@ -1,4 +1,4 @@
-"""One Thrift connection to one metastore: made, introduced, and called on."""
+"""One Thrift connection to one metastore: opened, authenticated, and used for calls."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT: Final = 9083
 _PATIENCE: Final = 3
-"""How many times longer than accepting a connection each step of introducing us may take."""
+"""How many times longer than connecting each step of the handshake may take."""
 
 
 class Connection:
     """A connection and the generated client on it.
 
     Args:
-        uri: As ``thrift://host:port``.
-        settings: Time-outs, and who to be.
-        servers: What the client knows of servers; the connection adds when one goes away.
+        uri: The address as ``thrift://host:port``.
+        settings: Timeouts and the user.
+        servers: The client's records of servers; the connection adds when one goes away.
 
     Attributes:
-        server: Tells servers apart: the address that answered, and in which life.
-        made: When, on the monotonic clock.
-        missing: The calls that the server is known not to have.
+        server: The server's key: the address that answered, and how often it went away before.
+        made: Time of the connection, on the monotonic clock.
+        missing: Names of the calls that the server is known to lack.
 
     Raises:
-        UnreachableError: nobody listens there, the name does not resolve, or it is no metastore
-            that talks the way the settings say.
+        UnreachableError: If nothing listens there, the name does not resolve, or it is not a
+            metastore that speaks as the settings say.
     """
 
     def __init__(self, uri: str, settings: ConnectionSettings, servers: KnownServers) -> None:
@@ -85,7 +85,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be called on."""
+        """Whether the connection can be used for calls."""
         return bool(self._transport.isOpen())
 
     @property
@@ -95,17 +95,17 @@ class Connection:
 
     @property
     def has_sent(self) -> bool:
-        """Whether any byte left since `expect_reply`."""
+        """Whether any byte was sent since `expect_reply`."""
         return self._transport.sent
 
     def expect_reply(self) -> None:
-        """A new call begins."""
+        """Begin a new call."""
         self._transport.sent = False
 
     def is_stale(self) -> bool:
-        """Whether the server has closed it (or said something nobody asked for).
+        """Return whether the server has closed it (or sent something unrequested).
 
-        One that a forked process inherited is, too: its replies belong to the parent.
+        A connection inherited by a forked process is stale, too: its replies belong to the parent.
         """
         if self.pid != os.getpid():
             return True
@@ -115,12 +115,12 @@ class Connection:
         return stale
 
     def give_up(self) -> None:
-        """Close it because the server does not answer on it as it should."""
+        """Close the connection because the server does not answer properly."""
         self._servers.went_away(self.uri, suspect=True)
         self.close()
 
     def close(self) -> None:
-        """Close the socket; the server gives its thread free."""
+        """Close the socket; the server then frees its thread."""
         self._transport.close()
 
     def __del__(self) -> None:
@@ -129,7 +129,7 @@ class Connection:
             transport.close()
 
     def call_with_bytes(self, method: str, arguments: bytes) -> None:
-        """Send a call with encoded arguments; the generated client reads the reply, if it can."""
+        """Send a call with encoded arguments; the generated client reads the reply if it can."""
         self._protocol.writeMessageBegin(method, TMessageType.CALL, 0)
         self._transport.write(arguments)
         self._protocol.writeMessageEnd()
@@ -137,10 +137,10 @@ class Connection:
         getattr(self.thrift, f"recv_{method}", self._receive)()
 
     def _receive(self) -> None:
-        """Read the reply to a call that the generated client does not know, for its bytes.
+        """Read the bytes of the reply to a call that the generated client does not know.
 
         Raises:
-            TApplicationException: the server does not know the call either.
+            TApplicationException: If the server does not know the call either.
         """
         _, kind, _ = self._protocol.readMessageBegin()
         if kind == TMessageType.EXCEPTION:
@@ -159,7 +159,7 @@ class Connection:
 
             plug.close()
             if isinstance(error, ssl.SSLCertVerificationError):
-                what = f"is not who it should be: {error.verify_message}"
+                what = f"failed TLS verification: {error.verify_message}"
                 hint = "name its authority in hive.metastore.truststore.path (PEM)"
             else:
                 what = f"does not speak TLS: {error}"
@@ -181,7 +181,7 @@ class Connection:
             return
         except ttypes.MetaException as error:
             raise UnreachableError(
-                f"The metastore {self.uri} does not let us in: {error.message}",
+                f"The metastore {self.uri} rejected the login: {error.message}",
                 hint="name its warehouse instead of its address",
                 uri=self.uri,
             ) from error
@@ -211,13 +211,13 @@ class Connection:
             negotiate(self._transport, mechanism)
         except MetastoreError as error:
             raise UnreachableError(
-                f"The metastore {self.uri} does not let us in: {error.message}",
+                f"The metastore {self.uri} rejected the login: {error.message}",
                 hint=error.hint,
                 uri=self.uri,
             ) from error
         except (TException, OSError) as error:
             raise UnreachableError(
-                f"The metastore {self.uri} broke off while we said who we are: {error}",
+                f"The metastore {self.uri} closed the connection during authentication: {error}",
                 hint="check that it has hive.metastore.sasl.enabled, and its log",
                 uri=self.uri,
             ) from error
@@ -225,10 +225,10 @@ class Connection:
     def _token_of(
         self, user: str, sasl: SaslSettings, settings: ConnectionSettings
     ) -> DelegationToken:
-        """A token that lets us act for a user, asked for in our own name.
+        """Request a token for acting for a user, in this client's own name.
 
         Raises:
-            UnreachableError: the metastore does not give us one.
+            UnreachableError: If the metastore does not issue one.
         """
         from icecomb.format.storage.delegation_token import DelegationToken
 
@@ -238,9 +238,9 @@ class Connection:
             return DelegationToken.of_url_text(own.thrift.get_delegation_token(user, user))
         except (TException, TProtocolException, OSError, EOFError) as error:
             raise UnreachableError(
-                f"The metastore {self.uri} does not let us act for {user}: "
+                f"The metastore {self.uri} does not allow acting for {user}: "
                 f"{getattr(error, 'message', None) or error}",
-                hint="let it: hadoop.proxyuser.<we>.hosts and .groups in its core-site.xml; or "
+                hint="set hadoop.proxyuser.<login>.hosts and .groups in its core-site.xml; or "
                 f"start an application as {user} (spark-submit --proxy-user)",
                 uri=self.uri,
             ) from error
@@ -249,7 +249,7 @@ class Connection:
 
 
 def _own(uri: str) -> SaslSettings | None:
-    """How this user's embedded metastore is told who we are; None where there is none."""
+    """Return the SASL settings of this user's embedded metastore; None if there is none."""
     from icecomb.catalog.metastore.place import find
 
     found = find(*endpoint(uri))
@@ -257,17 +257,17 @@ def _own(uri: str) -> SaslSettings | None:
 
 
 def endpoint(uri: str) -> tuple[str, int]:
-    """Host and port of ``thrift://host:port`` (the port may be left out).
+    """Return host and port of ``thrift://host:port`` (the port is optional).
 
     Raises:
-        ConfigurationError: it is no such address.
+        ConfigurationError: If it is not such an address.
     """
     try:
         parts = urlsplit(uri if "://" in uri else f"thrift://{uri}")
         host, port = parts.hostname, parts.port or DEFAULT_PORT
     except ValueError:
         host, port = None, 0
-    # A user name, or a password, would stand in every message that names the address.
+    # A user name or password would appear in every message that names the address.
     if not host or parts.scheme != "thrift" or parts.path.strip("/") or "@" in parts.netloc:
         raise ConfigurationError(
             f"{shown('uri', uri)!r} is not the address of a Hive metastore",
@@ -277,7 +277,7 @@ def endpoint(uri: str) -> tuple[str, int]:
 
 
 def is_missing_call(error: Any) -> bool:
-    """Whether the server says that it does not have this call."""
+    """Return whether an error says that the server does not have this call."""
     return (
         isinstance(error, TApplicationException)
         and error.type == TApplicationException.UNKNOWN_METHOD

@@ -16,15 +16,15 @@ from icecomb.catalog.hive.thrift.failure import MissingCallError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Constraint:
-    """What constrains a table.
+    """A constraint of a table.
 
     Attributes:
-        kind: As in SQL, ``PRIMARY KEY``.
-        name: Its name.
-        columns: The columns in order; none where it is of the table.
-        expression: What a default or a check says, as Hive wrote it.
+        kind: The kind in SQL, such as ``PRIMARY KEY``.
+        name: The constraint's name.
+        columns: The columns in order; none for a constraint of the table.
+        expression: The expression of a default or a check, as Hive wrote it.
         parent: Database and table that a foreign key refers to.
-        parent_columns: The columns there.
+        parent_columns: The columns of that table.
         enabled: Whether Hive enforces it.
         relied: Whether Hive's optimizer relies on it.
     """
@@ -43,11 +43,11 @@ class Constraint:
 
 
 class _Kind(NamedTuple):
-    """A kind of constraint: its call, and the numbers of fields.
+    """A kind of constraint: its call, and the ids of Thrift fields.
 
-    Those of the request name the database, with the table behind it, and the catalog: the kinds of
-    Hive 3 require it, Hive 2 passes over it. The others are those of the answer. ``enabled`` has
-    `validated` and `relied` behind it.
+    Fields of the request: the database, followed by the table, and the catalog, which the kinds of
+    Hive 3 require and Hive 2 ignores. The others are fields of the answer. ``enabled`` is followed
+    by `validated` and `relied`.
     """
 
     text: str
@@ -78,8 +78,8 @@ class Constraints:
     """The constraints of a metastore's tables: `HiveClient.constraints`.
 
     Args:
-        calls: Sends the calls.
-        catalog: The metastore's own catalog that the tables are in.
+        calls: The sender of calls.
+        catalog: The catalog inside the metastore that holds the tables.
     """
 
     def __init__(self, calls: Calls, catalog: CatalogName) -> None:
@@ -87,9 +87,9 @@ class Constraints:
         self._catalog = CatalogName(catalog.name or DEFAULT_CATALOG)
 
     def of(self, database: str, table: str) -> list[Constraint]:
-        """What constrains a table, sorted: a call for each kind.
+        """Return a table's constraints, sorted, by one call for each kind.
 
-        Metastores before Hive 3 know primary and foreign keys only.
+        Metastores before Hive 3 have only primary and foreign keys.
         """
         return sorted(each for kind in _KINDS for each in self._of_kind(kind, database, table))
 
@@ -105,7 +105,7 @@ class Constraints:
         with suppress(MissingCallError):
             answered = self._calls.newest(form)
             for at, element in enumerate(answered):
-                # a key has an element for each of its columns
+                # A key has an element for each of its columns.
                 of = _text(element, kind.name) if kind.position else at
                 found.setdefault(of, []).append(element)
         for elements in found.values():
@@ -129,7 +129,7 @@ def _texts(elements: list[bytes], field_id: int) -> tuple[str, ...]:
 
 
 def _text(element: bytes, field_id: int) -> str:
-    """The text of a field; empty where it is not set, or has the number 0."""
+    """Return the text of a field; empty where it is not set, or has the id 0."""
     found = wire.find(element, 0, field_id) if field_id else None
     text = b"" if found is None else element[found.value + 4 : found.end]
     return text.decode("utf-8", "replace")

@@ -1,7 +1,7 @@
-"""What a Hive metastore keeps, as values of our own.
+"""The objects of a Hive metastore as immutable values.
 
-Each value read from a server remembers its wire form (``wire``), in which fields that this client
-does not know survive: what is written back is the remembered form with the known fields replaced.
+Each value read from a server keeps its wire form (``wire``), in which fields unknown to this client
+survive: what is written back is the kept form with the known fields replaced.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True)
 class FieldSchema:
-    """A column as Hive sees it: its type is Hive's text, as ``array<int>``."""
+    """A column as Hive sees it: its type is Hive's text, such as ``array<int>``."""
 
     name: str
     type: str
@@ -22,7 +22,7 @@ class FieldSchema:
 
 @dataclass(frozen=True, slots=True)
 class StorageDescriptor:
-    """Where and how the files of a table or partition are stored.
+    """The location and formats of the files of a table or partition.
 
     Attributes:
         bucket_columns: Columns of ``CLUSTERED BY``; with ``num_buckets`` > 0.
@@ -51,7 +51,7 @@ class HiveTable:
         create_time, last_access_time: Seconds since the epoch.
         table_type: ``MANAGED_TABLE``, ``EXTERNAL_TABLE``, ``VIRTUAL_VIEW``,
             ``MATERIALIZED_VIEW``.
-        wire: The serialized thrift struct it was read from; None for a new one.
+        wire: The serialized Thrift struct it was read from; None for a new one.
     """
 
     database: str
@@ -70,12 +70,12 @@ class HiveTable:
 
     @property
     def full_name(self) -> str:
-        """As ``db.table``."""
+        """The name as ``db.table``."""
         return f"{self.database}.{self.name}"
 
     @property
     def is_iceberg(self) -> bool:
-        """Whether its parameters say that it is an Iceberg table (in any case of letters)."""
+        """Whether its parameters say that it is an Iceberg table (ignoring case)."""
         return self.parameters.get("table_type", "").lower() == "iceberg"
 
     @property
@@ -85,18 +85,18 @@ class HiveTable:
 
     @property
     def is_iceberg_view(self) -> bool:
-        """Whether it is a view whose definition is in Iceberg's form."""
+        """Whether it is a view defined in Iceberg's format."""
         return self.is_view and self.parameters.get("table_type", "").lower() == "iceberg-view"
 
     @property
     def kind(self) -> str:
-        """What it is, for messages."""
+        """The kind of entry, for messages."""
         origin = "an Iceberg" if self.is_iceberg or self.is_iceberg_view else "a Hive"
         return f"{origin} {'view' if self.is_view else 'table'}"
 
     @property
     def metadata_location(self) -> str | None:
-        """Where the pointer points; None if there is none."""
+        """The metadata file that the entry points at; None if it has no pointer."""
         return self.parameters.get("metadata_location") or None
 
 
@@ -128,7 +128,7 @@ class HiveDatabase:
 
 
 class LockState(Enum):
-    """What the server says about a lock that was asked for."""
+    """The state of a requested lock."""
 
     ACQUIRED = 1
     WAITING = 2
@@ -149,9 +149,9 @@ class LockRow:
     """One row of the metastore's lock table.
 
     Attributes:
-        last_heartbeat_ms: When its holder was last heard of, milliseconds since the epoch.
-        acquired_ms: When it was granted; None while it waits.
-        agent: What the holder calls itself; ours is ``icecomb-…-pid<n>``.
+        last_heartbeat_ms: Time of the last heartbeat, in milliseconds since the epoch.
+        acquired_ms: Time when it was granted, likewise; None while it waits.
+        agent: The holder's name of itself; icecomb's is ``icecomb-…-pid<n>``.
     """
 
     lock_id: int

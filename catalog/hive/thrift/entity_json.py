@@ -16,22 +16,22 @@ from icecomb.catalog.hive.thrift.thrift_codec import (
 
 
 def table_to_json(table: HiveTable) -> dict[str, Any]:
-    """A table for a journal, which `table_from_json` turns back, byte for byte."""
+    """Return a table for a journal; `table_from_json` restores it byte for byte."""
     encoded = base64.b64encode(table_to_wire(table)).decode("ascii")
     return {"database": table.database, "name": table.name, "thrift-binary": encoded}
 
 
 def table_from_json(value: Mapping[str, Any]) -> HiveTable:
-    """The table that `table_to_json` wrote."""
+    """Return the table that `table_to_json` wrote."""
     return table_from_wire(base64.b64decode(value["thrift-binary"]))
 
 
 def partition_to_json(partition: HivePartition) -> dict[str, Any]:
-    """A partition for a journal: what `partition_from_json` turns back, byte for byte."""
+    """Return a partition for a journal; `partition_from_json` restores it byte for byte."""
     encoded = base64.b64encode(partition_to_wire(partition)).decode("ascii")
     return {"values": list(partition.values), "thrift-binary": encoded}
 
 
 def partition_from_json(value: Mapping[str, Any]) -> HivePartition:
-    """The partition that `partition_to_json` wrote."""
+    """Return the partition that `partition_to_json` wrote."""
     return partition_from_wire(base64.b64decode(value["thrift-binary"]))

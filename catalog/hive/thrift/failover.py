@@ -1,4 +1,4 @@
-"""Which of several metastores a connection goes to."""
+"""The choice among several metastores for a connection."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Failover:
-    """Connects to the first address that answers; those that failed lately are tried last.
+    """A connector to the first address that answers; those that failed lately are tried last.
 
     Args:
-        locate: Returns the addresses, asked again for each connection.
-        settings: How to connect.
-        servers: What the client knows of servers.
+        locate: Returns the addresses; called for each connection.
+        settings: Settings of connections.
+        servers: The client's records of servers.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class Failover:
         self._settings = settings
 
     def connect(self) -> Connection:
-        """A new connection.
+        """Open a new connection.
 
         Raises:
-            UnreachableError: no address gave one; the message says why, for each.
+            UnreachableError: If no address can be reached; the message says why, for each.
         """
         addresses = list(self._locate())
         if self._settings.random:
@@ -65,10 +65,10 @@ class Failover:
 
 
 def addresses_of(uri: str) -> tuple[str, ...]:
-    """The addresses of ``thrift://a:9083,thrift://b:9083``.
+    """Return the addresses of ``thrift://a:9083,thrift://b:9083``.
 
     Raises:
-        ConfigurationError: one of them is no address.
+        ConfigurationError: If one of them is not an address.
     """
     addresses = tuple(part.strip() for part in uri.split(",") if part.strip())
     for address in addresses or ("",):

@@ -1,4 +1,4 @@
-"""How a call to the metastore can fail, told apart by what is known about its effect."""
+"""Failures of calls to the metastore, distinguished by what is known about their effect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from icecomb.format.errors import MetastoreError
 
 UNEXPLAINED: Final = "look at the metastore's log"
-"""The hint of an answer that says nothing more; who knows more puts it in its place."""
+"""The hint for an answer that says nothing more; callers that know more replace it."""
 
 
 class UnreachableError(MetastoreError):
@@ -15,7 +15,7 @@ class UnreachableError(MetastoreError):
 
 
 class MovedError(UnreachableError):
-    """The server that was to be called went away; another one has its place, and was not called."""
+    """The server to be called went away; another one replaced it, and was not called."""
 
 
 class ReplyLostError(MetastoreError):
@@ -26,7 +26,7 @@ class RefusedError(MetastoreError):
     """The server answered with an exception.
 
     Attributes:
-        kind: The name of the server's exception, as ``NoSuchObjectException``.
+        kind: The name of the server's exception, such as ``NoSuchObjectException``.
         answer: The server's own message.
     """
 

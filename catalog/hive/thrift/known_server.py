@@ -1,4 +1,4 @@
-"""What one client has found out about the metastores it talks to."""
+"""One client's knowledge about its metastores."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from enum import Enum
 from typing import Final
 
 _SUSPECT_S: Final = 60.0
-"""For so long after it broke an address is tried after the others."""
+"""Seconds for which an address that failed is tried after the others."""
 
 
 class ValueCheck(Enum):
-    """What a metastore does with an alter that says which parameter value it expects to replace.
+    """A metastore's handling of an alter that names the parameter value it expects to replace.
 
-    ``ATOMIC``: it compares and replaces in one statement (HIVE-28121), so of two such alters at
-    once one is refused. ``COMPARED``: it compares in a transaction (HIVE-26882 alone): on MySQL and
-    MariaDB two at once may both succeed. ``REFUSED``: it refuses all of them, as it must without
-    direct SQL. ``IGNORED``: it pays no heed.
+    ``ATOMIC``: it compares and replaces in one statement (HIVE-28121), so of two concurrent alters
+    one is refused. ``COMPARED``: it compares in a transaction (only HIVE-26882): on MySQL and
+    MariaDB two concurrent alters may both succeed. ``REFUSED``: it refuses all of them, as it must
+    without direct SQL. ``IGNORED``: it ignores the expectation.
     """
 
     ATOMIC = "atomic"
@@ -29,19 +29,19 @@ class ValueCheck(Enum):
 
     @property
     def holds(self) -> bool:
-        """Whether an alter that comes after another one is refused."""
+        """Whether an outdated alter is refused, unless it is concurrent."""
         return self in {ValueCheck.ATOMIC, ValueCheck.COMPARED}
 
 
 @dataclass(slots=True)
 class KnownServer:
-    """One server, as long as it lives.
+    """One server, from one failure to the next.
 
     Attributes:
-        guard: Held by the thread that is finding out; others that ask about this server wait.
-        check: None = not found out yet.
-        lock_expiry_s: Seconds without a heartbeat after which a lock is given away; None = unsaid.
-        lock_expiry_asked: Whether that was asked for.
+        guard: Held by the thread that probes this server; other threads wait for it.
+        check: The handling of expected values; None if not probed yet.
+        lock_expiry_s: Seconds without a heartbeat after which a lock expires; None if unknown.
+        lock_expiry_asked: Whether the server was asked for `lock_expiry_s`.
     """
 
     guard: threading.Lock = field(default_factory=threading.Lock)
@@ -61,20 +61,20 @@ class KnownServers:
         self._suspects: dict[str, float] = {}
 
     def __getitem__(self, server: str) -> KnownServer:
-        """What is known of one, by `Connection.server`; never waits for a server."""
+        """Return the record of a server by `Connection.server`, without waiting for the server."""
         with self._own_guard():
             return self._servers.setdefault(server, KnownServer())
 
     def life(self, address: str) -> int:
-        """Count how often the server at ``address`` went away: another one may have its place."""
+        """Return how often the server at ``address`` went away: another may have replaced it."""
         return self._lives.get(address, 0)
 
     def went_away(self, address: str, *, suspect: bool) -> None:
-        """The server at ``address`` closed a connection, or does not answer.
+        """Record that the server at ``address`` closed a connection, or does not answer.
 
         Args:
-            address: As ``thrift://host:port``.
-            suspect: Whether others are to be tried before it for a while.
+            address: The address as ``thrift://host:port``.
+            suspect: Whether to try other addresses before it for a while.
         """
         with self._own_guard():
             self._lives[address] = self.life(address) + 1
@@ -82,13 +82,13 @@ class KnownServers:
                 self._suspects[address] = time.monotonic()
 
     def is_suspect(self, address: str) -> bool:
-        """Whether it failed a short time ago."""
+        """Return whether the server at ``address`` failed a short time ago."""
         since = self._suspects.get(address)
         return since is not None and time.monotonic() - since < _SUSPECT_S
 
     def _own_guard(self) -> threading.Lock:
         if self._pid != os.getpid():
-            # After a fork: whoever holds a guard is the parent's; what it found out stays true.
+            # After a fork, the holder of a guard is the parent's; what was found out stays true.
             self._pid = os.getpid()
             self._guard = threading.Lock()
             self._servers = {

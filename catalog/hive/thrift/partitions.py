@@ -28,8 +28,8 @@ class Partitions:
     """The partitions of a metastore's tables: `HiveClient.partitions`.
 
     Args:
-        calls: Sends the calls.
-        catalog: The metastore's own catalog that the tables are in.
+        calls: The sender of calls.
+        catalog: The catalog inside the metastore that holds the tables.
     """
 
     def __init__(self, calls: Calls, catalog: CatalogName) -> None:
@@ -37,17 +37,17 @@ class Partitions:
         self._catalog = catalog
 
     def names(self, database: str, table: str) -> list[str]:
-        """The names of all partitions, as ``dt=2024-01-01/hour=3`` (values escaped)."""
+        """Return the names of all partitions, such as ``dt=2024-01-01/hour=3`` (values escaped)."""
         with missing_table(database, table):
             place = self._catalog.database(database)
             return list(self._calls.read("get_partition_names", place, table, -1))
 
     def named(self, database: str, table: str, names: Sequence[str]) -> list[HivePartition]:
-        """The partitions of these names that exist; ask for a page of some hundreds at a time."""
+        """Return the partitions of these names that exist; pass at most some hundreds of names."""
         return list(map(partition_from_wire, self.encoded(database, table, names)))
 
     def encoded(self, database: str, table: str, names: Sequence[str]) -> list[bytes]:
-        """The same as `named`, in their binary form."""
+        """Return the same partitions as `named`, in binary form."""
         with missing_table(database, table):
             found: list[bytes] = self._calls.read(
                 "get_partitions_by_names",
@@ -59,18 +59,18 @@ class Partitions:
         return found
 
     def pages(self, database: str, table: str, size: int = _PAGE) -> Iterator[list[HivePartition]]:
-        """All partitions in pages, in bounded memory: names first, then partitions by name."""
+        """Yield all partitions in pages, in bounded memory: names first, then each page by name."""
         for page in self.name_pages(database, table, size):
             yield self.named(database, table, page)
 
     def name_pages(self, database: str, table: str, size: int = _PAGE) -> Iterator[list[str]]:
-        """The names of all partitions, in pages that fit one call."""
+        """Yield the names of all partitions, in pages that fit one call."""
         names = self.names(database, table)
         for start in range(0, len(names), size):
             yield names[start : start + size]
 
     def add(self, partitions: Sequence[HivePartition]) -> None:
-        """Add those of one table's partitions that are not there (all or none)."""
+        """Add the partitions of one table that do not exist yet (all or none)."""
         if not partitions:
             return
         database, table = partitions[0].database, partitions[0].table
@@ -81,7 +81,7 @@ class Partitions:
             self._calls.write_bytes("add_partitions_req", wire.struct_field(1, encoded) + b"\0")
 
     def alter(self, database: str, table: str, partitions: Sequence[HivePartition]) -> None:
-        """Replace what the server knows of existing partitions (all or none)."""
+        """Replace everything the server stores about existing partitions (all or none)."""
         encoded = wire.string_field(1, self._catalog.database(database))
         encoded += wire.string_field(2, table) + self._field(3, partitions)
         encoded += wire.struct_field(4, wire.map_field(1, {"DO_NOT_UPDATE_STATS": "true"}) + b"\0")

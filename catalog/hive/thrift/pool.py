@@ -13,14 +13,14 @@ from icecomb.format.errors import MetastoreError
 
 
 class ConnectionPool:
-    """Connections that one thread at a time uses, the last one used first.
+    """A pool of connections, each used by one thread at a time, the last one used first.
 
     Args:
-        connect: Makes a new connection.
-        size: How many may be in use at once.
-        wait_s: How long a thread waits for one when all are in use.
-        idle_s: A connection unused for so long is closed: a firewall may have forgotten it.
-        lifetime_s: A connection older than this is not used again; 0 = no limit.
+        connect: Opens a new connection.
+        size: Maximum number of connections in use at once.
+        wait_s: Seconds that a thread waits for a connection when all are in use.
+        idle_s: Seconds after which an unused connection is closed: a firewall may have dropped it.
+        lifetime_s: Seconds after which a connection is not used again; 0 for no limit.
     """
 
     def __init__(
@@ -48,20 +48,20 @@ class ConnectionPool:
 
     @property
     def open_connections(self) -> int:
-        """How many are open, lent or not."""
+        """The number of open connections, lent or not."""
         with self._free:
             return self._lent + len(self._idle)
 
     @contextmanager
     def borrow(self, server: str | None = None) -> Iterator[Connection]:
-        """A connection for one call; one that is closed meanwhile is not used again.
+        """Lend a connection for one call; one that is closed meanwhile is not used again.
 
         Args:
-            server: Only a connection to this one (`Connection.server`) is used again.
+            server: The only server (`Connection.server`) whose connections are used again.
 
         Raises:
-            MetastoreError: all are in use, and none came free in time.
-            UnreachableError: a new one cannot be made.
+            MetastoreError: If all are in use, and none came free in time.
+            UnreachableError: If a new one cannot be opened.
         """
         connection, generation = self._take(server)
         try:
@@ -70,7 +70,7 @@ class ConnectionPool:
             self._give_back(connection, generation)
 
     def close(self) -> None:
-        """Close what is not in use, and the rest when it is given back; stays usable."""
+        """Close the idle connections, and the lent ones when given back; the pool stays usable."""
         if self._pid != os.getpid():
             return
         with self._free:
@@ -81,7 +81,7 @@ class ConnectionPool:
 
     def _take(self, server: str | None) -> tuple[Connection, int]:
         if self._pid != os.getpid():
-            # After a fork: connections, and whoever holds the condition, are the parent's.
+            # After a fork, the connections and the holder of the condition are the parent's.
             self._start()
         deadline = time.monotonic() + self._wait_s
         with self._free:

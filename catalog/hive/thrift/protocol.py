@@ -1,7 +1,7 @@
 """Thrift's binary protocol, with replies that say which call they answer.
 
-A proxy, or a server whose client gave up a call and went on, may give the reply to another call:
-it would tell that a change was done of which nobody knows.
+A proxy, or a server whose client gave up a call and went on, may send the reply to another call,
+which would report a change as done that may not have happened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NumberedProtocol(TBinaryProtocolAccelerated):  # type: ignore[misc]
     _called = ("", 0)
 
     def writeMessageBegin(self, name: str, type: int, seqid: int) -> None:  # noqa: A002, ARG002, N802 - thrift's
-        """A call begins."""
+        """Begin a call."""
         self._called = (name, self._called[1] % _LARGEST + 1)
         super().writeMessageBegin(name, type, self._called[1])
 
@@ -30,7 +30,7 @@ class NumberedProtocol(TBinaryProtocolAccelerated):  # type: ignore[misc]
         """Begin a reply.
 
         Raises:
-            TProtocolException: it is not the one to the last call.
+            TProtocolException: If it is not the reply to the last call.
         """
         name, kind, number = super().readMessageBegin()
         if (name, number) != self._called or kind not in _REPLIES:

@@ -1,7 +1,7 @@
-"""SASL under Thrift, as metastores with ``hive.metastore.sasl.enabled`` want it.
+"""SASL under Thrift, as metastores with ``hive.metastore.sasl.enabled`` require it.
 
 Each message of the negotiation is a status byte, a length in four bytes, and a body; afterwards
-everything travels in frames of a length in four bytes and a body that the mechanism sealed.
+everything is sent in frames of a length in four bytes and a body that the mechanism sealed.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ _LAYERS: Final = {"auth": 1, "auth-int": 2, "auth-conf": 4}
 
 
 class SaslError(MetastoreError):
-    """The metastore and we do not come to terms about who we are."""
+    """The authentication with the metastore failed."""
 
 
 class Mechanism(Protocol):
-    """One way of telling who we are."""
+    """One way of authenticating."""
 
     name: str
 
     def answer(self, challenge: bytes | None) -> bytes:
-        """What is said to the server's challenge; None = the beginning."""
+        """Return the response to the server's challenge; None stands for the beginning."""
 
     @property
     def complete(self) -> bool:
-        """Whether the server, too, has proven who it is."""
+        """Whether the server, too, has authenticated."""
 
     def wrap(self, data: bytes) -> bytes:
-        """See `icecomb.catalog.hive.thrift.transport.Seal`."""
+        """Implement `icecomb.catalog.hive.thrift.transport.Seal`."""
 
     def unwrap(self, data: bytes) -> bytes:
-        """See `icecomb.catalog.hive.thrift.transport.Seal`."""
+        """Implement `icecomb.catalog.hive.thrift.transport.Seal`."""
 
 
 def negotiate(transport: Transport, mechanism: Mechanism) -> None:
-    """Tell the server who we are; the transport seals what it sends from then on.
+    """Authenticate to the server; the transport seals what it sends from then on.
 
     Raises:
-        SaslError: the server refuses, or is none that asks for this.
-        MetastoreError: the mechanism has no credentials.
-        TTransportException: the connection broke.
+        SaslError: If the server refuses, or does not use SASL.
+        MetastoreError: If the mechanism has no credentials.
+        TTransportException: If the connection broke.
     """
     _send(transport, _START, mechanism.name.encode())
     _send(transport, _OK, mechanism.answer(None))
@@ -63,13 +63,13 @@ def negotiate(transport: Transport, mechanism: Mechanism) -> None:
         status, size = _header(transport.receive_raw(5))
         if status not in {_OK, _COMPLETE, 3, 4} or size > _LONGEST:
             raise SaslError(
-                "its answer is not SASL: it does not ask who we are",
+                "its answer is not SASL: it does not ask for authentication",
                 hint="check that hive.metastore.sasl.enabled is true on the metastore, too",
             )
         body = transport.receive_raw(size)
         if status not in {_OK, _COMPLETE}:
             raise SaslError(
-                f"it refused us: {body.decode(errors='replace')}",
+                f"it refused the client: {body.decode(errors='replace')}",
                 hint="look at the metastore's log, and check kerberos.principal or the token; name "
                 "its warehouse instead of its address if it is one of your own",
             )
@@ -99,10 +99,10 @@ class Kerberos:
 
     Args:
         service: The metastore's principal, as ``hive/host.example.com@REALM``.
-        principal: Ours; None = whoever the ticket cache or keytab says.
-        keytab: Where our key is; None = the ticket cache.
-        protection: ``auth``, ``auth-int`` or ``auth-conf``; None = the weakest that the metastore
-            takes.
+        principal: The client's principal; None for that of the ticket cache or keytab.
+        keytab: The file with the client's key; None for the ticket cache.
+        protection: ``auth``, ``auth-int`` or ``auth-conf``; None for the weakest that the
+            metastore accepts.
     """
 
     name = "GSSAPI"
@@ -125,26 +125,26 @@ class Kerberos:
         return self._quality is not None
 
     def answer(self, challenge: bytes | None) -> bytes:
-        """A Kerberos token; after those the choice of protection."""
+        """Return a Kerberos token, and after those the choice of protection."""
         if not self._context.established:
             with _failures():
                 return self._context.step(challenge)
         if challenge is None or self._quality is not None:
             raise SaslError(
-                "it goes on after the end of the negotiation",
+                "it continues after the end of the negotiation",
                 hint="look at the metastore's log, and check that its version is supported",
             )
         with _failures():
             offer = self._context.unwrap(challenge)
         if len(offer) != 4:
             raise SaslError(
-                "it offers no protection that we know",
+                "it offers no protection that icecomb knows",
                 hint="look at the metastore's log, and check that its version is supported",
             )
         offered = [name for name, bit in _LAYERS.items() if offer[0] & bit]
         if self._wanted not in {None, *offered} or not offered:
             raise SaslError(
-                f"it protects messages by {', '.join(offered) or 'nothing that we know'}",
+                f"it protects messages by {', '.join(offered) or 'nothing that icecomb knows'}",
                 hint="set hadoop.rpc.protection as the metastore has it",
             )
         self._quality = self._wanted or offered[0]
@@ -152,14 +152,14 @@ class Kerberos:
         return self._context.wrap(bytes([_LAYERS[self._quality]]) + size, encrypt=False)
 
     def wrap(self, data: bytes) -> bytes:
-        """Signed or encrypted, as agreed upon."""
+        """Return the data signed or encrypted, as agreed upon."""
         if self._quality == "auth":
             return data
         with _failures():
             return self._context.wrap(data, encrypt=self._quality == "auth-conf")
 
     def unwrap(self, data: bytes) -> bytes:
-        """What the metastore signed or encrypted."""
+        """Return the data that the metastore signed or encrypted."""
         if self._quality == "auth":
             return data
         with _failures():
@@ -170,7 +170,7 @@ class Digest:
     """The mechanism DIGEST-MD5 (RFC 2831) for a delegation token, without sealing of messages.
 
     Args:
-        token: What the metastore gave to somebody who is who we act for.
+        token: The metastore's token for the user that this client acts for.
     """
 
     name = "DIGEST-MD5"
@@ -182,7 +182,7 @@ class Digest:
         self.complete = False
 
     def answer(self, challenge: bytes | None) -> bytes:
-        """The response to the server's nonce; then nothing but a look at its proof."""
+        """Return the response to the server's nonce; afterwards, check the server's proof."""
         if challenge is None:
             return b""
         told = _directives(challenge.decode())
@@ -196,7 +196,7 @@ class Digest:
             return b""
         if "auth" not in told.get("qop", "auth").split(","):
             raise SaslError(
-                "it wants messages sealed, which delegation tokens do not do here",
+                "it wants messages sealed, which icecomb does not support with delegation tokens",
                 hint="set hadoop.rpc.protection to authentication,... there, or use Kerberos",
             )
         realm, nonce, mine = told.get("realm", ""), told["nonce"], secrets.token_hex(16)
@@ -216,11 +216,11 @@ class Digest:
         ).encode()
 
     def wrap(self, data: bytes) -> bytes:
-        """As it is."""
+        """Return the data unchanged."""
         return data
 
     def unwrap(self, data: bytes) -> bytes:
-        """As it is."""
+        """Return the data unchanged."""
         return data
 
 
@@ -237,7 +237,7 @@ def _md5(data: bytes) -> bytes:
 
 
 def _directives(text: str) -> dict[str, str]:
-    """Of ``a=b,c="d,e"``."""
+    """Parse directives such as ``a=b,c="d,e"``."""
     found: dict[str, str] = {}
     while text:
         name, _, rest = text.partition("=")

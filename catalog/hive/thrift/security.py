@@ -1,6 +1,6 @@
-"""Who we are to a metastore and how the conversation is kept private, by Hive's own settings.
+"""Authentication to a metastore and protection of the connection, by Hive's settings.
 
-What TLS and tokens need is imported when they are used: most connections are plain.
+Modules for TLS and tokens are imported only when used: most connections are plain.
 """
 
 from __future__ import annotations
@@ -33,24 +33,26 @@ if TYPE_CHECKING:
     from icecomb.format.storage.delegation_token import DelegationToken
 
 TOKEN_KIND: Final = "HIVE_DELEGATION_TOKEN"  # noqa: S105 - what it is called, not one
-"""What a metastore gives to its users."""
+"""The kind of token that a metastore issues to its users."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaslSettings:
-    """How we prove who we are: ``hive.metastore.sasl.enabled``.
+    """Settings of authentication: ``hive.metastore.sasl.enabled``.
 
     Attributes:
-        service: The metastore's principal, ``_HOST`` in it is the host connected to:
+        service: The metastore's principal, in which ``_HOST`` stands for the host connected to:
             ``hive.metastore.kerberos.principal``.
-        principal: Ours, else whoever the ticket cache says: ``hive.metastore.client.principal``.
-        keytab: Where our key is, else the ticket cache: ``hive.metastore.client.keytab``.
+        principal: The client's principal, ``hive.metastore.client.principal``; None for that of the
+            ticket cache.
+        keytab: The file with the client's key, ``hive.metastore.client.keytab``; None for the
+            ticket cache.
         protection: ``auth``, ``auth-int`` or ``auth-conf`` if the metastore leaves the choice:
-            ``hadoop.rpc.protection``; None = the weakest it takes.
-        token_files: Where a token is looked for that is used instead of Kerberos:
+            ``hadoop.rpc.protection``; None for the weakest it accepts.
+        token_files: Files searched for a token that is used instead of Kerberos:
             ``hadoop.token.files``, then ``HADOOP_TOKEN_FILE_LOCATION`` in the environment.
         token_signature: The service of that token: ``hive.metastore.token.signature``.
-        proxy_user: On whose behalf we ask: ``hive.metastore.proxy-user``; None = our own.
+        proxy_user: The user to act for, ``hive.metastore.proxy-user``; None for the client's own.
     """
 
     service: str
@@ -63,10 +65,10 @@ class SaslSettings:
 
     @property
     def token(self) -> DelegationToken | None:
-        """The token as it is now: whoever makes them may write the files anew.
+        """The current token, read again each time: the files may be rewritten.
 
         Raises:
-            ConfigurationError: a file cannot be read.
+            ConfigurationError: If a file cannot be read.
         """
         from icecomb.format.storage.delegation_token import find_token
 
@@ -75,10 +77,10 @@ class SaslSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> SaslSettings | None:
-        """As the catalog's properties say; None = without SASL.
+        """Read the settings from a catalog's properties; None for no SASL.
 
         Raises:
-            ConfigurationError: the metastore's principal is missing, or a property makes no sense.
+            ConfigurationError: If the metastore's principal is missing, or a property is invalid.
         """
         if not SASL.of(properties):
             return None
@@ -109,15 +111,15 @@ class SaslSettings:
         return found
 
     def service_at(self, host: str) -> str:
-        """The metastore's principal when connected to ``host``.
+        """Return the metastore's principal when connected to ``host``.
 
         Raises:
-            ConfigurationError: it is no principal of a service.
+            ConfigurationError: If it is not a principal of a service.
         """
         service = self.service.replace("_HOST", host.lower())
         if "/" not in service:
             raise ConfigurationError(
-                f"{self.service!r} (hive.metastore.kerberos.principal) is no service's principal",
+                f"{self.service!r} (hive.metastore.kerberos.principal) is not a service principal",
                 hint="write it as hive/_HOST@REALM",
             )
         return service
@@ -128,18 +130,18 @@ class TlsSettings:
     """TLS: ``hive.metastore.use.SSL``.
 
     Attributes:
-        trusted: A PEM file (or folder) of authorities, else the system's own:
-            ``hive.metastore.truststore.path``.
+        trusted: A PEM file or folder of authorities, ``hive.metastore.truststore.path``; None for
+            the system's.
     """
 
     trusted: str | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> TlsSettings | None:
-        """As the catalog's properties say; None = without TLS.
+        """Read the settings from a catalog's properties; None for no TLS.
 
         Raises:
-            ConfigurationError: the authorities cannot be read.
+            ConfigurationError: If the authorities cannot be read.
         """
         if not TLS.of(properties):
             return None
@@ -148,15 +150,15 @@ class TlsSettings:
         return found
 
     def wrap(self, plug: socket.socket, host: str) -> ssl.SSLSocket:
-        """The handshake with ``host``.
+        """Perform the handshake with ``host`` and return the encrypted socket.
 
         Raises:
-            ssl.SSLError: it is not trusted, or does not speak TLS.
+            ssl.SSLError: If it is not trusted, or does not speak TLS.
         """
         return _context(self.trusted).wrap_socket(plug, server_hostname=host)
 
 
-# Of the process: to read the system's authorities takes 90 ms, and many connections are made.
+# Cached per process: reading the system's authorities takes 90 ms.
 @functools.cache
 def _context(trusted: str | None) -> ssl.SSLContext:
     import ssl

@@ -1,6 +1,6 @@
-"""What a metastore does that its version does not tell: asked once per server and client.
+"""Behavior of a metastore that its version does not tell: probed once per server and client.
 
-A server that went away is asked again when it (or another one at its address) is back.
+A server that went away is probed again when it (or another one at its address) is back.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from icecomb.format.property import seconds
 EXPECTED_KEY: Final = "expected_parameter_key"
 EXPECTED_VALUE: Final = "expected_parameter_value"
 MODIFIED: Final = "The table has been modified"
-"""How a metastore with HIVE-26882 says that the expected value is not there."""
+"""The answer of a metastore with HIVE-26882 when the expected value is not there."""
 NO_DIRECT_SQL: Final = "Cannot update parameter with JDO"
-"""How one with HIVE-28121 and ``hive.metastore.try.direct.sql=false`` refuses every such alter."""
+"""The answer to every such alter with HIVE-28121 and ``hive.metastore.try.direct.sql=false``."""
 _LOCK_EXPIRY: Final = replace(
-    seconds("hive.txn.timeout", 300.0, "After how long a silent holder loses its lock."),
+    seconds("hive.txn.timeout", 300.0, "Time after which a silent holder loses its lock."),
     also=("metastore.txn.timeout",),
 )
 _PROBED: Final = "icecomb.probe"
 _KEY_MISSING: Final = "New value for expected key"
-"""What one with HIVE-28121 looks at first, and one with HIVE-26882 alone not at all."""
+"""Checked first by a metastore with HIVE-28121, and not at all with only HIVE-26882."""
 
 
 def value_check(client: HiveClient, database: str) -> ValueCheck:
-    """What the server does with an alter that names the parameter value it expects to replace.
+    """Return how the server handles an alter that names the parameter value it expects.
 
-    3.1.3 takes the expectation and ignores it, and versions do not tell, so it is tried: a view of
-    our own is made in ``database``, altered with a wrong expectation and with a right one, and
-    dropped. A server that does not let us try counts as one that ignores it. What is found holds
-    for `HiveClient.pinned`.
+    Hive 3.1.3 accepts the expectation and ignores it, and versions do not tell, so it is probed: a
+    view is created in ``database``, altered with a wrong and with a right expectation, and dropped.
+    A server that does not allow the probe counts as one that ignores expectations. The result
+    holds for `HiveClient.pinned`.
 
     Raises:
-        MovedError: the server went away meanwhile.
+        MovedError: If the server went away meanwhile.
     """
     with client.pinned() as name:
         server = client.servers[name]
@@ -59,7 +59,7 @@ def value_check(client: HiveClient, database: str) -> ValueCheck:
 
 
 def lock_expiry_s(client: HiveClient) -> float | None:
-    """Seconds without a heartbeat after which the server gives a lock away; None if unsaid."""
+    """Return the seconds without a heartbeat after which a lock expires; None if unknown."""
     with client.pinned() as name:
         server = client.servers[name]
         if server.lock_expiry_asked:
@@ -88,7 +88,7 @@ def _probe(client: HiveClient, database: str) -> ValueCheck:
     )
     client.create_table(view)
     try:
-        # Wrong in two ways: which of them is named tells what the server does.
+        # Wrong in two ways: the one that is named tells how the server checks.
         wrong = _answer(client, replace(view, parameters={}), "something else")
         if wrong is None:
             return ValueCheck.IGNORED
@@ -108,7 +108,7 @@ def _probe(client: HiveClient, database: str) -> ValueCheck:
 
 
 def _answer(client: HiveClient, altered: HiveTable, expected: str) -> RefusedError | None:
-    """How an alter is refused; None if it is not."""
+    """Return the refusal of an alter; None if it succeeded."""
     context = {EXPECTED_KEY: _PROBED, EXPECTED_VALUE: expected}
     try:
         client.alter_table(altered.database, altered.name, altered, context=context)

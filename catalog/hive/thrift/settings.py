@@ -1,4 +1,4 @@
-"""How a client connects to metastores, by the names that Hive and Iceberg give the settings."""
+"""Settings of connections to metastores, by the names of Hive and Iceberg."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """Times are in seconds.
+    """Settings of connections; times are in seconds.
 
     Attributes:
-        timeout_s: For each reply: ``hive.metastore.client.socket.timeout``.
-        connect_timeout_s: For each address to accept a connection:
+        timeout_s: Timeout of each reply: ``hive.metastore.client.socket.timeout``.
+        connect_timeout_s: Timeout of connecting to each address:
             ``hive.metastore.client.connect.timeout-s``.
-        lifetime_s: After which a connection is made anew, 0 = never:
+        lifetime_s: Age after which a connection is replaced, 0 for never:
             ``hive.metastore.client.socket.lifetime``.
-        idle_s: Without a call, after which it is made anew:
+        idle_s: Time without a call after which a connection is replaced:
             ``client.pool.cache.eviction-interval-ms``.
-        pool_size: Connections in use at once: ``clients``.
-        pool_wait_s: How long a thread waits for one of them: ``clients.wait-timeout-ms``.
+        pool_size: Maximum number of connections in use at once: ``clients``.
+        pool_wait_s: Time that a thread waits for one of them: ``clients.wait-timeout-ms``.
         random: Whether addresses are tried in random order: ``hive.metastore.uri.selection``.
-        user: Told to the server by ``set_ugi``: ``ugi``, else who runs this process; None = not
-            told: ``hive.metastore.execute.setugi`` is false, or SASL says it.
-        sasl: None = without.
-        tls: None = without.
+        user: The user sent by ``set_ugi``: ``ugi``, else the user of this process; None if
+            ``hive.metastore.execute.setugi`` is false, or SASL names the user.
+        sasl: Settings of authentication; None for no SASL.
+        tls: Settings of encryption; None for no TLS.
     """
 
     timeout_s: float = 180.0
@@ -55,10 +55,10 @@ class ConnectionSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ConnectionSettings:
-        """As the catalog's properties say.
+        """Read the settings from a catalog's properties.
 
         Raises:
-            ConfigurationError: a property makes no sense.
+            ConfigurationError: If a property is invalid.
         """
         sasl = SaslSettings.of(properties)
         told = sasl is None and SET_UGI.of(properties)
@@ -77,6 +77,6 @@ class ConnectionSettings:
 
 
 def current_user(properties: Mapping[str, str]) -> str:
-    """The name that the catalog acts under, as Hadoop would tell it."""
+    """Return the name of the user that the catalog acts as, by Hadoop's rules."""
     named = (UGI.of(properties) or "").partition(":")[0]
     return named or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()

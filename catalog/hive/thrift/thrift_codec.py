@@ -1,4 +1,4 @@
-"""Thrift objects to our own values and back, for the client and for what keeps its bytes."""
+"""Conversion between Thrift objects and icecomb's values, for the client and for journals."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _SKEWED: Final = {
     kind: (_number(kind, "sd"), _number(ttypes.StorageDescriptor, "skewedInfo"))
     for kind in (ttypes.Table, ttypes.Partition)
 }
-"""Where a table, or a partition, has its ``SKEWED BY``."""
+"""The path of field ids of ``SKEWED BY`` in a table or a partition."""
 
 
 def encode(struct: Any) -> bytes:
-    """A thrift struct in binary form."""
+    """Return the binary form of a Thrift struct."""
     buffer = TMemoryBuffer()
     struct.write(TBinaryProtocolAccelerated(buffer))
     return bytes(buffer.getvalue())
 
 
 def decode(kind: Any, data: bytes) -> Any:
-    """A thrift struct from its binary form.
+    """Return a Thrift struct from its binary form.
 
-    Where a table has values of ``SKEWED BY``, all of that is left out: a map in it has lists as
-    keys, which no dict of Python takes.
+    ``SKEWED BY`` is left out where a table has values of it: they are a map with lists as keys,
+    which no Python dict accepts.
     """
     struct = kind()
     try:
@@ -63,7 +63,7 @@ def decode(kind: Any, data: bytes) -> Any:
 
 
 def table_from_wire(data: bytes) -> HiveTable:
-    """A table from its binary form."""
+    """Return a table from its binary form."""
     found = decode(ttypes.Table, data)
     return HiveTable(
         database=found.dbName,
@@ -83,7 +83,7 @@ def table_from_wire(data: bytes) -> HiveTable:
 
 
 def table_to_wire(table: HiveTable) -> bytes:
-    """The binary form of a table; fields this client knows nothing of survive."""
+    """Return the binary form of a table; fields unknown to this client survive."""
     if table.wire is not None and table_from_wire(table.wire) == table:
         return table.wire
     struct = decode(ttypes.Table, table.wire) if table.wire else ttypes.Table()
@@ -103,7 +103,7 @@ def table_to_wire(table: HiveTable) -> bytes:
 
 
 def skewed_columns(table: HiveTable) -> tuple[str, ...]:
-    """The columns of ``SKEWED BY`` of a table that a metastore gave."""
+    """Return the columns of ``SKEWED BY`` of a table read from a metastore."""
     data = table.wire or b"\0"
     for number in (*_SKEWED[ttypes.Table], _number(ttypes.SkewedInfo, "skewedColNames")):
         found = wire.find(data, 0, number)
@@ -114,7 +114,7 @@ def skewed_columns(table: HiveTable) -> tuple[str, ...]:
 
 
 def partition_from_wire(data: bytes) -> HivePartition:
-    """A partition from its binary form."""
+    """Return a partition from its binary form."""
     found = decode(ttypes.Partition, data)
     return HivePartition(
         database=found.dbName,
@@ -129,7 +129,7 @@ def partition_from_wire(data: bytes) -> HivePartition:
 
 
 def partition_to_wire(partition: HivePartition) -> bytes:
-    """The binary form of a partition."""
+    """Return the binary form of a partition."""
     if partition.wire is not None and partition_from_wire(partition.wire) == partition:
         return partition.wire
     struct = decode(ttypes.Partition, partition.wire) if partition.wire else ttypes.Partition()
@@ -144,7 +144,7 @@ def partition_to_wire(partition: HivePartition) -> bytes:
 
 
 def _kept(encoded: bytes, original: bytes | None, kind: Any) -> bytes:
-    """A struct with what the original has that is not decoded."""
+    """Return a struct with the fields of the original that are not decoded."""
     if original is None:
         return encoded
     kept = wire.with_field_of(original, encoded, _SKEWED[kind])
@@ -152,7 +152,7 @@ def _kept(encoded: bytes, original: bytes | None, kind: Any) -> bytes:
 
 
 def database_from_wire(data: bytes) -> HiveDatabase:
-    """A database from its binary form."""
+    """Return a database from its binary form."""
     found = decode(ttypes.Database, data)
     return HiveDatabase(
         name=found.name,
@@ -166,7 +166,7 @@ def database_from_wire(data: bytes) -> HiveDatabase:
 
 
 def database_to_wire(database: HiveDatabase) -> bytes:
-    """The binary form of a database."""
+    """Return the binary form of a database."""
     struct = decode(ttypes.Database, database.wire) if database.wire else ttypes.Database()
     struct.name = database.name
     struct.description = database.description
@@ -182,7 +182,7 @@ def database_to_wire(database: HiveDatabase) -> bytes:
 
 
 def lock_row(element: Any) -> LockRow:
-    """A row of show_locks."""
+    """Return a row of show_locks."""
     return LockRow(
         lock_id=element.lockid,
         database=element.dbname,

@@ -1,4 +1,4 @@
-"""A buffered socket under Thrift that knows what it has sent and keeps the bytes of the reply."""
+"""A buffered socket under Thrift that records what it has sent and keeps the reply's bytes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LONGEST_FRAME: Final = 1 << 30
 
 
 class Seal(Protocol):
-    """What an authenticated conversation does with each frame: nothing, sign, or encrypt."""
+    """The protection of an authenticated connection's frames: none, signing, or encryption."""
 
     def wrap(self, data: bytes) -> bytes:
-        """What is sent for ``data``."""
+        """Return the protected form of ``data``."""
 
     def unwrap(self, data: bytes) -> bytes:
-        """What was meant by ``data``."""
+        """Return the data that ``data`` protects."""
 
 
 class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
@@ -32,9 +32,9 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         timeout_s: See the attribute.
 
     Attributes:
-        timeout_s: How long a request may take to leave, and all of what answers it to come.
-        sent: Whether anything has left since it was last set to False.
-        seal: After a SASL negotiation: everything travels in frames then.
+        timeout_s: Seconds that sending a request may take, and receiving the whole reply.
+        sent: Whether anything was sent since it was last set to False.
+        seal: The protection after a SASL negotiation: everything is sent in frames then.
     """
 
     def __init__(self, plug: socket.socket, timeout_s: float) -> None:
@@ -53,7 +53,7 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         return b"".join(self._chunks)
 
     def is_readable(self) -> bool:
-        """Whether bytes, or the end of the conversation, wait to be read."""
+        """Return whether bytes, or the end of the stream, can be read."""
         if not self.isOpen():
             return True
         poll = select.poll() if hasattr(select, "poll") else None
@@ -63,18 +63,18 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         return bool(poll.poll(0))
 
     def isOpen(self) -> bool:  # noqa: N802 - thrift's name
-        """Whether `close` was not called."""
+        """Return whether `close` was not called."""
         return self._socket.fileno() >= 0
 
     def open(self) -> None:
-        """It is open from the start."""
+        """Do nothing: the socket is open from the start."""
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close the socket."""
         self._socket.close()
 
     def read(self, sz: int) -> bytes:
-        """At most ``sz`` bytes, at least one."""
+        """Read at least one byte and at most ``sz``."""
         data = self._read.read(sz)
         if data or sz == 0:
             return data
@@ -86,7 +86,7 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         self._write += buf
 
     def flush(self) -> None:
-        """Send what was written: one call."""
+        """Send the collected bytes: one call."""
         out, self._write = bytes(self._write), bytearray()
         self._chunks = []
         if self.seal is not None:
@@ -96,7 +96,7 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         self.send_raw(out)
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         try:
             self._socket.settimeout(self.timeout_s)
             self._socket.sendall(data)
@@ -105,7 +105,7 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
             raise TTransportException(TTransportException.UNKNOWN, str(error)) from error
 
     def receive_raw(self, size: int) -> bytes:
-        """Exactly ``size`` bytes as they come."""
+        """Receive exactly ``size`` bytes, unchanged."""
         data = bytearray()
         while len(data) < size:
             data += self._chunk(size - len(data))
@@ -113,11 +113,11 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
 
     @property
     def cstringio_buf(self) -> BytesIO:
-        """What was received and not read, for thrift's decoder in C."""
+        """The received bytes that were not read, for Thrift's decoder in C."""
         return self._read
 
     def cstringio_refill(self, partialread: bytes, reqlen: int) -> BytesIO:
-        """The rest of what thrift's decoder in C needs."""
+        """Receive the bytes that Thrift's decoder in C still needs."""
         data = bytearray(partialread)
         while len(data) < reqlen:
             data += self._receive()
@@ -138,7 +138,7 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         return data
 
     def _chunk(self, size: int) -> bytes:
-        # a time-out of the socket is one for each byte
+        # A timeout of the socket would apply to each byte.
         rest = self._deadline - time.monotonic()
         if rest <= 0:
             raise _late()

@@ -1,8 +1,8 @@
-"""Thrift's binary encoding as bytes: cutting structs and their fields out without decoding.
+"""Thrift's binary encoding as bytes: structs and fields cut out without decoding.
 
 Newer metastores send fields that older interface files do not name (the catalog name, the owner's
 type, write ids). A decoder drops them, and writing the rest back would erase them on the server.
-Cut out here, they are carried along as they came.
+Cut out here, they are carried over unchanged.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _MAP: Final = 13
 _SET: Final = 14
 LIST: Final = 15
 _FIXED: Final = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8}
-"""Bytes of bool, byte, double, i16, i32 and i64."""
+"""Sizes in bytes of bool, byte, double, i16, i32 and i64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a struct: its header starts at ``start``, its value lies in ``value:end``."""
+    """A field of a struct: its header starts at ``start``, its value is ``value:end``."""
 
     field_id: int
     type_id: int
@@ -34,10 +34,10 @@ class Field:
 
 
 def fields(data: bytes, position: int = 0) -> Iterator[Field]:
-    """The fields of the struct that starts at ``position``.
+    """Yield the fields of the struct that starts at ``position``.
 
     Raises:
-        ValueError: the bytes are no struct.
+        ValueError: If the bytes are not a struct.
     """
     while True:
         start = position
@@ -53,12 +53,12 @@ def fields(data: bytes, position: int = 0) -> Iterator[Field]:
 
 
 def find(data: bytes, position: int, field_id: int) -> Field | None:
-    """The field ``field_id`` of the struct at ``position``, if it is set."""
+    """Return the field ``field_id`` of the struct at ``position``, or None if it is not set."""
     return next((one for one in fields(data, position) if one.field_id == field_id), None)
 
 
 def list_items(data: bytes, value: int) -> Iterator[bytes]:
-    """The encoded elements of the list whose value starts at ``value``."""
+    """Yield the encoded elements of the list whose value starts at ``value``."""
     type_id = data[value]
     count = int.from_bytes(data[value + 1 : value + 5], "big")
     position = value + 5
@@ -69,12 +69,12 @@ def list_items(data: bytes, value: int) -> Iterator[bytes]:
 
 
 def reply_body(data: bytes) -> int:
-    """Where the result struct starts in a strict binary reply message."""
+    """Return the position of the result struct in a strict binary reply message."""
     return 8 + int.from_bytes(data[4:8], "big") + 4
 
 
 def carry_over(encoded: bytes, original: bytes | None, known: frozenset[int]) -> bytes:
-    """``encoded`` (a struct) with the fields of ``original`` whose ids are not ``known`` added."""
+    """Return a struct with the fields of ``original`` added whose ids are not ``known``."""
     if original is None:
         return encoded
     foreign = b"".join(
@@ -84,7 +84,7 @@ def carry_over(encoded: bytes, original: bytes | None, known: frozenset[int]) ->
 
 
 def without(data: bytes, path: Sequence[int]) -> bytes:
-    """A struct without the field that a path of ids leads to; itself where there is none."""
+    """Return a struct without the field that a path of ids leads to, if there is one."""
     found = find(data, 0, path[0])
     if found is None:
         return data
@@ -95,7 +95,7 @@ def without(data: bytes, path: Sequence[int]) -> bytes:
 
 
 def with_field_of(original: bytes, data: bytes, path: Sequence[int]) -> bytes:
-    """A struct whose field at the end of a path of ids is that of another, if that one has it."""
+    """Return ``data`` with the field at a path of ids taken from ``original``, if it is there."""
     theirs = find(original, 0, path[0])
     if theirs is None:
         return data
@@ -109,36 +109,36 @@ def with_field_of(original: bytes, data: bytes, path: Sequence[int]) -> bytes:
 
 
 def string_field(field_id: int, text: str) -> bytes:
-    """An encoded string field."""
+    """Return an encoded string field."""
     return _header(_STRING, field_id) + _string(text)
 
 
 def struct_field(field_id: int, encoded: bytes) -> bytes:
-    """A field holding an encoded struct."""
+    """Return a field holding an encoded struct."""
     return _header(STRUCT, field_id) + encoded
 
 
 def struct_list_field(field_id: int, encoded: list[bytes]) -> bytes:
-    """A field holding a list of encoded structs."""
+    """Return a field holding a list of encoded structs."""
     count = len(encoded).to_bytes(4, "big")
     return _header(LIST, field_id) + bytes([STRUCT]) + count + b"".join(encoded)
 
 
 def string_list_field(field_id: int, texts: Sequence[str]) -> bytes:
-    """A field holding a list of strings."""
+    """Return a field holding a list of strings."""
     count = len(texts).to_bytes(4, "big")
     return _header(LIST, field_id) + bytes([_STRING]) + count + b"".join(map(_string, texts))
 
 
 def number_list_field(field_id: int, numbers: Sequence[int]) -> bytes:
-    """A field holding a list of 32-bit numbers."""
+    """Return a field holding a list of 32-bit numbers."""
     count = len(numbers).to_bytes(4, "big")
     body = b"".join(number.to_bytes(4, "big", signed=True) for number in numbers)
     return _header(LIST, field_id) + bytes([_I32]) + count + body
 
 
 def map_field(field_id: int, mapping: dict[str, str]) -> bytes:
-    """A field holding a map of strings."""
+    """Return a field holding a map of strings."""
     count = len(mapping).to_bytes(4, "big")
     body = b"".join(_string(key) + _string(value) for key, value in mapping.items())
     return _header(_MAP, field_id) + bytes([_STRING, _STRING]) + count + body

@@ -1,6 +1,6 @@
-"""Blocks of Avro rows as Arrow columns, without a Python object a row.
+"""Decoding of blocks of Avro rows to Arrow columns, without a Python object for each row.
 
-polars decodes the plain layout of the bytes; what the values mean is applied to whole columns.
+polars decodes the plain layout of the bytes; logical types are applied to whole columns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from icecomb.format.errors import CorruptFileError
 
 
 def columnar_layout(schema: Any, kinds: Sequence[pa.DataType]) -> Any:
-    """The layout of a file's records for polars; None if it does not know one of the types.
+    """Return the layout of a file's records for polars; None if it lacks one of the types.
 
     Args:
         schema: The writer's schema.
@@ -43,14 +43,14 @@ def decoded_columns(
     blocks: list[bytes],
     chosen: Sequence[tuple[int, pa.Field, Any]],
 ) -> pa.RecordBatch | None:
-    """The rows of some blocks; None if they are not as they should be, in whatever way.
+    """Decode the rows of the given blocks; return None if they are invalid in any way.
 
     Args:
-        location: The file.
-        layout: As `columnar_layout` gives it.
-        rows: How many rows the blocks have.
-        blocks: Uncompressed.
-        chosen: Columns by their numbers, with their Arrow fields.
+        location: The location of the file.
+        layout: The layout that `columnar_layout` returned.
+        rows: The number of rows in the blocks.
+        blocks: The blocks, uncompressed.
+        chosen: Numbers of the columns to decode, with their Arrow fields.
     """
     names = [f"c{number}" for number, *_ in chosen]
     mark, ends = end_record(layout)
@@ -70,7 +70,7 @@ def decoded_columns(
 
 
 def _telling(names: Sequence[str], ends: Mapping[str, Any]) -> frozenset[str]:
-    """A column that tells the end of the rows from a row, if none of these does."""
+    """Return a column that distinguishes the end record from a row, if none of these does."""
     telling = [
         n for n, end in ends.items() if isinstance(end, (str, int, float)) and end is not True
     ]
@@ -119,7 +119,7 @@ def _struct(array: pa.StructArray, fields: list[pa.Field]) -> pa.StructArray:
 
 
 def _lists(array: pa.LargeListArray, kind: pa.DataType, values: pa.Array) -> pa.Array:
-    """Lists or maps over other contents."""
+    """Return the lists or maps with other contents."""
     offsets = array.offsets.cast(pa.int32())
     validity = None
     if array.null_count:
@@ -131,7 +131,7 @@ def _lists(array: pa.LargeListArray, kind: pa.DataType, values: pa.Array) -> pa.
 
 
 def _decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Decimals out of big-endian two's complements of one length."""
+    """Convert big-endian two's complements of one length to decimals."""
     valid = np.asarray(array.is_valid())
     numbers = array.drop_null().cast(pa.binary())
     out = np.zeros((len(array), 16), np.uint8)

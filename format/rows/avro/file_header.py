@@ -1,4 +1,4 @@
-"""What an Avro file says about itself: the schema of its header, and how many rows a block has."""
+"""The header of an Avro file: its schema, and the row counts of its blocks."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from icecomb.format.rows.read.data_file_reader import reading
 from icecomb.format.spec.types import PrimitiveType
 
 _NEAR, _FAR = 1 << 12, 1 << 18
-"""How much is read at once: far away, to pass bytes over costs more than to read them."""
+"""Bytes per read, local and remote: in remote files skipping costs more than reading."""
 
 
 class AvroHeader(FileTail):
-    """The header of a file, and the sizes of its blocks, whose rows are passed over.
+    """The header of a file, and the row counts of its blocks; the rows are skipped.
 
     Args:
         source: The open file, at its beginning.
-        location: Its name, for errors.
+        location: The location of the file, for errors.
 
     Attributes:
-        stated: The schema that it states, as JSON values.
+        stated: The schema in the file, as JSON values.
 
     Raises:
-        CorruptFileError: It is not an Avro file, or cut short.
-        UnsupportedError: Its schema has a type that Iceberg does not have.
+        CorruptFileError: If it is not an Avro file, or is truncated.
+        UnsupportedError: If its schema has a type that Iceberg does not have.
     """
 
     file_format = FileFormat.AVRO
@@ -52,7 +52,7 @@ class AvroHeader(FileTail):
         kinds: Mapping[int, PrimitiveType],
         wanted: Container[int],
     ) -> dict[int, ColumnSummary]:
-        """See `FileTail.columns`: a column that is no union with null has no nulls."""
+        """Implement `FileTail.columns`: a column that is not a union with null has no nulls."""
         found = {}
         for f, arrow in zip(fields, self.schema, strict=True):
             kind = None if f.field_id is None else kinds.get(f.field_id)

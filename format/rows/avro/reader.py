@@ -1,9 +1,9 @@
-"""Avro data files as record batches with their place in the file.
+"""Reading of Avro data files as record batches with their positions in the file.
 
 Blocks of rows are decoded into columns by polars, or row by row by fastavro where there are types
-that polars does not know (maps, enumerations, decimals of any length).
-Field ids stand in the schema (`field-id`, `element-id`, `key-id`, `value-id`; spec: Avro); files
-of Hive have none and are read through the name mapping.
+that polars does not support (maps, enumerations, decimals of any length).
+Field ids are in the schema (`field-id`, `element-id`, `key-id`, `value-id`; spec: Avro); files of
+Hive have none and are read through the name mapping.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from icecomb.format.storage.file_io import FileIO
 
 Convert: TypeAlias = Callable[[Any], Any]
 Column: TypeAlias = tuple[pa.Field, Convert | None]
-"""A column's field, and how fastavro's values become Arrow's."""
+"""A column's field, and the conversion of fastavro's values to Arrow's."""
 _Column: TypeAlias = tuple[int, pa.Field, Convert | None]
-"""A column's number in the file, its field, and how fastavro's values become Arrow's."""
+"""A column's number in the file, its field, and the conversion of values to Arrow's."""
 _SYNC = bytes(16)
 
 _PLAIN = {
@@ -66,15 +66,15 @@ class AvroReader(DataFileReader):
     """An open Avro file.
 
     Args:
-        io: Where the file lies.
-        location: The file.
+        io: File system that holds the file.
+        location: The location of the file.
         name_mapping: The table's name mapping, for a file without field ids.
-        size: The length its manifest states; a shorter file is refused.
+        size: The length that its manifest states, in bytes; a shorter file is rejected.
 
     Raises:
-        CorruptFileError: It is not an Avro file, or is shorter than stated.
-        FileMissingError: There is no such file.
-        UnsupportedError: Its schema has a type that Iceberg does not have.
+        CorruptFileError: If it is not an Avro file, or is shorter than stated.
+        FileMissingError: If the file does not exist.
+        UnsupportedError: If its schema has a type that Iceberg does not have.
     """
 
     def __init__(
@@ -95,13 +95,13 @@ class AvroReader(DataFileReader):
         self.fields: tuple[FileField, ...] = file_fields(arrow, name_mapping, location)
 
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
-        """One group, which belongs to the part that holds the first byte."""
+        """Return the only group, which belongs to the part that holds the first byte."""
         return [0] if start == 0 and (length is None or length > 0) else []
 
     def statistics(
         self, field_id: int, field_type: IcebergType
     ) -> Callable[[int], ChunkStatistics | None] | None:
-        """None: Avro files have no statistics."""
+        """Return None, as Avro files have no statistics."""
         del field_id, field_type
         return None
 
@@ -133,7 +133,7 @@ class AvroReader(DataFileReader):
         self._compare_rows(position)
 
     def _chunks(self, batch_size: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Neighbouring blocks, uncompressed, with how many rows they have together."""
+        """Yield runs of adjacent blocks, uncompressed, each with its row count."""
         rows, parts = 0, list[bytes]()
         blocks = self._stream().blocks()
         while True:
@@ -150,7 +150,7 @@ class AvroReader(DataFileReader):
             yield rows, parts
 
     def _stream(self) -> ContainerStream:
-        """The file from its beginning."""
+        """Return a stream of the file from its beginning."""
         with reading(self.location):
             self._source.seek(0)
             return ContainerStream(self._source, self.location)
@@ -180,10 +180,10 @@ class AvroReader(DataFileReader):
 
 
 def read_columns(stated: Any, location: str) -> tuple[Any, list[Column]]:
-    """The schema that a file states, parsed, and its columns.
+    """Return the parsed form of a file's schema, and its columns.
 
     Raises:
-        UnsupportedError: It has a type that Iceberg does not have.
+        UnsupportedError: If the schema has a type that Iceberg does not have.
     """
     schema: Any = fastavro.parse_schema(stated, _write_hint=False, _force=True)
     shape = _Shape(location)
@@ -191,20 +191,20 @@ def read_columns(stated: Any, location: str) -> tuple[Any, list[Column]]:
 
 
 class _Shape:
-    """Arrow fields of an Avro schema, with how values become what Arrow takes."""
+    """A converter of an Avro schema to Arrow fields and conversions of values."""
 
     def __init__(self, location: str) -> None:
         self._location = location
         self._named: dict[str, Any] = {}
 
     def field(self, raw: dict[str, Any]) -> tuple[pa.Field, Convert | None]:
-        """A field of a record."""
+        """Return the Arrow field of a record's field, and the conversion of its values."""
         kind, nullable, convert = self._type(raw["type"])
         metadata = _id(raw, "field-id")
         return pa.field(raw["name"], kind, nullable, metadata), convert
 
     def _type(self, raw: Any) -> tuple[pa.DataType, bool, Convert | None]:
-        """The Arrow type, whether it may be null, and the conversion."""
+        """Return the Arrow type, whether it is nullable, and the conversion of values."""
         if isinstance(raw, list):
             branches = [b for b in raw if b != "null"]
             if len(branches) != 1:
@@ -301,7 +301,7 @@ def _batch(
 
 @contextmanager
 def decoding(location: str) -> Iterator[None]:
-    """Name the file in errors of fastavro, which raises whatever its decoders meet."""
+    """Name the file in errors of fastavro, whose decoders raise exceptions of any type."""
     try:
         yield
     except (IcecombError, MemoryError):

@@ -1,6 +1,6 @@
-"""Avro data files with field ids at every depth (spec: Appendix A, Avro).
+"""Writing of Avro data files, with field ids at every depth (spec: Appendix A, Avro).
 
-Settings come from the table's properties of Iceberg Java (`write.avro.*`).
+Settings come from Iceberg Java's table properties (`write.avro.*`).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _RECORD_NAME = "table"
 
 @dataclass(frozen=True, slots=True)
 class AvroOptions:
-    """How Avro files are written.
+    """Options for writing Avro files.
 
     Args:
         compression: Iceberg's name of the codec.
-        level: The codec's level, None for its default.
+        level: The codec's level; None for its default.
     """
 
     compression: str = "gzip"
@@ -46,52 +46,52 @@ class AvroOptions:
 
     @property
     def file_format(self) -> FileFormat:
-        """Avro."""
+        """The format, Avro."""
         return FileFormat.AVRO
 
     @property
     def row_group_bytes(self) -> int:
-        """See `FileOptions.row_group_bytes`; blocks are made by the writer itself."""
+        """The size of the buffer in bytes: the writer itself makes smaller blocks."""
         return self.buffer_bytes
 
     @property
     def row_group_rows(self) -> int:
-        """See `FileOptions.row_group_rows`."""
+        """The maximum number of rows written at once; see `FileOptions.row_group_rows`."""
         return 1 << 16
 
     @property
     def buffer_bytes(self) -> int:
-        """See `FileOptions.buffer_bytes`: encoding takes a few times as much."""
+        """The size of the buffer in bytes; encoding takes a few times as much memory."""
         return 4 << 20
 
     def fitting(self, target_bytes: int, open_bytes: int) -> AvroOptions:
-        """See `FileOptions.fitting`; an open file keeps nothing between blocks."""
+        """Return the options unchanged: an open file keeps nothing between blocks."""
         del target_bytes, open_bytes
         return self
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> AvroOptions:
-        """The options that a table's properties set.
+        """Return the options set by a table's properties.
 
         Raises:
-            ConfigurationError: The codec is unknown, or the level is no number.
+            ConfigurationError: If the codec is unknown, or the level is not a number.
         """
         codec = AVRO_CODEC.of(properties)
         plain = codec in ("uncompressed", "none")
         return cls(codec, compression_level(AVRO_LEVEL, properties, "NONE" if plain else codec))
 
     def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
-        """See `FileOptions.open`."""
+        """Implement `FileOptions.open`."""
         return AvroFileWriter(stream, settings, self)
 
 
 class AvroFileWriter:
-    """Writes one Avro file.
+    """A writer of one Avro file.
 
     Args:
-        stream: Where the file goes; the caller closes it.
-        settings: The columns, and what is kept about them.
-        options: How to write.
+        stream: The stream to write to; the caller closes it.
+        settings: The columns, and the metrics to keep.
+        options: Options for writing the file.
     """
 
     def __init__(self, stream: BinaryIO, settings: FileSettings, options: AvroOptions) -> None:
@@ -121,7 +121,7 @@ class AvroFileWriter:
                 self._write(batch)
 
     def close(self) -> Metrics:
-        """The metrics that were counted on the way; an Avro file has no end of its own."""
+        """Return the metrics counted while writing; an Avro file needs no footer."""
         return self._metrics.result()
 
     def _write(self, batch: pa.RecordBatch) -> None:

@@ -1,1 +1,1 @@
-"""Delete files, by position and by equality: read, applied and written."""
+"""Position and equality delete files: reading, applying and writing."""

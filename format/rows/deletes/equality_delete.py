@@ -1,8 +1,8 @@
 """Equality deletes: rows that equal a key in a delete file (spec: Equality Delete Files).
 
-Nulls are equal to each other here, and so are NaNs. Delete files that compare the same columns are
-one set of keys. Which delete files apply to a data file the plan decides, by sequence numbers.
-Nothing is done per row in Python: values become codes, and codes are looked up in sorted arrays.
+Nulls are equal to each other here, and so are NaNs. Delete files that compare the same columns form
+one set of keys. Planning decides by sequence numbers which delete files apply to a data file.
+No Python code runs per row: values become codes, and codes are looked up in sorted arrays.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _BATCH_ROWS = 1 << 17
 
 
 class ColumnPlaces:
-    """Where columns asked for by id stand in batches; those not selected are read besides.
+    """The positions in batches of columns needed by id; unselected ones are read in addition.
 
     Args:
-        field_ids: The ids, also of fields in structs.
-        projected: The columns that are selected, which come first.
-        metadata: The table, some schema of which has each id.
+        field_ids: The ids of the columns, which may be fields in structs.
+        projected: The selected columns, which come first.
+        metadata: Metadata of the table, which has each id in some schema.
 
     Raises:
-        UnsupportedError: No schema has one of them.
+        UnsupportedError: If no schema has one of the ids.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class ColumnPlaces:
                     f"Equality deletes of {metadata.location} compare the column of id {field_id}, "
                     "which no schema of the table has any more",
                     hint="An expiration removed the schemas that had it: go back to a metadata "
-                    "file from before, or write the rows anew with what made the deletes.",
+                    "file from before, or rewrite the rows with the engine that wrote the deletes.",
                 )
             (column,) = prune(schema, {field_id}).fields
             at = len(projected) + len(self.extra)
             self._paths[field_id] = (at, _descent(column, field_id))
-            # A column that was dropped may be missing, whatever it was when it was there.
+            # A column that was dropped may be missing, even if it was required.
             self.extra.append(replace(column, required=False))
 
     def arrays(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
-        """The columns by field id."""
+        """Return the columns of a batch by field id."""
         return {
             field_id: pc.struct_field(batch.column(at), path) if path else batch.column(at)
             for field_id, (at, path) in self._paths.items()
@@ -80,11 +80,11 @@ class ColumnPlaces:
 
 
 class KeySet:
-    """The keys of delete files that compare the same columns.
+    """The set of keys of delete files that compare the same columns.
 
     Args:
-        field_ids: The columns.
-        columns: Their values, one array a column, a key a row.
+        field_ids: Field ids of the columns.
+        columns: The values, one array for each column, one row for each key.
     """
 
     def __init__(self, field_ids: tuple[int, ...], columns: Sequence[pa.Array]) -> None:
@@ -101,16 +101,16 @@ class KeySet:
 
     @property
     def nbytes(self) -> int:
-        """The memory it takes, in bytes."""
+        """The size of the set in memory, in bytes."""
         return sum(v.nbytes for v in self._values) + sum(level.nbytes for level in self._levels)
 
     @property
     def count(self) -> int:
-        """How many different keys there are."""
+        """The number of distinct keys."""
         return len(self._levels[-1]) if self._levels else self._values[0].count
 
     def contains(self, arrays: Mapping[int, pa.Array]) -> pa.BooleanArray:
-        """Which rows have one of the keys.
+        """Return a mask of the rows that have one of the keys.
 
         Args:
             arrays: The columns by field id.
@@ -119,7 +119,7 @@ class KeySet:
         return pa.array(found)
 
     def places(self, arrays: Mapping[int, pa.Array]) -> npt.NDArray[np.int64]:
-        """The number of each row's key, less than `count`; -1 for those that have none."""
+        """Return the number of each row's key, less than `count`; -1 for rows without one."""
         found, codes = self._codes(arrays)
         return np.where(found, codes, -1)
 
@@ -138,31 +138,31 @@ class KeySet:
 
 
 class Keys(Protocol):
-    """Keys of deleted rows."""
+    """The keys of deleted rows."""
 
     @property
     def field_ids(self) -> tuple[int, ...]:
-        """The columns that are compared."""
+        """The field ids of the columns that are compared."""
 
     def contains(self, arrays: Mapping[int, pa.Array]) -> pa.BooleanArray:
-        """Which rows have one of the keys, given the columns by field id."""
+        """Return a mask of the rows that have one of the keys, given the columns by field id."""
 
 
 class KeySource(Protocol):
-    """Where a reader of data files gets the keys of deleted rows from."""
+    """The source of deleted rows' keys for a reader of data files."""
 
     def of(self, delete_files: Sequence[DataFile]) -> Sequence[Keys]:
-        """The keys of equality delete files."""
+        """Return the keys of equality delete files."""
 
 
 class EqualityDeletes:
-    """The key sets of equality delete files, read as they are asked for and kept within bounds.
+    """A bounded cache of the key sets of equality delete files, read on demand.
 
     Args:
-        io: Where the files lie.
-        metadata: The table.
-        capacity: How much memory the sets that are kept take at most, in bytes; the last one is
-            kept in any case.
+        io: File system that holds the files.
+        metadata: Metadata of the table.
+        capacity: The maximum size of the cached sets in memory, in bytes; the latest one is always
+            kept.
     """
 
     def __init__(self, io: FileIO, metadata: TableMetadata, capacity: int = 1 << 28) -> None:
@@ -174,10 +174,10 @@ class EqualityDeletes:
         self._kept: OrderedDict[tuple[str, ...], KeySet | None] = OrderedDict()
 
     def of(self, delete_files: Sequence[DataFile]) -> list[KeySet]:
-        """The key sets of equality delete files, one for each set of columns.
+        """Return the key sets of equality delete files, one for each set of columns.
 
         Raises:
-            CorruptFileError: A delete file does not say or does not have its columns.
+            CorruptFileError: If a delete file does not name its columns or does not have them.
         """
         groups: dict[tuple[int, ...], list[DataFile]] = defaultdict(list)
         for file in delete_files:
@@ -222,10 +222,10 @@ class EqualityDeletes:
 
 
 def compared_columns(file: DataFile) -> tuple[int, ...]:
-    """The field ids of the columns that an equality delete file compares, ascending.
+    """Return the field ids of the columns that an equality delete file compares, ascending.
 
     Raises:
-        CorruptFileError: It does not say.
+        CorruptFileError: If the file does not name any.
     """
     if not file.equality_ids:
         raise CorruptFileError(
@@ -239,16 +239,16 @@ def compared_columns(file: DataFile) -> tuple[int, ...]:
 def read_keys(
     io: FileIO, metadata: TableMetadata, field_ids: tuple[int, ...], file: DataFile
 ) -> Iterator[dict[int, pa.Array]]:
-    """The keys of an equality delete file, batch by batch: columns by field id.
+    """Yield the keys of an equality delete file batch by batch, as columns by field id.
 
     Args:
-        io: Where the file lies.
-        metadata: The table.
-        field_ids: The columns that it compares.
-        file: The file.
+        io: File system that holds the file.
+        metadata: Metadata of the table.
+        field_ids: Field ids of the columns that it compares.
+        file: The delete file.
 
     Raises:
-        CorruptFileError: It does not have its columns.
+        CorruptFileError: If the file does not have its columns.
     """
     places = ColumnPlaces(field_ids, (), metadata)
     reader = open_data_file(io, file, metadata.name_mapping())
@@ -281,7 +281,7 @@ def _ids(fields: Sequence[FileField]) -> Iterator[int]:
 
 
 def _descent(column: NestedField, field_id: int) -> list[int]:
-    """The indices that lead from a column, pruned to one field, to that field."""
+    """Return the path of indices from a column, pruned to one field, to that field."""
     descent = []
     while column.field_id != field_id and isinstance(column.field_type, StructType):
         (column,) = column.field_type.fields

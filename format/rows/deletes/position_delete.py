@@ -1,4 +1,4 @@
-"""Position deletes: which rows of a data file are deleted (spec: Position Delete Files)."""
+"""Position deletes: the deleted rows of data files by number (spec: Position Delete Files)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _NAMES = NameMapping(
 
 
 class PositionDeletes:
-    """The deleted positions of data files, read from delete files as they are asked for.
+    """The deleted positions of data files, read from delete files on demand.
 
-    A delete file that serves several data files is read once and kept, within bounds.
+    A delete file for several data files is read once and cached, up to a capacity.
 
     Args:
-        io: Where the delete files lie.
-        capacity: How many positions are kept in memory at most, 8 bytes each.
+        io: File system that holds the delete files.
+        capacity: The maximum number of positions to cache, 8 bytes each.
     """
 
     def __init__(self, io: FileIO, capacity: int = 1 << 24) -> None:
@@ -48,7 +48,7 @@ class PositionDeletes:
         self._size = 0
 
     def of(self, data_file: DataFile, delete_files: Iterable[DataFile]) -> Positions | None:
-        """The deleted positions of a data file, ascending and each once; None for none.
+        """Return the distinct deleted positions of a data file, ascending; None for none.
 
         Args:
             data_file: The data file.
@@ -60,7 +60,7 @@ class PositionDeletes:
         if not positions:
             return None
         deleted = np.unique(np.concatenate(positions))
-        # before the first row there is none, which would count as deleted
+        # drop negative positions: no rows have them, but they would count as deleted
         deleted = deleted[np.searchsorted(deleted, 0) :]
         return deleted if len(deleted) else None
 
@@ -86,12 +86,12 @@ class PositionDeletes:
 
 
 def live_mask(deleted: Positions, position: int, rows: int) -> npt.NDArray[np.bool_] | None:
-    """Which rows of a batch are not deleted; None when all are live.
+    """Return a mask of the rows of a batch that are not deleted; None when all are live.
 
     Args:
         deleted: Deleted positions of the file, ascending.
         position: The number of the batch's first row in the file.
-        rows: The batch's rows.
+        rows: The number of rows in the batch.
     """
     begin, end = np.searchsorted(deleted, (position, position + rows))
     if begin == end:
@@ -106,7 +106,7 @@ def _count(by_path: Mapping[str, Positions]) -> int:
 
 
 def only_target(delete_file: DataFile) -> str | None:
-    """The data file all rows of a delete file are about, if its metrics prove that."""
+    """Return the only data file to which a delete file refers, if its metrics prove it."""
     if delete_file.referenced_data_file is not None:
         return delete_file.referenced_data_file
     lower = (delete_file.lower_bounds or {}).get(DELETE_FILE_PATH.field_id)
@@ -115,14 +115,14 @@ def only_target(delete_file: DataFile) -> str | None:
 
 
 def positions_by_path(io: FileIO, delete_file: DataFile) -> Mapping[str, Positions]:
-    """All deletes of a file by the data files that they name, in the order of the file.
+    """Return all positions in a delete file by data file, in the order of the delete file.
 
     Args:
-        io: Where it lies.
-        delete_file: A position delete file.
+        io: File system that holds the delete file.
+        delete_file: The position delete file.
 
     Raises:
-        CorruptFileError: It is damaged.
+        CorruptFileError: If the delete file is damaged.
     """
     target = only_target(delete_file)
     if target is not None:

@@ -1,7 +1,7 @@
-"""Position delete files: which rows of which data files are deleted (spec: Position Delete Files).
+"""Writing of position delete files, which list deleted rows (spec: Position Delete Files).
 
-The rows of a file are sorted by data file and position, as the specification asks for. Its bounds
-are whole paths, so that readers find by them which data files it is about.
+The rows of a file are sorted by data file and position, as the specification requires. Its bounds
+are whole paths, by which readers find the data files that it refers to.
 """
 
 from __future__ import annotations
@@ -43,44 +43,44 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _ROWS: Final = 1 << 18
-"""Rows of a batch: each repeats a path."""
+"""The maximum number of rows in a batch, each of which repeats a path."""
 _FULL: Final = MetricsMode(MetricsKind.FULL)
 
 
 class DeleteTarget(Protocol):
-    """A data file of which rows are deleted."""
+    """A data file from which rows are deleted."""
 
     @property
     def file_path(self) -> str:
-        """Where it lies, as its manifest spells it."""
+        """The location, as the manifest spells it."""
 
     @property
     def spec_id(self) -> int:
-        """Its partition spec."""
+        """The id of the partition spec."""
 
     @property
     def partition(self) -> tuple[Any, ...]:
-        """Its partition."""
+        """The partition tuple."""
 
 
 class PositionDeleteWriter:
-    """Writes position delete files: of one data file each, or of one partition each.
+    """A writer of position delete files, for one data file or for one partition each.
 
-    Which of both, the table property `write.delete.granularity` says: `file`, the default as in
-    Spark, or `partition`. The format is that of `write.delete.format.default`, without it that of
-    data files; how it is written, `write.delete.parquet.*` say (and so on), and `write.parquet.*`
-    where these are not set. Files are of about `write.delete.target-file-size-bytes`.
+    The table property `write.delete.granularity` decides between the two: `file`, the default as in
+    Spark, or `partition`. The format is that of `write.delete.format.default`, or else that of data
+    files; `write.delete.parquet.*` (and so on) set how it is written, or else `write.parquet.*`.
+    Files have about `write.delete.target-file-size-bytes`.
 
     Args:
-        io: Where the files go.
-        metadata: The table.
+        io: File system for the files.
+        metadata: Metadata of the table.
         operation_id: The common part of the file names.
-        rows: Whether the deleted rows are stored, too: the optional column `row`, with the
-            columns of the table's current schema. Then each `add` gives them.
-        target: How long files are, about; by default as the table says.
+        rows: Whether to store the deleted rows as well, in the optional column `row` with the
+            columns of the table's current schema. Each `add` must then give them.
+        target: The approximate size of files, in bytes; that of the table property by default.
 
     Raises:
-        ConfigurationError: The format or granularity is unknown, or how to write makes no sense.
+        ConfigurationError: If the format or granularity is unknown, or a write property is invalid.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class PositionDeleteWriter:
         chosen = DELETE_FORMAT.of(properties, default=DATA_FORMAT.of(properties))
         options = load_file_options(chosen, properties)
         if isinstance(options, ParquetOptions):
-            # Paths are long in memory; and bloom filters are meant for the table's columns.
+            # Paths take much memory; and bloom filters are meant for the table's columns.
             few = min(options.row_group_rows, _ROWS)
             options = replace(options, row_group_rows=few, bloom_filters={})
         self._settings = FileSettings(
@@ -121,12 +121,12 @@ class PositionDeleteWriter:
         """Delete rows of a data file.
 
         Args:
-            file: The data file; it is given once.
-            positions: Which rows, ascending.
+            file: The data file; it may be given only once.
+            positions: The positions of the rows, ascending.
             rows: The rows themselves, in the columns and types of the table's current schema.
 
         Raises:
-            ValidationError: Rows are missing, or are given to a writer without them.
+            ValidationError: If rows are missing, or are given to a writer that does not store them.
         """
         if self._stores_rows != (rows is not None):
             wanted = "needs" if self._stores_rows else "takes no"
@@ -202,14 +202,14 @@ def _schema(row: Schema | None) -> Schema:
     fields = (DELETE_FILE_PATH, DELETE_FILE_POS)
     if row is None:
         return Schema(fields)
-    # Each delete of a file that has rows at all has one.
+    # A file with rows must have one for each delete.
     return Schema(
         (*fields, NestedField(DELETE_FILE_ROW_ID, "row", StructType(row.fields), required=True))
     )
 
 
 def _metrics(metadata: TableMetadata, *, rows: bool) -> MetricsConfig:
-    """Whole paths and positions; of deleted rows what is kept of rows."""
+    """Return full metrics for paths and positions, and the table's for deleted rows."""
     own = {DELETE_FILE_PATH.field_id: _FULL, DELETE_FILE_POS.field_id: _FULL}
     if not rows:
         return MetricsConfig(modes=own)
@@ -224,5 +224,5 @@ def _struct(rows: pa.Table, field: pa.Field) -> pa.StructArray:
 
 
 def referring(file: DataFile) -> DataFile:
-    """The file with the one data file that all its deletes refer to, if so."""
+    """Return a delete file with `referenced_data_file` set if it refers to only one data file."""
     return replace(file, referenced_data_file=only_target(file))

@@ -1,7 +1,7 @@
-"""Columns of ORC files with timestamps outside of what nanoseconds reach: before 1678, after 2261.
+"""Reading of ORC timestamps beyond the range of nanoseconds: before 1678 or after 2261.
 
-pyarrow refuses such a stripe, as its ORC reader makes nanoseconds only. The columns with timestamps
-are then read row by row, and become microseconds, which reach as far as Iceberg's type does.
+pyarrow rejects such a stripe, as its ORC reader returns only nanoseconds. The columns with
+timestamps are then read row by row as microseconds, which cover the range of Iceberg's type.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ import pyorc
 from icecomb.format.errors import CorruptFileError, IcecombError
 
 _ROWS: Final = 1 << 14
-"""So many rows are Python objects at a time."""
+"""The maximum number of rows held as Python objects at a time."""
 
 
 class _Micros:
-    """Makes a timestamp a number of microseconds."""
+    """A converter of timestamps to numbers of microseconds."""
 
     @staticmethod
     def from_orc(seconds: int, nanoseconds: int, _: object) -> int:
         return seconds * 1_000_000 + nanoseconds // 1000
 
-    to_orc = from_orc  # asked for, and not used
+    to_orc = from_orc  # required, but not used
 
 
 class _Days:
-    """Leaves a date a number of days."""
+    """A converter that keeps dates as numbers of days."""
 
     @staticmethod
     def from_orc(days: int) -> int:
         return days
 
-    to_orc = from_orc  # asked for, and not used
+    to_orc = from_orc  # required, but not used
 
 
 _CONVERTERS: Final[dict[Any, Any]] = {
@@ -49,17 +49,17 @@ _CONVERTERS: Final[dict[Any, Any]] = {
 def read_columns(
     source: pa.NativeFile, location: str, schema: pa.Schema, stripe: int, columns: Sequence[int]
 ) -> list[pa.Array]:
-    """Columns of a stripe, with timestamps in microseconds; finer parts are cut off.
+    """Read columns of a stripe, with timestamps truncated to microseconds.
 
     Args:
-        source: The file.
-        location: Its name, for errors.
-        schema: As pyarrow understands it.
+        source: The open file.
+        location: The location of the file, for errors.
+        schema: The schema of the file, as pyarrow reads it.
         stripe: The number of the stripe.
-        columns: Numbers of columns of the schema, ascending.
+        columns: Numbers of columns in the schema, ascending.
 
     Raises:
-        CorruptFileError: They cannot be read.
+        CorruptFileError: If they cannot be read.
     """
     try:
         file = pyorc.Reader(source, column_indices=columns, converters=_CONVERTERS)
@@ -72,7 +72,7 @@ def read_columns(
         return [pa.concat_arrays(parts) for parts in chunks]
     except (IcecombError, MemoryError):
         raise
-    except Exception as problem:  # the library has no error of its own for what it meets
+    except Exception as problem:  # the library has no exception class of its own
         raise CorruptFileError(
             f"Cannot read data file {location}: {problem or type(problem).__name__}",
             hint="Read an older snapshot, or restore the file from a backup.",
@@ -94,7 +94,7 @@ def _in_micros(kind: pa.DataType) -> pa.DataType:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """A value as Arrow takes it: a struct by names, a map as pairs."""
+    """Convert a value to the form Arrow takes: a struct as a dict, a map as pairs."""
     if value is None:
         return None
     if pa.types.is_struct(kind):

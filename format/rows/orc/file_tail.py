@@ -1,7 +1,7 @@
 """The tail of an ORC file: its columns, counts and bounds.
 
-Timestamps have no bounds, because ORC's are nearer than a millisecond at best, and writers disagree
-on their zone; texts have none that are cut off, nor padded ones (`char`), nor binary.
+Timestamps have no bounds, because ORC's are exact to a millisecond at best, and writers disagree on
+their zone; nor do truncated strings, padded ones (`char`) and binary.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _PLACE_NAME = re.compile(r"_col\d+")
 
 @dataclass(frozen=True, slots=True)
 class NumberedType:
-    """A column without columns inside.
+    """A leaf column, with the number of its ORC type.
 
     Args:
         field: The column.
-        number: Of its type, counted depth-first, the row being 0.
-        repeated: Whether it lies in a list or map, so that it has no one value a row.
+        number: The number of its type, counted depth-first, the row being 0.
+        repeated: Whether it is inside a list or map, so that a row may have many values or none.
     """
 
     field: FileField
@@ -48,14 +48,14 @@ class NumberedType:
 
 
 class OrcFileTail(FileTail):
-    """The tail of a file.
+    """The tail of an ORC file.
 
     Args:
         source: The open file.
-        location: Its name, for errors.
+        location: The location of the file, for errors.
 
     Raises:
-        CorruptFileError: It is not an ORC file.
+        CorruptFileError: If it is not an ORC file.
     """
 
     file_format = FileFormat.ORC
@@ -81,7 +81,7 @@ class OrcFileTail(FileTail):
         kinds: Mapping[int, PrimitiveType],
         wanted: Container[int],
     ) -> dict[int, ColumnSummary]:
-        """See `FileTail.columns`."""
+        """Implement `FileTail.columns`."""
         if self._tail.type_count != count_types(fields) + 1:
             return {}
         found = {}
@@ -101,11 +101,11 @@ class OrcFileTail(FileTail):
 
     @property
     def numbered(self) -> bool:
-        """See `FileTail.numbered`."""
+        """True if the columns are named by number; see `FileTail.numbered`."""
         return has_place_names(self.schema)
 
     def _trusted(self, found: ChunkStatistics, kind: PrimitiveType) -> tuple[ChunkStatistics, bool]:
-        """What can be kept of counts and bounds, and whether there are old dates."""
+        """Return the trusted part of counts and bounds, and whether there are old dates."""
         old = self._tail.julian and is_old(kind, found.lower)
         if isinstance(kind, TimestampType | TimestamptzType):
             return replace(found, lower=None, upper=None), old
@@ -119,17 +119,17 @@ class OrcFileTail(FileTail):
 
 
 def has_place_names(schema: pa.Schema) -> bool:
-    """Whether all columns have numbers for names, as Hive before version 2 wrote them."""
+    """Return whether all columns are named by number, as Hive before version 2 did."""
     return len(schema) > 0 and all(_PLACE_NAME.fullmatch(name) for name in schema.names)
 
 
 def types_of(fields: Sequence[FileField]) -> Iterator[NumberedType]:
-    """The columns without columns inside, with the numbers of their types."""
+    """Yield the leaf columns with the numbers of their types."""
     return _types(fields, 1, repeated=False)
 
 
 def count_types(fields: Sequence[FileField]) -> int:
-    """How many types the columns have, at every depth."""
+    """Count the types of the columns, at every depth."""
     return sum(1 + count_types(f.children) for f in fields)
 
 

@@ -1,7 +1,7 @@
-"""Texts of the ORC type `char(n)`, which are filled up by spaces in files.
+"""Removal of padding from strings of the ORC type `char(n)`, which files pad with spaces.
 
-ORC's Java library takes the spaces away, so that Hive, Spark and Iceberg Java never see them; the
-library under pyarrow hands them out.
+ORC's Java library strips the spaces, so that Hive, Spark and Iceberg Java never see them; the C++
+library in pyarrow returns them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Padding:
     """The padded columns of one file.
 
     Args:
-        schema: The file's, as pyarrow reads it.
-        padded: Whether each type is `char`, counted depth-first, the row being 0.
+        schema: The schema of the file, as pyarrow reads it.
+        padded: Whether each type is `char`; types are counted depth-first, the row being 0.
     """
 
     def __init__(self, schema: pa.Schema, padded: Sequence[bool]) -> None:
@@ -35,7 +35,7 @@ class Padding:
             number = end
 
     def removed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of some of the columns, without the spaces."""
+        """Return a batch of any of the columns without the padding."""
         for name in self._places.keys() & set(batch.schema.names):
             at = batch.schema.get_field_index(name)
             array = _removed(batch.column(at), self._places[name], 0)

@@ -1,9 +1,9 @@
-"""ORC data files as record batches with their place in the file.
+"""Reading of ORC data files as record batches with their positions in the file.
 
-Field ids stand in the type attribute `iceberg.id` (spec: ORC); files of Hive have none and are read
-through the name mapping. A stripe is read at a time, and only if its statistics allow a row that is
-looked for. pyarrow reads timestamps as nanoseconds and refuses years before 1678 and after 2261: a
-stripe that has some is read in another way (`orc_fallback`).
+Field ids are in the type attribute `iceberg.id` (spec: ORC); files of Hive have none and are read
+through the name mapping. One stripe is read at a time, and only if its statistics allow a matching
+row. pyarrow reads timestamps as nanoseconds and rejects years before 1678 and after 2261: stripes
+with such timestamps are read by `fallback`.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class OrcReader(DataFileReader):
     """An open ORC file.
 
     Args:
-        io: Where the file lies.
-        location: The file.
+        io: File system that holds the file.
+        location: The location of the file.
         name_mapping: The table's name mapping, for a file without field ids.
-        size: The length its manifest states; a shorter file is refused.
+        size: The length that its manifest states, in bytes; a shorter file is rejected.
 
     Raises:
-        CorruptFileError: It is not an ORC file, or is shorter than stated.
-        FileMissingError: There is no such file.
-        UnsupportedError: Its columns have no names, as in files of Hive before version 2.
+        CorruptFileError: If it is not an ORC file, or is shorter than stated.
+        FileMissingError: If the file does not exist.
+        UnsupportedError: If its columns are named by number, as in files of Hive before version 2.
     """
 
     def __init__(
@@ -75,14 +75,14 @@ class OrcReader(DataFileReader):
         self._padding = Padding(schema, self._tail.padded)
 
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
-        """The stripes that begin in a range of bytes, as Iceberg Java splits files."""
+        """Return the stripes that begin in a range of bytes, as Iceberg Java splits files."""
         end = self._source.size() if length is None else start + length
         return [n for n, stripe in enumerate(self._tail.stripes) if start <= stripe.offset < end]
 
     def statistics(
         self, field_id: int, field_type: IcebergType
     ) -> Callable[[int], ChunkStatistics | None] | None:
-        """The statistics of a column by stripe, None when it has no one value a row."""
+        """Return a function for a column's statistics by stripe; None for repeated columns."""
         numbers = {t.field.field_id: t.number for t in types_of(self.fields) if not t.repeated}
         if field_id not in numbers or self._tail.type_count != count_types(self.fields) + 1:
             return None
@@ -98,7 +98,7 @@ class OrcReader(DataFileReader):
         *,
         use_threads: bool = True,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Read columns of some stripes, by the calling thread; see `DataFileReader.batches`."""
+        """Read columns of stripes in the calling thread; see `DataFileReader.batches`."""
         del use_threads
         wanted = set(columns)
         names = [f.name for f in self.fields if wanted.intersection(f.leaves)]

@@ -1,10 +1,10 @@
-"""The tail of an ORC file: where its stripes begin, and their statistics (ORC specification v1).
+"""The tail of an ORC file: offsets of stripes, and their statistics (ORC specification v1).
 
-pyarrow reads a stripe by its number but does not say where it lies nor what is in it. What it
-hands out is the footer as a protocol buffer message, of which the few fields needed are read here.
-Statistics that cannot be trusted are not used: all of writers that counted no values, text by
-writers before HIVE-8732, floating numbers where a NaN may be among them, timestamps nearer than a
-day, because writers disagree on the zone they are in.
+pyarrow reads a stripe by number, but gives neither its offset nor its statistics. It returns the
+footer as a protocol buffer message, of which the few fields needed are decoded here. Statistics
+that cannot be trusted are not used: all by writers that counted no values, those of text by writers
+before HIVE-8732, and those of floating-point numbers where a NaN may be among them. Timestamps are
+widened by a day, because writers disagree on their zone.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _TRUSTED_TIMES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """A stripe.
+    """A stripe of an ORC file.
 
     Args:
-        offset: Where it begins, in bytes.
-        rows: How many rows it has.
+        offset: The offset of the stripe, in bytes.
+        rows: The number of rows.
     """
 
     offset: int
@@ -64,13 +64,13 @@ class Stripe:
 
 
 class OrcTail:
-    """What the tail of a file says.
+    """The decoded tail of an ORC file.
 
     Args:
-        serialized: The tail as pyarrow hands it out.
+        serialized: The tail as pyarrow returns it.
 
     Raises:
-        ValueError: It is no tail of an ORC file.
+        ValueError: If it is not the tail of an ORC file.
     """
 
     def __init__(self, serialized: bytes) -> None:
@@ -79,32 +79,32 @@ class OrcTail:
         self._kinds = [_number(_message(raw), 1) for raw in footer.get(4, ())]
         self._totals: Sequence[bytes] = footer.get(7, ())
         self.rows = _number(footer, 6)
-        """How many rows the file has."""
+        """The number of rows in the file."""
         self.julian = _number(footer, 9) == 0 and _number(footer, 11) != _PROLEPTIC
-        """Whether ORC's Java library counted old dates as old Java does (ORC-622)."""
+        """True if ORC's Java library numbered old dates by the Julian calendar (ORC-622)."""
         self._statistics: list[Sequence[bytes]] = []
         self.stripes = tuple(
             Stripe(_number(m, 1), _number(m, 5)) for m in map(_message, footer.get(3, ()))
         )
         end = _number(tail, 3) - 1 - _number(tail, 4) - _number(self._script, 1)
         self.metadata_range = (end - _number(self._script, 5), end)
-        """Where the statistics of the stripes lie, in bytes."""
+        """Start and end of the section with statistics of stripes, in bytes."""
 
     @property
     def type_count(self) -> int:
-        """How many types there are, at every depth, the row itself included."""
+        """The number of types at every depth, including the row itself."""
         return len(self._kinds)
 
     @property
     def padded(self) -> list[bool]:
-        """Whether each type is `char`, counted depth-first, the row being 0."""
+        """For each type, True if it is `char`; counted depth-first, the row being 0."""
         return [kind == _CHAR_KIND for kind in self._kinds]
 
     def load_statistics(self, section: bytes) -> None:
-        """Take the statistics of the stripes from their section of the file.
+        """Load the statistics of the stripes from their section of the file.
 
         Raises:
-            ValueError: They cannot be decoded.
+            ValueError: If they cannot be decoded.
         """
         try:
             metadata = _message(self._unpacked(section))
@@ -115,7 +115,7 @@ class OrcTail:
             self._statistics = found
 
     def chunk(self, stripe: int, column: int, kind: IcebergType) -> ChunkStatistics | None:
-        """What is known about a column in a stripe, None for nothing.
+        """Return the statistics of a column in a stripe; None if they are unknown.
 
         Args:
             stripe: The number of the stripe.
@@ -134,14 +134,14 @@ class OrcTail:
         return self._column(rows, known, column, kind)
 
     def total(self, column: int, kind: IcebergType) -> tuple[int | None, ChunkStatistics | None]:
-        """The bytes that a column has on disk, and what is known about it in the whole file.
+        """Return a column's size on disk in bytes, and its statistics in the whole file.
 
         Args:
             column: As for `chunk`.
-            kind: The same.
+            kind: As for `chunk`.
 
         Returns:
-            None for what the writer did not say.
+            Both; None for what the writer did not record.
         """
         if column >= len(self._totals):
             return None, None
@@ -203,10 +203,10 @@ class OrcTail:
 
 
 def _are_counted(statistics: Sequence[bytes], rows: int) -> bool:
-    """Whether values were counted at all, as those of the row itself say.
+    """Return whether values were counted at all, by the count of the row itself.
 
     A Java writer without row indexes (`orc.create.index`, `orc.row.index.stride`) counts none: all
-    columns look as if they had only nulls.
+    columns appear to hold only nulls.
     """
     return _number(_message(statistics[0]), 1) == rows
 
@@ -228,7 +228,7 @@ def _message(data: bytes) -> Message:
     fields: dict[int, list[Any]] = {}
     at, end = 0, len(data)
     while at < end:
-        # Nearly all numbers are one byte.
+        # Fast path: nearly all numbers are one byte.
         key, at = (data[at], at + 1) if data[at] < 0x80 else _varint(data, at)
         wire = key & 7
         value: int | bytes
@@ -270,14 +270,14 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def _number(message: Message, field: int) -> int:
     value = message.get(field, (0,))[-1]
     if not isinstance(value, int):
-        raise ValueError(f"field {field} is no number")  # noqa: TRY004 - of the file, not of an argument
+        raise ValueError(f"field {field} is not a number")  # noqa: TRY004 - in the file, not an argument
     return value
 
 
 def _bytes(message: Message, field: int) -> bytes:
     value = message.get(field, (b"",))[-1]
     if not isinstance(value, bytes):
-        raise ValueError(f"field {field} is no message")  # noqa: TRY004 - the same
+        raise ValueError(f"field {field} is not a message")  # noqa: TRY004 - the same
     return value
 
 
@@ -299,8 +299,8 @@ def _doubles(known: Message) -> tuple[float | None, float | None]:
     if lower is None or upper is None:
         return None, None
     low, high = struct.unpack("<d", lower)[0], struct.unpack("<d", upper)[0]
-    # Rows after a NaN that comes first, of a file or of 10,000 rows, are in no bound: all writers
-    # compare by < and >. The sum tells of any NaN.
+    # If a NaN comes first, in a file or in 10,000 rows, bounds omit the rows after it, as all
+    # writers compare by < and >. The sum reveals any NaN.
     total = inner.get(3, (struct.pack("<d", math.nan),))[-1]
     if any(map(math.isnan, (low, high, struct.unpack("<d", total)[0]))):
         return None, None

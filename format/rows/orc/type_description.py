@@ -1,4 +1,4 @@
-"""A table's columns as ORC types, with the attributes of the specification (Appendix A, ORC)."""
+"""ORC types of a table's columns, with the attributes of the specification (Appendix A, ORC)."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _NAMES: dict[type[IcebergType], str] = {
 
 
 def orc_type(kind: IcebergType) -> str:
-    """A type as ORC's libraries write it, which they read again.
+    """Return the ORC type in the notation that ORC's libraries write and parse.
 
     Raises:
-        SchemaError: The specification has no ORC type for it.
+        SchemaError: If the specification has no ORC type for it.
     """
     if isinstance(kind, StructType):
         inner = ",".join(f"{_quoted(f.name)}:{orc_type(f.field_type)}" for f in kind.fields)
@@ -66,7 +66,7 @@ def orc_type(kind: IcebergType) -> str:
 
 
 def orc_attributes(field: NestedField) -> dict[str, str]:
-    """What is said about the type of a field: its id and what the type alone does not tell."""
+    """Return the attributes of a field's type: its id and what the ORC type does not tell."""
     about = {"iceberg.id": str(field.field_id), "iceberg.required": str(field.required).lower()}
     kind = field.field_type
     if isinstance(kind, LongType):
@@ -84,7 +84,7 @@ def orc_attributes(field: NestedField) -> dict[str, str]:
 
 
 def fields_in_order(fields: Sequence[NestedField]) -> Iterator[NestedField]:
-    """All fields in the order in which ORC numbers their types, from 1 on: outer ones first."""
+    """Yield all fields in the order in which ORC numbers types from 1: outer ones first."""
     for field in fields:
         yield field
         kind = field.field_type

@@ -1,8 +1,8 @@
-"""ORC data files: field ids at every depth as type attributes (spec: Appendix A, ORC).
+"""Writing of ORC data files, with field ids as type attributes (spec: Appendix A, ORC).
 
-Settings come from the table's properties of Iceberg Java (`write.orc.*`). Times are stored as whole
-numbers, UUIDs and fixed as bytes, each with the attribute that tells so. Timestamps before 1970
-must be whole seconds.
+Settings come from Iceberg Java's table properties (`write.orc.*`). Times are stored as integers,
+UUIDs and fixed as bytes, each with an attribute for its type. Timestamps before 1970 must be whole
+seconds.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ _CODECS = {
     "uncompressed": "uncompressed",
 }
 _DICTIONARY_THRESHOLD = 0.8
-"""A column whose distinct values are fewer than this part of its values gets a dictionary."""
+"""The fraction of distinct values below which a column gets a dictionary."""
 _LEAST_STRIPE = 64 << 10
 _STRIPES = 8
-"""So many stripes at least make a file of the target size: its length is known by stripes."""
+"""The minimum number of stripes in a file of target size, as its length is known by stripes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrcOptions:
-    """How ORC files are written.
+    """Options for writing ORC files.
 
     Args:
-        compression: pyarrow's name of the codec.
+        compression: The codec, by its name in pyarrow.
         strategy: `speed` or `compression`.
-        stripe_bytes: The length of a stripe, about.
-        batch_rows: Rows that are encoded at once.
+        stripe_bytes: The approximate length of a stripe, in bytes.
+        batch_rows: The number of rows encoded at once.
         bloom_columns: The names of the columns with a bloom filter.
-        bloom_fpp: Their false-positive probability.
+        bloom_fpp: The false-positive probability of bloom filters.
     """
 
     compression: str = "zlib"
@@ -72,30 +72,30 @@ class OrcOptions:
 
     @property
     def file_format(self) -> FileFormat:
-        """ORC."""
+        """The format, ORC."""
         return FileFormat.ORC
 
     @property
     def row_group_bytes(self) -> int:
-        """See `FileOptions.row_group_bytes`; stripes are made by the writer itself."""
+        """The length of a stripe, in bytes; the writer itself makes stripes."""
         return self.stripe_bytes
 
     @property
     def row_group_rows(self) -> int:
-        """See `FileOptions.row_group_rows`."""
+        """The maximum number of rows written at once; see `FileOptions.row_group_rows`."""
         return 1 << 17
 
     @property
     def buffer_bytes(self) -> int:
-        """See `FileOptions.buffer_bytes`."""
+        """The size of the buffer in bytes; see `FileOptions.buffer_bytes`."""
         return 8 << 20
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> OrcOptions:
-        """The options that a table's properties set.
+        """Return the options set by a table's properties.
 
         Raises:
-            ConfigurationError: A codec or strategy is unknown, or a number is none.
+            ConfigurationError: If a codec or strategy is unknown, or a number is invalid.
         """
         names = (known.ORC_BLOOM_COLUMNS.of(properties) or "").split(",")
         return cls(
@@ -108,22 +108,22 @@ class OrcOptions:
         )
 
     def fitting(self, target_bytes: int, open_bytes: int) -> OrcOptions:
-        """See `FileOptions.fitting`: an open file keeps a stripe until it is full."""
+        """Return options with smaller stripes: an open file buffers a stripe until it is full."""
         most = max(min(target_bytes // _STRIPES, open_bytes), _LEAST_STRIPE)
         return replace(self, stripe_bytes=min(self.stripe_bytes, most))
 
     def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
-        """See `FileOptions.open`."""
+        """Implement `FileOptions.open`."""
         return OrcFileWriter(stream, settings, self)
 
 
 class OrcFileWriter:
-    """Writes one ORC file.
+    """A writer of one ORC file.
 
     Args:
-        stream: Where the file goes; the caller closes it.
-        settings: The columns, and what is kept about them.
-        options: How to write.
+        stream: The stream to write to; the caller closes it.
+        settings: The columns, and the metrics to keep.
+        options: Options for writing the file.
     """
 
     def __init__(self, stream: BinaryIO, settings: FileSettings, options: OrcOptions) -> None:
@@ -145,7 +145,7 @@ class OrcFileWriter:
 
     @property
     def bytes_written(self) -> int:
-        """The length of the finished stripes, and of half a stripe that is not finished."""
+        """The length of the finished stripes plus half a stripe for the unfinished one."""
         return self._stream.tell() + self._unfinished
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
@@ -155,7 +155,7 @@ class OrcFileWriter:
             self._write(pa.Table.from_batches([batch]))
 
     def close(self) -> Metrics:
-        """Write the last stripe and the footer; the metrics were counted on the way."""
+        """Write the last stripe and the footer; return the metrics counted while writing."""
         if self._empty:
             self._write(self._schema.empty_table())
         self._writer.close()
@@ -176,10 +176,10 @@ class OrcFileWriter:
 
 
 class _PatientStream:
-    """A stream whose errors wait until they are asked for.
+    """A stream that defers its errors until `check`.
 
-    pyarrow's ORC writer ends the process when its stream fails, and it writes what it has left when
-    it is dropped.
+    pyarrow's ORC writer ends the process when its stream fails, and writes its remaining data when
+    it is garbage-collected.
     """
 
     closed = False
@@ -190,7 +190,7 @@ class _PatientStream:
         self._problem: BaseException | None = None
 
     def write(self, data: bytes) -> int:
-        """Write, or keep the first problem and write no more."""
+        """Write data; after the first error, which is kept, discard it."""
         if self._problem is None:
             try:
                 self._stream.write(data)
@@ -200,25 +200,25 @@ class _PatientStream:
         return len(data)
 
     def tell(self) -> int:
-        """The length so far."""
+        """Return the length so far."""
         return self._length
 
     def flush(self) -> None:
-        """Nothing is held back here."""
+        """Do nothing, as nothing is buffered here."""
 
     def close(self) -> None:
-        """The stream belongs to another, who closes it."""
+        """Do nothing, as the owner of the stream closes it."""
 
     def check(self) -> None:
-        """Raise the problem there was."""
+        """Raise the first error of the stream, if any."""
         if self._problem is not None:
             raise self._problem
 
 
 def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column as a copy if it is nested: of a slice of structs pyarrow writes other rows.
+    """Copy a nested column, as pyarrow writes the wrong rows of a slice of structs.
 
-    Of a struct in a null struct it writes other values, too, unless what is inside is null.
+    It also writes wrong values of a struct inside a null struct, unless its contents are null.
     """
     if not column.type.num_fields:
         return column
@@ -227,7 +227,7 @@ def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _null_inside(array: pa.Array) -> pa.Array:
-    """The array with nulls in what is inside of null structs, at any depth."""
+    """Return the array with null contents inside null structs, at any depth."""
     kind = array.type
     if not kind.num_fields:
         return array
@@ -248,12 +248,12 @@ def _null_inside(array: pa.Array) -> pa.Array:
 
 
 def _check_moments(array: pa.Array, path: str) -> None:
-    """Refuse timestamps that pyarrow would write so that others read them as other ones.
+    """Reject timestamps that pyarrow would write so that other readers get other values.
 
-    Before 1970 it gives a part of a second a negative number of nanoseconds.
+    For a fraction of a second before 1970 it writes a negative number of nanoseconds.
 
     Raises:
-        UnsupportedError: There is one.
+        UnsupportedError: If there is one.
     """
     kind = array.type
     if pa.types.is_timestamp(kind):
@@ -283,7 +283,7 @@ def _field(field: NestedField) -> pa.Field:
 
 
 def _type(kind: IcebergType) -> pa.DataType:
-    """The Arrow type that becomes the ORC type of the specification."""
+    """Return the Arrow type that pyarrow writes as the ORC type of the specification."""
     if isinstance(kind, StructType):
         return pa.struct([_field(f) for f in kind.fields])
     if isinstance(kind, ListType):
@@ -298,6 +298,6 @@ def _type(kind: IcebergType) -> pa.DataType:
 
 
 def _column_ids(schema: Schema, names: Sequence[str]) -> list[int]:
-    """The numbers of columns in the file, which counts all types before their inner ones."""
+    """Return the numbers of columns in the file, where types precede their inner ones."""
     wanted = {schema.find_field(name).field_id for name in names if schema.contains(name)}
     return [i for i, f in enumerate(fields_in_order(schema.fields), 1) if f.field_id in wanted]

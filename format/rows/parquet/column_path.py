@@ -1,4 +1,4 @@
-"""What Parquet files call the columns of a table (spec: Parquet, nested types)."""
+"""Paths of a table's columns in Parquet files (spec: Parquet, nested types)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from icecomb.format.spec.types import IcebergType, ListType, MapType, NestedFiel
 
 
 def parquet_paths(fields: Sequence[NestedField]) -> dict[int, str]:
-    """The dotted Parquet path of each column with values of its own, by field id, in order."""
+    """Return the dotted Parquet path of each primitive column, by field id, in order."""
     return {number: path for f in fields for number, path in _paths(f, f.name)}
 
 

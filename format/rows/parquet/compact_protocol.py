@@ -1,7 +1,7 @@
-"""Thrift's compact protocol, in which Parquet's own structures are written.
+"""Thrift's compact protocol, the encoding of Parquet's metadata structures.
 
-Structures are kept as they are read, field by field with its kind, so that what is not known here
-is written again as it was (Apache Thrift: Compact Protocol Encoding).
+Structures keep every field with its kind, so that unknown fields are written back unchanged (Apache
+Thrift: Compact Protocol Encoding).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST: Final = 63
 
 
 class CompactError(ValueError):
-    """Bytes are not what the protocol allows, or end too early."""
+    """The bytes violate the protocol, or end too early."""
 
 
 class TruncatedError(CompactError):
@@ -44,7 +44,7 @@ class Items:
     """A list or set.
 
     Attributes:
-        kind: Of each value.
+        kind: The kind of the values.
         values: The values.
     """
 
@@ -57,9 +57,9 @@ class Pairs:
     """A map.
 
     Attributes:
-        key_kind: Of each key.
-        value_kind: Of each value.
-        values: Keys with their values.
+        key_kind: The kind of the keys.
+        value_kind: The kind of the values.
+        values: Pairs of a key and a value.
     """
 
     key_kind: int
@@ -68,10 +68,10 @@ class Pairs:
 
 
 class Struct:
-    """A structure: kinds and values by the numbers of fields.
+    """A structure: kinds and values by field number.
 
     Args:
-        fields: What it has.
+        fields: Pairs of a field number and the field's kind and value.
     """
 
     __slots__ = ("_fields",)
@@ -86,10 +86,10 @@ class Struct:
         return iter(self._fields)
 
     def __getitem__(self, number: int) -> Any:
-        """The value of a field.
+        """Return the value of a field.
 
         Raises:
-            CompactError: There is none.
+            CompactError: If the field is missing.
         """
         try:
             return self._fields[number][1]
@@ -97,44 +97,44 @@ class Struct:
             raise CompactError(f"field {number} is missing") from None
 
     def get(self, number: int, default: Any = None) -> Any:
-        """The value of a field, or another where it has none."""
+        """Return the value of a field, or the default if it is missing."""
         found = self._fields.get(number)
         return default if found is None else found[1]
 
     def put(self, number: int, kind: int, value: Any) -> None:
-        """Set a field; a structure may be given as the bytes of it."""
+        """Set a field; a structure may be given as its encoded bytes."""
         self._fields[number] = (kind, value)
 
     def drop(self, *numbers: int) -> None:
-        """Remove fields, if they are there."""
+        """Remove fields, if present."""
         for number in numbers:
             self._fields.pop(number, None)
 
     def copy(self) -> Struct:
-        """The same fields, to be changed by themselves; what is inside of them is shared."""
+        """Return a shallow copy."""
         return Struct(self._fields.items())
 
     def items(self) -> Iterable[tuple[int, tuple[int, Any]]]:
-        """The fields, in the order of their numbers."""
+        """Return the fields in the order of their numbers."""
         return sorted(self._fields.items())
 
     def encoded(self) -> bytes:
-        """Its bytes."""
+        """Return the encoded bytes."""
         out = bytearray()
         _write_struct(out, self)
         return bytes(out)
 
 
 def read_struct(data: Data, at: int = 0) -> tuple[Struct, int]:
-    """A structure, and where the bytes after it begin.
+    """Decode a structure; return it and the offset of the byte after it.
 
     Args:
-        data: Bytes that have it.
-        at: Where it begins.
+        data: The bytes that contain it.
+        at: The offset at which it begins.
 
     Raises:
-        TruncatedError: The bytes end within it.
-        CompactError: It is none.
+        TruncatedError: If the bytes end within it.
+        CompactError: If it is not a valid structure.
     """
     try:
         return _struct(data, at, 0)
@@ -144,7 +144,7 @@ def read_struct(data: Data, at: int = 0) -> tuple[Struct, int]:
 
 def _struct(data: Data, at: int, depth: int) -> tuple[Struct, int]:
     if depth > _DEEPEST:
-        raise CompactError(f"structures are in each other more than {_DEEPEST} times")
+        raise CompactError(f"structures are nested more than {_DEEPEST} deep")
     found = Struct()
     fields = found._fields
     number = 0
@@ -200,12 +200,12 @@ def _value(data: Data, at: int, kind: int, depth: int) -> tuple[Any, int]:
         return struct.unpack_from("<d", data, at)[0], at + 8
     if kind == MAP:
         return _pairs(data, at, depth)
-    raise CompactError(f"there is no kind {kind} of values")
+    raise CompactError(f"unknown kind of value {kind}")
 
 
 def _items(data: Data, at: int, depth: int) -> tuple[Items, int]:
     if depth > _DEEPEST:
-        raise CompactError(f"lists are in each other more than {_DEEPEST} times")
+        raise CompactError(f"lists are nested more than {_DEEPEST} deep")
     head = data[at]
     at += 1
     size, kind = head >> 4, head & 0x0F

@@ -1,8 +1,8 @@
-"""Which columns of a Parquet file get a dictionary, by a sample of their values.
+"""The choice of columns that get a dictionary in a Parquet file, by a sample of their values.
 
-Parquet writers build a dictionary for every column and give it up once it is too large. In each
-row group of each file that work is lost again, which is most of the cost of writing many
-partitions. A sample tells beforehand which columns have too many different values.
+Parquet writers build a dictionary for every column and abandon it once it is too large. That work
+is wasted in each row group of each file, which is most of the cost of writing many partitions. A
+sample shows in advance which columns have too many distinct values.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _FEWEST_ROWS = 1 << 10
 def dictionary_columns(
     fields: tuple[NestedField, ...], batch: pa.RecordBatch, limit: int
 ) -> list[str]:
-    """The Parquet paths of the columns that get a dictionary.
+    """Return the Parquet paths of the columns that get a dictionary.
 
     Args:
         fields: The table's columns.
-        batch: Rows to sample, in the columns' order.
-        limit: How many bytes a dictionary may have.
+        batch: The rows to sample, in the order of the columns.
+        limit: The maximum size of a dictionary, in bytes.
     """
     sample = batch
     if batch.num_rows > _SAMPLE_ROWS:
@@ -41,12 +41,12 @@ def dictionary_columns(
 
 
 def _repeats(array: pa.Array, limit: int) -> bool:
-    """Whether a dictionary of all values would probably fit."""
+    """Return whether a dictionary of all values would probably fit."""
     values = array.storage if isinstance(array, pa.ExtensionArray) else array
     rows = len(values) - values.null_count
     if rows < _FEWEST_ROWS:
         return True
     most = limit / max(values.nbytes / rows, 1)
-    # Of `most` equally frequent values, so many different ones are expected among the sample.
+    # The expected number of distinct values in the sample, if `most` are equally frequent.
     expected = most * -math.expm1(-rows / most)
     return bool(pc.count_distinct(values).as_py() <= expected)

@@ -1,8 +1,8 @@
-"""Whether the columns of a Parquet file are a table's, exactly; then row groups can be copied.
+"""A check that a Parquet file's columns are exactly a table's, so that row groups can be copied.
 
-What readers would convert (promoted types, other units of time, lists of two levels), take from
-elsewhere (columns that were added) or leave out is not exact. Names do not count: Iceberg goes by
-field ids, and files that have none get them by the table's name mapping, as for readers.
+Columns that readers would convert (promoted types, other units of time, two-level lists), fill from
+elsewhere (added columns) or leave out are not exact. Names do not count: Iceberg goes by field ids,
+and files without ids get them from the table's name mapping, as in readers.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _FORMS: Final[dict[type[PrimitiveType], tuple[str, tuple[tuple[str, dict[str, An
     BinaryType: ("BYTE_ARRAY", (_PLAIN,)),
     FixedType: ("FIXED_LEN_BYTE_ARRAY", (_PLAIN,)),
 }
-"""The physical type of each type, and what it may be annotated with (spec: Parquet)."""
+"""The physical type of each type, and its possible annotations (spec: Parquet)."""
 _DECIMALS: Final = frozenset({"INT32", "INT64", "FIXED_LEN_BYTE_ARRAY"})
 
 
@@ -77,17 +77,17 @@ def exact_elements(
     columns: pq.ParquetSchema,
     schema: Schema,
 ) -> list[Struct]:
-    """The schema of a file with the table's names and field ids.
+    """Return the schema of a file with the table's names and field ids.
 
     Args:
-        elements: The file's schema, depth first.
-        fields: Its fields, with the ids that readers find them by.
-        columns: Its physical columns.
-        schema: The table's.
+        elements: The elements of the file's schema, depth-first.
+        fields: The file's fields, with the ids by which readers find them.
+        columns: The file's physical columns.
+        schema: The schema of the table.
 
     Raises:
-        NotCopyableError: A column is not exactly the table's.
-        CorruptFileError: A column could not be read as the table's either.
+        NotCopyableError: If a column is not exactly the table's.
+        CorruptFileError: If a column could not even be read as the table's.
     """
     return _Comparison(elements, columns).all(fields, schema)
 
@@ -113,14 +113,14 @@ class _Comparison:
             where = f" in {before.rstrip('.')}" if before else ""
             names = ", ".join(f"{f.name} ({f.field_id})" for f in found)
             raise NotCopyableError(
-                f"its columns{where} are not those of the table now, in their order: {names}"
+                f"its columns{where} are not the table's current columns in order: {names}"
             )
         for f, field in zip(found, wanted, strict=True):
             self._field(f, field, f"{before}{field.name}")
 
     def _field(self, found: FileField, field: NestedField, path: str) -> None:
         element = self._next(field.name, field.field_id)
-        # Iceberg's writer in Spark makes columns required whose values cannot be null in a query.
+        # Iceberg's writer in Spark makes columns required that cannot be null in a query.
         allowed = {_REQUIRED} if field.required else {_REQUIRED, _OPTIONAL}
         if element.get(REPETITION) not in allowed:
             raise NotCopyableError(f"column {path} is not required in it, or repeated")
@@ -143,7 +143,7 @@ class _Comparison:
             self._value(found, kind, path)
 
     def _repeated(self, found: FileField, name: str, children: int, path: str) -> None:
-        """The group between a list or map and what is in it, as the specification has it."""
+        """Match the group that the specification requires between a list or map and its content."""
         outer = self._found[-1]
         element = self._next(name)
         right = (
@@ -183,7 +183,7 @@ class _Comparison:
             )
 
     def _next(self, name: str, field_id: int | None = None) -> Struct:
-        """The next element, with its name and id in the table."""
+        """Return the next element, with its name and id in the table."""
         if self._at >= len(self._elements):
             raise NotCopyableError("its schema has fewer columns than the table")
         original = self._elements[self._at]

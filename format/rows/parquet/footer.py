@@ -14,10 +14,10 @@ from icecomb.format.spec.types import PrimitiveType
 
 
 class ParquetFooter(FileTail):
-    """A footer.
+    """The footer of a Parquet file.
 
     Args:
-        metadata: As pyarrow reads it.
+        metadata: The footer, as pyarrow reads it.
     """
 
     file_format = FileFormat.PARQUET
@@ -31,13 +31,13 @@ class ParquetFooter(FileTail):
 
     @property
     def writer_zone(self) -> str | None:
-        """The time zone that Hive notes: its local times, which it shows everywhere, are there."""
+        """The time zone recorded by Hive: that of the local times, which Hive shows in any zone."""
         said = (self.metadata.metadata or {}).get(b"writer.time.zone")
         return None if said is None else said.decode("utf-8", "replace")
 
     @property
     def legacy_zone_conversion(self) -> bool:
-        """Whether Hive notes that it counted local times as old Java does (HIVE-25104)."""
+        """True if Hive recorded that it converted local times as old Java does (HIVE-25104)."""
         said = (self.metadata.metadata or {}).get(b"writer.zone.conversion.legacy", b"")
         return bool(said.lower() == b"true")
 
@@ -47,7 +47,7 @@ class ParquetFooter(FileTail):
         kinds: Mapping[int, PrimitiveType],
         wanted: Container[int],
     ) -> dict[int, ColumnSummary]:
-        """See `FileTail.columns`."""
+        """Implement `FileTail.columns`."""
         groups = [self.metadata.row_group(g) for g in range(self.metadata.num_row_groups)]
         found = {}
         for leaf in leaves(fields):
@@ -66,7 +66,7 @@ class ParquetFooter(FileTail):
         return found
 
     def _julian(self) -> bool:
-        """Whether Spark or Hive say that they counted old dates as old Java does."""
+        """Return whether Spark or Hive recorded that they numbered old dates as old Java does."""
         said = self.metadata.metadata or {}
         if b"org.apache.spark.legacyDateTime" in said:
             return True
@@ -77,7 +77,7 @@ class ParquetFooter(FileTail):
 
 
 def split_offsets(metadata: pq.FileMetaData) -> tuple[int, ...]:
-    """Where the row groups of a Parquet file begin, ascending."""
+    """Return the offsets of the row groups of a Parquet file in bytes, ascending."""
     offsets = []
     for group in range(metadata.num_row_groups):
         if metadata.num_columns == 0:

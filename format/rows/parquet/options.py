@@ -1,4 +1,4 @@
-"""How Parquet files are written, by the properties of Iceberg Java (`write.parquet.*`)."""
+"""Options for writing Parquet files, from Iceberg Java's properties (`write.parquet.*`)."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class BloomFilter:
     """The bloom filter of a column.
 
     Args:
-        fpp: The false-positive probability it is made for.
-        ndv: How many distinct values a row group has; None for as many as rows.
+        fpp: The false-positive probability for which it is sized.
+        ndv: The number of distinct values in a row group; None for the number of rows.
     """
 
     fpp: float = known.PARQUET_BLOOM_FPP.default
     ndv: int | None = None
 
     def values(self, rows: int, max_bytes: int) -> int:
-        """For how many distinct values the filter of a row group is made.
+        """Return the number of distinct values for which a row group's filter is sized.
 
         Args:
-            rows: Rows of the row group.
-            max_bytes: How long a filter may be.
+            rows: The number of rows in the row group.
+            max_bytes: The maximum size of a filter, in bytes.
         """
         wanted = rows if self.ndv is None else self.ndv
         blocks = 1 << max(int(math.log2(max_bytes / _BLOCK_BYTES)), 0)
@@ -57,22 +57,22 @@ class BloomFilter:
 
 @dataclass(frozen=True, slots=True)
 class ParquetOptions:
-    """How Parquet files are written.
+    """Options for writing Parquet files.
 
     Args:
-        compression: pyarrow's name of the codec.
-        level: The codec's level, None for its default.
-        row_group_bytes: The length of a row group in the file, at most about.
-        row_group_rows: Rows of a row group, at most.
-        page_bytes: Values of a page, at most about.
-        page_rows: Rows of a page, at most: the grain at which readers skip.
+        compression: The codec, by its name in pyarrow.
+        level: The codec's level; None for its default.
+        row_group_bytes: The approximate maximum size of a row group in the file, in bytes.
+        row_group_rows: The maximum number of rows in a row group.
+        page_bytes: The approximate maximum size of a page's values, in bytes.
+        page_rows: The maximum number of rows in a page, the unit in which readers skip.
         page_version: The version of data pages, `1.0` or `2.0`.
-        dictionary_bytes: A dictionary larger than this is given up.
-        dictionaries: By column name, whether there is a dictionary; where nothing is said, a
+        dictionary_bytes: The size in bytes beyond which a dictionary is abandoned.
+        dictionaries: Whether there is a dictionary, by column name; for columns not listed, a
             sample of the values decides.
-        statistics: By column name, whether there are statistics; else there are.
+        statistics: Whether there are statistics, by column name; True for columns not listed.
         bloom_filters: Bloom filters by column name.
-        bloom_max_bytes: The length of a bloom filter, at most.
+        bloom_max_bytes: The maximum size of a bloom filter, in bytes.
     """
 
     compression: str = "ZSTD"
@@ -90,28 +90,28 @@ class ParquetOptions:
 
     @property
     def file_format(self) -> FileFormat:
-        """Parquet."""
+        """The format, Parquet."""
         return FileFormat.PARQUET
 
     @property
     def buffer_bytes(self) -> int:
-        """See `FileOptions.buffer_bytes`: a row group is written as a whole."""
+        """The size of the buffer in bytes: at least a row group, which is written as a whole."""
         return max(self.row_group_bytes, 128 << 20)
 
     def fitting(self, target_bytes: int, open_bytes: int) -> ParquetOptions:
-        """See `FileOptions.fitting`; an open file keeps nothing between row groups."""
+        """Return the options unchanged: an open file keeps nothing between row groups."""
         del target_bytes, open_bytes
         return self
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ParquetOptions:
-        """The options that a table's properties set.
+        """Return the options set by a table's properties.
 
-        Options of columns that the table does not have (any more) are passed over, as by Iceberg
-        Java.
+        Options of columns that the table does not have (or no longer has) are ignored, as in
+        Iceberg Java.
 
         Raises:
-            ConfigurationError: A codec is unknown or a number is none.
+            ConfigurationError: If a codec is unknown or a number is invalid.
         """
         codec = _CODECS[known.PARQUET_CODEC.of(properties)]
         fpp = known.PARQUET_BLOOM_FPP.of_each(properties)
@@ -136,7 +136,7 @@ class ParquetOptions:
         )
 
     def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
-        """See `FileOptions.open`."""
+        """Implement `FileOptions.open`."""
         from icecomb.format.rows.parquet.writer import ParquetFileWriter
 
         return ParquetFileWriter(stream, settings, self)

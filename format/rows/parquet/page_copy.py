@@ -1,4 +1,4 @@
-"""Pages of a column chunk, copied as they are; their checksums and number of values are checked."""
+"""Copying of a column chunk's pages unchanged, with their checksums and value counts verified."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from icecomb.format.rows.parquet.raw_footer import NUM_VALUES, Chunk, NotCopyabl
 
 _WINDOW: Final = 16 << 20
 _LONGEST_HEADER: Final = 16 << 20
-"""Headers have bounds of two values at most; a longer one is none."""
+"""The maximum length of a header in bytes: it holds at most two bounds."""
 
 _PAGE_TYPE: Final = 1
 _PAGE_SIZE: Final = 3
@@ -35,12 +35,12 @@ _LAST_OF_INDEX: Final = 2
 
 @dataclass(slots=True)
 class CopiedPages:
-    """What was found in a chunk.
+    """The pages found in a chunk.
 
     Attributes:
-        data_pages: Where each page of values was, and how long, header included.
-        values: How many values they have, nulls included.
-        rows: How many rows; None where pages do not say so.
+        data_pages: Offset and length of each data page in bytes, header included.
+        values: The number of values, nulls included.
+        rows: The number of rows; None where pages do not record it.
     """
 
     data_pages: list[tuple[int, int]] = field(default_factory=list)
@@ -49,13 +49,13 @@ class CopiedPages:
 
 
 class PageBuffer:
-    """Memory for pages, used again and again: fresh memory costs as much as reading them."""
+    """Reusable memory for pages: allocating new memory costs as much as reading them."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     def of(self, length: int) -> memoryview:
-        """So many bytes of it."""
+        """Return a view of `length` bytes, and allocate more memory if needed."""
         if len(self._bytes) < length:
             self._bytes = bytearray(length)
         return memoryview(self._bytes)[:length]
@@ -71,16 +71,16 @@ def copy_pages(
     """Copy the pages of a chunk.
 
     Args:
-        footer: The file.
-        chunk: The chunk.
-        where: Which one that is, for errors.
-        buffer: Where pages are in between.
-        write: Takes bytes, which are others afterwards.
+        footer: The footer of the file.
+        chunk: The chunk to copy.
+        where: The name of the chunk, for errors.
+        buffer: Memory for the pages.
+        write: A function that writes bytes, which are overwritten after each call.
 
     Raises:
-        CorruptFileError: A page has another checksum than its header says, or the pages are not
-            what the footer says.
-        NotCopyableError: There are pages of an unknown kind.
+        CorruptFileError: If a page's checksum differs from its header's, or the pages do not match
+            the footer.
+        NotCopyableError: If there are pages of an unknown kind.
     """
     copied = CopiedPages()
     at, end, window = chunk.start, chunk.start + chunk.length, _WINDOW
@@ -105,7 +105,7 @@ def copy_pages(
 def _whole_pages(
     footer: RawFooter, data: memoryview, start: int, where: str, copied: CopiedPages
 ) -> int:
-    """Look at the pages that are there as a whole; gives how many bytes they are."""
+    """Check the complete pages in the data; return their total length in bytes."""
     at = 0
     while at < len(data):
         try:
@@ -149,15 +149,15 @@ def _count(header: Struct, place: tuple[int, int], copied: CopiedPages) -> None:
 
 
 def moved_offset_index(index: bytes, pages: CopiedPages, by: int) -> bytes:
-    """The offset index of a chunk that was copied.
+    """Return the offset index of a chunk that was copied.
 
     Args:
-        index: Its bytes.
-        pages: What was copied.
-        by: How far it is moved.
+        index: The encoded index of the source.
+        pages: The pages that were copied.
+        by: The distance in bytes by which they were moved.
 
     Raises:
-        NotCopyableError: It is not that of these pages.
+        NotCopyableError: If the index is not that of these pages.
     """
     try:
         found, _ = read_struct(index)

@@ -1,7 +1,7 @@
-"""The footer of a Parquet file as its writer wrote it, so that parts of the file can be copied.
+"""The footer of a Parquet file as its writer wrote it, needed to copy parts of the file.
 
-pyarrow shows what it knows of a footer, and writes none that it did not make. Numbers below are
-those of the fields in Parquet's `parquet.thrift`.
+pyarrow shows only the fields it knows, and writes only footers that it created itself. The numbers
+below are those of the fields in Parquet's `parquet.thrift`.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _KNOWN: Final[Mapping[str, int]] = {
     "a column chunk": _ENCRYPTED_META,
     "a column's metadata": _GEOSPATIAL,
 }
-"""The last field of each structure; a later one could say where something lies in the file."""
+"""The last known field of each structure; a later one might hold an offset in the file."""
 
 
 class NotCopyableError(Exception):
-    """Row groups of a file have to be decoded; the text says why."""
+    """Row groups of a file cannot be copied, only decoded; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,10 @@ class Chunk:
     """The values of one column in one row group.
 
     Attributes:
-        start: Where its pages begin.
-        length: How long they are.
-        fields: What the footer says about it (ColumnChunk).
-        metadata: What it says about its content (ColumnMetaData).
+        start: The offset of its pages, in bytes.
+        length: The length of its pages, in bytes.
+        fields: Its structure in the footer (ColumnChunk).
+        metadata: The metadata of its content (ColumnMetaData).
     """
 
     start: int
@@ -73,23 +73,24 @@ class Chunk:
 
 
 class RawFooter:
-    """An open Parquet file, its footer read and found to fit the file; `close` it.
+    """An open Parquet file with its footer, checked against the file; `close` it after use.
 
     Args:
-        io: Where it lies.
-        location: The file.
-        size: The length that its manifest states.
-        record_count: How many rows its manifest states.
+        io: File system that holds the file.
+        location: The location of the file.
+        size: The length that its manifest states, in bytes.
+        record_count: The number of rows that its manifest states.
 
     Attributes:
-        location: The file.
+        location: The location of the file.
         source: The open file.
-        parsed: The same footer as pyarrow reads it.
-        digest: Tells footers apart.
+        parsed: The same footer, as pyarrow reads it.
+        digest: The SHA-256 hash of the footer.
 
     Raises:
-        CorruptFileError: It is no Parquet file, or its footer contradicts it or its manifest.
-        NotCopyableError: It is encrypted, or has what is not known here.
+        CorruptFileError: If it is not a Parquet file, or its footer contradicts the file or its
+            manifest.
+        NotCopyableError: If it is encrypted, or has unknown fields.
     """
 
     def __init__(self, io: FileIO, location: str, size: int, record_count: int) -> None:
@@ -117,23 +118,23 @@ class RawFooter:
 
     @property
     def created_by(self) -> str:
-        """What the writer calls itself; "" where it does not."""
+        """The name of the writer; "" if it is not recorded."""
         return str(self._fields.get(CREATED_BY, b"").decode(errors="replace"))
 
     @property
     def version(self) -> int:
-        """Of the format."""
+        """The version of the format."""
         return int(self._fields[VERSION])
 
     @property
     def elements(self) -> Sequence[Struct]:
-        """The schema, depth first."""
+        """The elements of the schema, depth-first."""
         found: Sequence[Struct] = self._fields[SCHEMA].values
         return found
 
     @property
     def column_orders(self) -> Any:
-        """How bounds are compared, None where that is not said."""
+        """The orders by which bounds are compared; None if not recorded."""
         return self._fields.get(COLUMN_ORDERS)
 
     @property
@@ -143,15 +144,15 @@ class RawFooter:
         return found
 
     def numbered_groups(self) -> Iterator[tuple[int, Struct]]:
-        """The row groups that have rows, each with its number."""
+        """Return the row groups that have rows, each with its number."""
         return ((at, one) for at, one in enumerate(self.row_groups) if one[GROUP_ROWS])
 
     def length(self, group: Struct) -> int:
-        """How many bytes the chunks of a row group have."""
+        """Return the total length of a row group's chunks, in bytes."""
         return sum(chunk.length for chunk in self.chunks(group))
 
     def chunks(self, group: Struct) -> Iterator[Chunk]:
-        """The chunks of a row group, in the order of its columns."""
+        """Yield the chunks of a row group, in the order of its columns."""
         for fields in group[GROUP_COLUMNS].values:
             metadata = fields[META_DATA]
             start, dictionary = metadata[DATA_PAGE], metadata.get(DICTIONARY_PAGE, 0)
@@ -160,15 +161,15 @@ class RawFooter:
             yield Chunk(start, metadata[COMPRESSED], fields, metadata)
 
     def read(self, start: int, length: int, what: str) -> pa.Buffer:
-        """Some bytes.
+        """Read a range of bytes.
 
         Args:
-            start: Where they begin.
-            length: How many they are.
-            what: What they are, for the error.
+            start: The offset of the range.
+            length: The length of the range.
+            what: The name of its content, for the error.
 
         Raises:
-            CorruptFileError: The file has no such bytes.
+            CorruptFileError: If the file does not have these bytes before its footer.
         """
         self._check_range(start, length, what)
         with reading(self.location):
@@ -179,7 +180,7 @@ class RawFooter:
         return found
 
     def read_into(self, buffer: memoryview, start: int, what: str) -> None:
-        """Some bytes, as many as the buffer has; else as `read`."""
+        """Fill a buffer with bytes from `start`; otherwise as `read`."""
         self._check_range(start, len(buffer), what)
         with reading(self.location):
             self.source.seek(start)
@@ -188,12 +189,12 @@ class RawFooter:
             raise self.wrong(f"it ends at {start + found}, within {what}")
 
     def read_near(self, start: int, most: int, what: str) -> bytes:
-        """Some bytes, fewer where the footer begins before; else as `read`."""
+        """Read `most` bytes, or fewer if the footer begins earlier; otherwise as `read`."""
         data = self.read(start, max(min(most, self._rows_end - start), 0), what)
         return bytes(data.to_pybytes())
 
     def wrong(self, what: str) -> CorruptFileError:
-        """An error about the file."""
+        """Return an error about the file."""
         return CorruptFileError(
             f"Data file {self.location} is damaged: {what}",
             hint="Restore the file, or read an older snapshot.",
@@ -207,7 +208,7 @@ class RawFooter:
             )
 
     def _data(self, size: int) -> bytes:
-        """The bytes of the footer."""
+        """Read the bytes of the footer."""
         actual = self.source.size()
         if actual < size or actual < 3 * len(MAGIC):
             raise self.wrong(f"it has {actual} bytes, its manifest says {size}")
@@ -258,7 +259,7 @@ class RawFooter:
                 raise NotCopyableError("it is encrypted")
             known("a column's metadata", fields[META_DATA])
             if _GEOSPATIAL in fields[META_DATA]:
-                raise NotCopyableError("it has statistics of places")
+                raise NotCopyableError("it has geospatial statistics")
         for at, chunk in enumerate(self.chunks(group)):
             if chunk.start < len(MAGIC) or chunk.start + chunk.length > self._rows_end:
                 raise self.wrong(
@@ -268,10 +269,10 @@ class RawFooter:
 
 
 def known(what: str, fields: Struct) -> None:
-    """Refuse a structure with fields that this version does not know.
+    """Reject a structure with fields that this version does not know.
 
     Raises:
-        NotCopyableError: There is one.
+        NotCopyableError: If there is such a field.
     """
     last = _KNOWN[what]
     for number in fields:
@@ -280,5 +281,5 @@ def known(what: str, fields: Struct) -> None:
 
 
 def enclosed(footer: bytes) -> bytes:
-    """The bytes of a footer as those of a file that has nothing else."""
+    """Return the bytes of a file that consists only of this footer."""
     return MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC

@@ -1,4 +1,4 @@
-"""Parquet data files as record batches with their place in the file."""
+"""Reading of Parquet data files as record batches with their positions in the file."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class ParquetReader(DataFileReader):
     """An open Parquet file.
 
     Args:
-        io: Where the file lies.
-        location: The file.
+        io: File system that holds the file.
+        location: The location of the file.
         name_mapping: The table's name mapping, for a file without field ids.
-        size: The length its manifest states; a shorter file is refused.
-        dictionaries: Columns to read dictionary-encoded.
-        checksums: Whether pages with a checksum are compared with it.
+        size: The length that its manifest states, in bytes; a shorter file is rejected.
+        dictionaries: Names of columns to read dictionary-encoded.
+        checksums: Whether to verify the pages that have a checksum.
 
     Raises:
-        CorruptFileError: It is not a Parquet file, or is shorter than stated.
-        FileMissingError: There is no such file.
+        CorruptFileError: If it is not a Parquet file, or is shorter than stated.
+        FileMissingError: If the file does not exist.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class ParquetReader(DataFileReader):
         with reading(location):
             # INT96 counts nanoseconds, which overflow before 1677 and after 2262.
             footer = pq.read_metadata(self._source) if dictionaries else None
-            # Far away, a row group is fetched in few large reads, at the price of its memory.
+            # Remote row groups are fetched in few large reads, at the price of memory.
             self._buffered = not isinstance(self._source, pa.OSFile)
             present = set() if footer is None else set(footer.schema.names)
             self._file = pq.ParquetFile(
@@ -70,7 +70,7 @@ class ParquetReader(DataFileReader):
         self._source.close()
 
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
-        """The row groups whose middle lies in a range of bytes, as parquet-mr splits files."""
+        """Return the row groups whose middle is in a range of bytes, as parquet-mr splits."""
         metadata = self._file.metadata
         if length is None:
             return list(range(metadata.num_row_groups))
@@ -87,7 +87,7 @@ class ParquetReader(DataFileReader):
     def statistics(
         self, field_id: int, field_type: IcebergType
     ) -> Callable[[int], ChunkStatistics | None] | None:
-        """The statistics of a column by row group, None when it has no one value a row."""
+        """Return a function for a column's statistics by group; None for repeated columns."""
         for leaf in leaves(self.fields):
             if leaf.field.field_id == field_id and not leaf.repeated:
                 return ColumnStatistics(self._file.metadata, leaf.index, field_type).chunk
@@ -101,7 +101,7 @@ class ParquetReader(DataFileReader):
         *,
         use_threads: bool = True,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Read physical columns of some row groups; see `DataFileReader.batches`."""
+        """Read physical columns of row groups; see `DataFileReader.batches`."""
         metadata = self._file.metadata
         names = [metadata.schema.column(i).path for i in columns]
         first = 0
@@ -115,7 +115,7 @@ class ParquetReader(DataFileReader):
                 rows = sum(metadata.row_group(g).num_rows for g in run)
                 yield from empty_batches(position, rows, batch_size)
                 continue
-            # To hand a small piece to other threads takes longer than to decode it.
+            # Handing a small piece to other threads takes longer than decoding it.
             size = sum(metadata.row_group(g).total_byte_size for g in run)
             threads = use_threads and size > _SMALL_BYTES
             with reading(self.location):
@@ -138,7 +138,7 @@ class ParquetReader(DataFileReader):
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:
-    """Consecutive numbers together."""
+    """Group consecutive numbers."""
     run: list[int] = []
     for number in numbers:
         if run and number != run[-1] + 1:

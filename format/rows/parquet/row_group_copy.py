@@ -1,8 +1,8 @@
-"""Parquet files made of row groups of other files: pages are copied, footers made anew.
+"""Parquet files made of row groups of other files: pages are copied, footers are rebuilt.
 
-Statistics stay as the writer of the pages made them, and so does its name: readers know of some
-writers which statistics of theirs are wrong. Key-value metadata of the sources goes: it describes
-them to the programs that wrote them (`pandas`, `ARROW:schema`), not to readers of an Iceberg table.
+Statistics are kept as the writer of the pages made them, and so is its name: readers know which
+statistics of some writers are wrong. The sources' key-value metadata is dropped: it describes them
+to the programs that wrote them (`pandas`, `ARROW:schema`), not to readers of an Iceberg table.
 """
 
 from __future__ import annotations
@@ -82,15 +82,15 @@ _MOST_NUMBERED: Final = (1 << 15) - 1
 _BLOOM_BYTES: Final = 1
 _LONGEST_BLOOM_HEADER: Final = 1 << 10
 _WRONG_SIZES: Final = re.compile(r"parquet-mr (version )?1\.([01]\.|2\.[0-8]\b)")
-"""PARQUET-816."""
+"""Writers that record wrong sizes of column chunks (PARQUET-816)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PhysicalColumn:
-    """A column with values of its own.
+    """A physical column of a file.
 
     Attributes:
-        path: The names that lead to it.
+        path: The names from the root to the column.
         repeated: Whether a row may have many values of it.
     """
 
@@ -100,13 +100,13 @@ class PhysicalColumn:
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """What the files have in common whose row groups can be in one file.
+    """The properties shared by files whose row groups can be in one file.
 
     Attributes:
-        schema: The bytes of the schema's elements, with the table's names and ids.
-        created_by: The writer.
-        column_orders: How bounds are compared, in bytes; None where that is not said.
-        version: Of the format.
+        schema: The encoded elements of the schema, with the table's names and ids.
+        created_by: The name of the writer.
+        column_orders: The encoded orders of bounds; None if not recorded.
+        version: The version of the format.
     """
 
     schema: tuple[bytes, ...]
@@ -116,16 +116,16 @@ class FileLayout:
 
     @classmethod
     def of(cls, footer: RawFooter, schema: Schema, name_mapping: NameMapping | None) -> FileLayout:
-        """That of a file.
+        """Return the layout of a file.
 
         Args:
-            footer: Its footer.
+            footer: The footer of the file.
             schema: The table's schema.
-            name_mapping: The table's, for files without field ids.
+            name_mapping: The table's name mapping, for files without field ids.
 
         Raises:
-            NotCopyableError: Its columns are not exactly the table's.
-            SchemaError: It has no field ids and the table no name mapping.
+            NotCopyableError: If its columns are not exactly the table's.
+            SchemaError: If it has no field ids and the table no name mapping.
         """
         if _WRONG_SIZES.match(footer.created_by):
             raise NotCopyableError(f"{footer.created_by} counts bytes of pages wrongly")
@@ -141,30 +141,31 @@ class FileLayout:
         )
 
     def check(self, other: FileLayout) -> None:
-        """Refuse a file of another layout.
+        """Reject a file with another layout.
 
         Raises:
-            NotCopyableError: It has another one.
+            NotCopyableError: If the layouts differ.
         """
         if other.created_by != self.created_by:
             raise NotCopyableError(
-                f"{other.created_by or 'nobody'} wrote it, {self.created_by} the one before"
+                f"{other.created_by or 'an unnamed writer'} wrote it, "
+                f"{self.created_by} the file before"
             )
         if other != self:
-            raise NotCopyableError("its columns are written in another way than before")
+            raise NotCopyableError("its columns are written differently from the file before")
 
     def columns(self) -> list[PhysicalColumn]:
-        """The physical columns."""
+        """Return the physical columns."""
         elements = (read_struct(element)[0] for element in self.schema)
         return list(_physical(next(elements), elements, PhysicalColumn((), repeated=False)))
 
     def footer(self, rows: int, groups: Sequence[Struct], values: dict[str, str]) -> bytes:
-        """The bytes of a footer.
+        """Return the encoded footer of a new file.
 
         Args:
-            rows: How many rows the file has.
-            groups: Its row groups.
-            values: Its key-value metadata.
+            rows: The number of rows in the file.
+            groups: The row groups of the file.
+            values: The key-value metadata of the file.
         """
         made = Struct()
         made.put(VERSION, I32, self.version)
@@ -186,35 +187,35 @@ class FileLayout:
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions(ParquetOptions):
-    """How files of copied row groups are written.
+    """Options for writing files of copied row groups.
 
     Args:
-        layout: What all of these have in common.
+        layout: The layout of all source files.
     """
 
     layout: FileLayout | None = None
 
     def open(self, stream: BinaryIO, settings: FileSettings) -> RowGroupCopy:
-        """See `FileOptions.open`."""
-        assert self.layout is not None  # noqa: S101 - it has a default only as other fields have
+        """Implement `FileOptions.open`."""
+        assert self.layout is not None  # noqa: S101 - has a default only because other fields do
         return RowGroupCopy(stream, settings, self.layout)
 
 
 @dataclass(slots=True)
 class _Indexes:
-    """The page indexes of a chunk, which come at the end of the file."""
+    """The page indexes of a chunk, which are written at the end of the file."""
 
     column: bytes | None
     offset: bytes | None
 
 
 class RowGroupCopy:
-    """Writes one Parquet file of row groups of others.
+    """A writer of one Parquet file made of row groups of others.
 
     Args:
-        stream: Where the file goes; the caller closes it.
-        settings: The columns, and what is kept about them.
-        layout: What all sources have in common.
+        stream: The stream to write to; the caller closes it.
+        settings: The columns, and the metrics to keep.
+        layout: The layout of all source files.
     """
 
     def __init__(self, stream: BinaryIO, settings: FileSettings, layout: FileLayout) -> None:
@@ -234,19 +235,19 @@ class RowGroupCopy:
         return self._stream.tell()
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """Rows cannot be written here; see `copy`."""
-        raise TypeError(f"{len(batches)} batches are no row groups")
+        """Raise an error, as rows cannot be written here; see `copy`."""
+        raise TypeError(f"{len(batches)} batches are not row groups")
 
     def copy(self, footer: RawFooter, number: int) -> None:
         """Append a row group.
 
         Args:
-            footer: The file that has it.
-            number: Its number there.
+            footer: The source file.
+            number: The number of the row group in the source file.
 
         Raises:
-            CorruptFileError: Its pages are not what the footer says, or are damaged.
-            NotCopyableError: It has what is not known here.
+            CorruptFileError: If its pages do not match the footer, or are damaged.
+            NotCopyableError: If it has unknown fields or pages.
         """
         group = footer.row_groups[number].copy()
         chunks = list(footer.chunks(group))
@@ -275,7 +276,7 @@ class RowGroupCopy:
         self._indexes.append([indexes for _, indexes in copied])
 
     def close(self) -> Metrics:
-        """Write page indexes and footer; what this says is the metrics."""
+        """Write page indexes and footer; return the footer's metrics."""
         self._write_indexes(COLUMN_INDEX, COLUMN_INDEX_LENGTH, "column")
         self._write_indexes(OFFSET_INDEX, OFFSET_INDEX_LENGTH, "offset")
         schema = self._settings.schema
@@ -331,10 +332,10 @@ class RowGroupCopy:
 
 
 class CopiedDataFile(OpenDataFile):
-    """A data file of copied row groups; its settings have `CopyOptions`."""
+    """A data file of copied row groups, whose settings have `CopyOptions`."""
 
     def copy(self, footer: RawFooter, number: int) -> None:
-        """See `RowGroupCopy.copy`."""
+        """Append a row group; see `RowGroupCopy.copy`."""
         assert isinstance(self._writer, RowGroupCopy)  # noqa: S101 - `CopyOptions` open one
         with writing(self._location):
             self._writer.copy(footer, number)
@@ -355,7 +356,7 @@ def _indexes(footer: RawFooter, chunk: Chunk, pages: CopiedPages, by: int) -> _I
 def _physical(
     element: Struct, following: Iterator[Struct], above: PhysicalColumn
 ) -> Iterator[PhysicalColumn]:
-    """The physical columns at or below an element of a schema."""
+    """Yield the physical columns at or below an element of a schema."""
     for _ in range(element.get(NUM_CHILDREN, 0)):
         child = next(following)
         repeated = above.repeated or child.get(REPETITION) == REPEATED

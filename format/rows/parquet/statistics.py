@@ -1,7 +1,7 @@
 """Statistics of Parquet column chunks as internal values of table columns.
 
-What cannot be trusted is not used: INT96 (its order is undefined), unsigned integers, NaN, and the
-minimum and maximum of binary decimals by parquet-mr before 1.10, which compared them byte by byte.
+Untrusted statistics are not used: INT96 (its order is undefined), unsigned integers, NaN, and the
+minimum and maximum of binary decimals by parquet-mr before 1.10, which compared them bytewise.
 Statistics in the deprecated fields of string columns are already ignored by pyarrow.
 """
 
@@ -46,13 +46,13 @@ _EXACT = Context(prec=80)
 
 @dataclass(frozen=True, slots=True)
 class ChunkStatistics:
-    """What the footer says about one column in one row group.
+    """The footer's statistics of one column in one row group.
 
     Args:
-        value_count: Values, nulls included.
-        null_count: Nulls, None when unknown.
-        lower: A value no greater than any value, None when unknown or when there is no value.
-        upper: A value no less than any value, NaN apart; None as for `lower`.
+        value_count: The number of values, nulls included.
+        null_count: The number of nulls; None if unknown.
+        lower: A lower bound of the values; None if unknown or if there are no values.
+        upper: An upper bound of the values, except for NaN; None as for `lower`.
     """
 
     value_count: int
@@ -62,7 +62,7 @@ class ChunkStatistics:
 
     @property
     def only_nulls(self) -> bool:
-        """Whether there is no value but null."""
+        """True if all values are null."""
         return self.null_count == self.value_count
 
 
@@ -71,9 +71,9 @@ class Leaf:
     """A physical column that belongs to a field.
 
     Args:
-        index: Its number in the file.
-        field: The field.
-        repeated: Whether it lies in a list or map, so that it has no one value a row.
+        index: The number of the column in the file.
+        field: The field of the file.
+        repeated: Whether it is inside a list or map, so that a row may have many values or none.
     """
 
     index: int
@@ -82,7 +82,7 @@ class Leaf:
 
 
 def leaves(fields: Sequence[FileField]) -> Iterator[Leaf]:
-    """The physical columns of a file, in order."""
+    """Yield the physical columns of a file, in order."""
     for f in fields:
         yield from _leaves(f, repeated=False)
 
@@ -97,7 +97,7 @@ def _leaves(field: FileField, *, repeated: bool) -> Iterator[Leaf]:
 
 
 def logical_type(column: pq.ColumnSchema) -> dict[str, Any]:
-    """The logical type of a physical column, as JSON values; not to be changed."""
+    """Return the logical type of a physical column as JSON values, not to be modified."""
     return _parsed(column.logical_type.to_json())
 
 
@@ -108,7 +108,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def merged(chunks: Sequence[ChunkStatistics]) -> ChunkStatistics:
-    """What is known about a column of a file by what is known about its parts."""
+    """Merge the statistics of a column's parts."""
     nulls = [c.null_count for c in chunks]
     valued = [c for c in chunks if not c.only_nulls]
     lowers, uppers = [c.lower for c in valued], [c.upper for c in valued]
@@ -121,7 +121,7 @@ def merged(chunks: Sequence[ChunkStatistics]) -> ChunkStatistics:
 
 
 def reliable_zeros(lower: Any, upper: Any) -> tuple[Any, Any]:
-    """Bounds of a column; the sign of a zero among them says nothing (Parquet, Statistics)."""
+    """Widen bounds for both zeros, as a zero's sign means nothing there (Parquet, Statistics)."""
     return (
         -0.0 if isinstance(lower, float) and lower == 0 else lower,
         0.0 if isinstance(upper, float) and upper == 0 else upper,
@@ -129,10 +129,10 @@ def reliable_zeros(lower: Any, upper: Any) -> tuple[Any, Any]:
 
 
 class ColumnStatistics:
-    """Reads the statistics of one physical column of a file.
+    """A reader of the statistics of one physical column of a file.
 
     Args:
-        metadata: The footer.
+        metadata: The footer of the file.
         index: The number of the physical column.
         field_type: The type of the table's column.
     """
@@ -148,11 +148,11 @@ class ColumnStatistics:
         self._comparable = self._is_comparable()
 
     def chunk(self, row_group: int) -> ChunkStatistics:
-        """What is known about the column in one row group."""
+        """Return the statistics of the column in one row group."""
         return self.of(self._metadata.row_group(row_group).column(self._index))
 
     def of(self, chunk: pq.ColumnChunkMetaData) -> ChunkStatistics:
-        """What is known about the column in one of its chunks."""
+        """Return the statistics of the column in one of its chunks."""
         found = chunk.statistics if chunk.is_stats_set else None
         nulls = 0 if self._required else None
         if found is None:
@@ -214,7 +214,7 @@ class ColumnStatistics:
     def _micros(self, raw: int) -> int | None:
         unit = self._logical.get("timeUnit", "microseconds")
         if unit == "nanoseconds":
-            # Values are read rounded down; so are their bounds.
+            # Values are rounded down when read, and so are their bounds.
             return raw // 1000
         factor = _UNIT_TO_MICROS.get(unit)
         return None if factor is None else raw * factor

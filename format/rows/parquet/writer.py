@@ -1,4 +1,4 @@
-"""Parquet data files: field ids at every depth, page index, microsecond timestamps, no INT96."""
+"""Writing of Parquet data files: field ids, page index, microsecond timestamps, no INT96."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class ParquetFileWriter:
-    """Writes one Parquet file; every call writes one row group.
+    """A writer of one Parquet file; every `write` makes one row group.
 
     Args:
-        stream: Where the file goes; the caller closes it.
-        settings: The columns, and what is kept about them.
-        options: How to write.
+        stream: The stream to write to; the caller closes it.
+        settings: The columns, and the metrics to keep.
+        options: Options for writing the file.
     """
 
     def __init__(self, stream: BinaryIO, settings: FileSettings, options: ParquetOptions) -> None:
@@ -54,14 +54,14 @@ class ParquetFileWriter:
         """Write batches, whose columns have the table's types, as a row group."""
         table = pa.Table.from_batches(batches)
         if self._writer is None:
-            # The first row group tells how large bloom filters have to be.
+            # The first row group determines the size of bloom filters.
             self._writer = self._open(table.num_rows)
         for number, path in self._nan_paths:
             self._nan_counts[number] += _count_nan(table, path)
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def close(self) -> Metrics:
-        """Write the footer; what it says is the metrics."""
+        """Write the footer and return its metrics."""
         writer = self._writer or self._open(0)
         writer.close()
         footer = writer.writer.metadata
@@ -94,7 +94,7 @@ class ParquetFileWriter:
                     "ndv": bloom.values(rows, options.bloom_max_bytes),
                 }
                 for number, bloom in _columns(schema, options.bloom_filters, paths).items()
-                # A bloom filter of two values tells nothing; Parquet has none for them.
+                # A bloom filter of two values is useless; Parquet has none for booleans.
                 if not isinstance(schema.find_type(number), BooleanType)
             }
             or None,
@@ -112,7 +112,7 @@ class ParquetFileWriter:
 def _columns(
     schema: Schema, by_name: Mapping[str, Any], paths: Mapping[int, str]
 ) -> dict[int, Any]:
-    """What is said by column name, by field id; without the columns that do not exist."""
+    """Return settings by field id from those by column name; ignore unknown columns."""
     ids = {
         schema.find_field(name).field_id: value
         for name, value in by_name.items()
@@ -124,7 +124,7 @@ def _columns(
 def _floating(
     fields: Sequence[NestedField], path: tuple[int, ...]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Ids and index paths of the columns, outside lists and maps, that can hold NaN."""
+    """Yield ids and index paths of the columns outside lists and maps that can hold NaN."""
     for index, f in enumerate(fields):
         if isinstance(f.field_type, (FloatType, DoubleType)):
             yield f.field_id, (*path, index)

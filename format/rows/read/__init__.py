@@ -1,1 +1,1 @@
-"""Data files become rows: projected, filtered, without those that are deleted."""
+"""Reading of rows from data files: projection, filtering and application of deletes."""

@@ -1,10 +1,9 @@
-"""The columns of a table out of the columns of a data file, or of a user's frame.
+"""Projection of a data file's columns, or of a user's frame, to the columns of a table.
 
-A file's fields form a tree (`FileField`). Fields are found in it by field id at every depth: of
-structs, of structs in lists, of map keys and values; a name never decides where ids exist. A file
-that has no ids at all takes them from the table's name mapping (spec: Column Projection).
-The element of a list and the key and value of a map are found by their place, because some writers
-give ids to columns only.
+A file's fields form a tree (`FileField`). Fields are found by field id at every depth: in structs,
+structs in lists, map keys and values; names never decide where ids exist. A file without any ids
+takes them from the table's name mapping (spec: Column Projection). The element of a list and the
+key and value of a map are found by position, because some writers give ids only to columns.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from icecomb.format.spec.types import (
 )
 
 _LATEST: Final[deque[tuple[pa.Schema, NameMapping | None, tuple[FileField, ...]]]] = deque(maxlen=1)
-"""Files of one table have one schema, mostly."""
+"""The latest result: most files of a table have the same schema."""
 
 CastChooser: TypeAlias = Callable[[pa.DataType, IcebergType, str], Cast | None]
 
@@ -50,12 +49,12 @@ class FileField:
     """A field of a data file.
 
     Args:
-        name: Its name there.
+        name: Its name in the file.
         arrow_type: The type of its values in a plain layout; pyarrow may read another one.
-        field_id: Its id, own or by name mapping; None when it has none.
-        children: The fields inside.
+        field_id: Its id, its own or by name mapping; None when it has none.
+        children: The nested fields.
         leaves: The numbers of its physical columns, counted depth-first over the file.
-        by_name: Whether the name mapping gives the ids of the file.
+        by_name: Whether the file's ids come from the name mapping.
     """
 
     name: str
@@ -66,12 +65,12 @@ class FileField:
     by_name: bool = False
 
     def child(self, wanted: int) -> FileField | None:
-        """The direct child of this field id, or None."""
+        """Return the direct child with this field id, or None."""
         return next((c for c in self.children if c.field_id == wanted), None)
 
 
 def ids_of(fields: Iterable[FileField]) -> Iterator[tuple[int, str]]:
-    """The ids of fields and of what is inside them, each with the field's name."""
+    """Yield the ids of fields and of all fields nested in them, each with the field's name."""
     for f in fields:
         if f.field_id is not None:
             yield f.field_id, f.name
@@ -81,19 +80,19 @@ def ids_of(fields: Iterable[FileField]) -> Iterator[tuple[int, str]]:
 def file_fields(
     schema: pa.Schema, name_mapping: NameMapping | None, location: str
 ) -> tuple[FileField, ...]:
-    """The tree of a file's fields with their ids.
+    """Return the tree of a file's fields with their ids.
 
     Args:
         schema: The file's schema as pyarrow reads it.
         name_mapping: The table's `schema.name-mapping.default`, used if no field has an id.
-        location: The file, for the error.
+        location: The location of the file, for the error.
 
     Raises:
-        SchemaError: The file has no ids and the table no name mapping.
+        SchemaError: If the file has no ids and the table no name mapping.
     """
     if _LATEST:
         known, mapping, fields = _LATEST[0]
-        # ids are in the metadata, of every depth
+        # Ids of all depths are in the schema's metadata.
         if mapping is name_mapping and known.equals(schema, check_metadata=True):
             return fields
     mapped: tuple[MappedField, ...] | None = None
@@ -112,24 +111,25 @@ def file_fields(
 
 
 def names_as_ids(schema: pa.Schema, fields: Sequence[NestedField]) -> tuple[FileField, ...]:
-    """The tree of a frame's fields, with the ids of the table's fields of the same names."""
+    """Return the tree of a frame's fields, with the ids of the table's fields by name."""
     leaf = count()
     return tuple(_named_field(f, f.name, fields, leaf) for f in schema)
 
 
 class Projection:
-    """Turns batches of one file into batches of the wanted columns.
+    """A conversion of batches of one file into batches of the wanted columns.
 
     Args:
-        fields: The wanted columns; those with the ids of metadata columns are made here.
+        fields: The wanted columns; `_pos` is generated.
         source: The file's fields.
         constants: Values by field id that hold for the whole file: identity partition values,
-            `_file`, `_spec_id`. A column's wins over the file; a field of a struct is read where
-            the file has it, because a constant null does not tell whether the struct is null.
-        choose: How primitive values are converted.
+            `_file`, `_spec_id`. A column's constant takes precedence over the file; a field of a
+            struct is read if the file has it, as a null constant leaves open if the struct is null.
+        choose: The function that chooses the cast of primitive values.
 
     Raises:
-        CorruptFileError: A column has an incompatible type in the file, or is required and missing.
+        CorruptFileError: If a column has an incompatible type in the file, or is required and
+            missing.
     """
 
     def __init__(
@@ -151,11 +151,11 @@ class Projection:
 
     @property
     def leaves(self) -> tuple[int, ...]:
-        """The physical columns that must be read."""
+        """The numbers of the physical columns that must be read."""
         return tuple(sorted(set(self._used)))
 
     def apply(self, batch: pa.RecordBatch, position: int) -> pa.RecordBatch:
-        """The wanted columns of a batch whose first row is row `position` of the file."""
+        """Convert a batch whose first row is row `position` of the file."""
         batch, rows = plain_batch(batch), batch.num_rows
         arrays = [
             build(None if name is None else batch.column(name), rows, position)
@@ -182,7 +182,7 @@ class Projection:
         return lambda array, rows, _: convert(array, rows)
 
     def _field(self, field: NestedField, found: FileField | None, path: str) -> _Convert | None:
-        """How to make a field, None if the file's array can be taken as it is."""
+        """Return the conversion of a field; None if the file's array is used unchanged."""
         wanted = type_to_pyarrow(field.field_type, include_field_ids=False)
         if found is None and field.field_id in self._constants:
             return _constant(self._constants[field.field_id], wanted)
@@ -239,7 +239,7 @@ class Projection:
                 (None if inner is None else inner.name, self._field(f, inner, f"{path}.{f.name}"))
             )
         if len(self._used) == before:
-            # Nothing inside is in the file; one leaf still tells where the struct is null.
+            # The file has none of the wanted fields; one leaf still tells where the struct is null.
             self._used.append(found.leaves[0])
         same = [c.name for c in found.children] == [n for n, _ in parts]
         if same and all(convert is None for _, convert in parts) and _same(found, wanted):
@@ -306,7 +306,7 @@ class Projection:
         key, value = found.children
         convert_key = self._field(kind.key_field, key, f"{path}.key")
         convert_value = self._field(kind.value_field, value, f"{path}.value")
-        # A map cannot be read without its keys, and keys alone come without a map around them.
+        # A map cannot be read without its keys, and reading only keys yields no map around them.
         self._used.extend((*key.leaves, value.leaves[0]))
         if convert_key is None and convert_value is None and _same(found, wanted):
             return None
@@ -336,7 +336,7 @@ def _constant(value: Any, wanted: pa.DataType) -> _Convert:
 
 
 def _rebuilt(wanted: pa.DataType, array: pa.Array, child: pa.Array) -> pa.Array:
-    """The same lists or maps over other contents; offsets and nulls are shared, not copied."""
+    """Return the lists or maps with other contents; share offsets and validity, do not copy."""
     validity, offsets = array.buffers()[:2]
     return pa.Array.from_buffers(
         wanted, len(array), [validity, offsets], array.null_count, array.offset, [child]

@@ -1,4 +1,4 @@
-"""Scan tasks as Arrow data: projected by field id, without deleted rows, filtered exactly."""
+"""Reading of scan tasks as Arrow data: projected by field id, deletes and filters applied."""
 
 from __future__ import annotations
 
@@ -50,29 +50,29 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 1 << 17
 _TABLE_BATCH_ROWS = 1 << 20
-"""What is to be held as a whole is made in fewer, larger pieces."""
+"""Tables, which are held in memory whole, are read in fewer, larger batches."""
 _MOST_BYTES = 1 << 62
 _WORKERS = 8
-"""The most tasks that are read at a time; files far away are, on however few processors."""
+"""The default number of tasks read in parallel; of local files at most one per processor."""
 _NOT_ASCII = 0x80
 
 
 class ArrowScan:
-    """Reads the tasks of one scan.
+    """A reader of the tasks of one scan.
 
     Args:
-        table_metadata: The table.
-        io: Where its files lie.
+        table_metadata: Metadata of the table.
+        io: File system that holds the table.
         projected_schema: The columns to return; metadata columns by their reserved ids.
-        limit: The most rows to return, None for all.
+        limit: The maximum number of rows to return; None for all.
         ordered: Whether rows come in the order of the tasks.
-        batch_size: The most rows in a batch.
-        workers: How many tasks are read at a time; None for one a processor, of files far away for
-            as many as wait for a network meanwhile.
-        checksums: Whether pages of data files are compared with their checksums.
-        keys: What equality delete files delete; by default it is read from them.
-        schema: The one that the scan reads with, by default the current one: columns of filters and
-            deletes are its.
+        batch_size: The maximum number of rows in a batch.
+        workers: The number of tasks to read in parallel; by default one per processor, at most
+            eight, and eight for remote files, as most tasks then wait for the network.
+        checksums: Whether to verify pages of data files with their checksums.
+        keys: The source of the keys that equality delete files delete; the files by default.
+        schema: The schema with which the scan reads, the current one by default: it has the
+            columns of filters and deletes.
     """
 
     def __init__(
@@ -117,26 +117,26 @@ class ArrowScan:
         return schema_to_pyarrow(self._projected, include_field_ids=False)
 
     def to_table(self, tasks: Iterable[FileScanTask]) -> pa.Table:
-        """All rows in one table."""
+        """Read all rows into one table."""
         rows = self._batch_size
         # pyarrow cannot read nested values in one piece beyond 2 GiB.
         if self._limit is None and not any(f.type.num_fields for f in self.schema):
             rows = max(rows, _TABLE_BATCH_ROWS)
-        # What is to be held anyway need not wait: tasks are decoded side by side.
+        # All rows are held in memory anyway, so tasks need not wait: decode them in parallel.
         batches = self._batches(tasks, rows, use_threads=self._workers == 1, depth=0)
         return pa.Table.from_batches(list(batches), self.schema)
 
     def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
-        """The rows batch by batch; memory is bounded by the batches in flight, not by the table."""
-        # In order, a task that is ahead soon waits: columns are decoded side by side instead.
+        """Read the rows batch by batch; only the batches in flight are held in memory."""
+        # In order, a task that is ahead soon waits: decode columns in parallel instead.
         return self._batches(tasks, self._batch_size, use_threads=self._ordered)
 
     def to_reader(self, tasks: Iterable[FileScanTask]) -> pa.RecordBatchReader:
-        """The rows as a stream other Arrow libraries can take over."""
+        """Return the rows as a stream for other Arrow libraries."""
         return pa.RecordBatchReader.from_batches(self.schema, self.to_record_batches(tasks))
 
     def count(self, tasks: Iterable[FileScanTask]) -> int:
-        """How many rows there are; data files are opened only where a filter must look at rows."""
+        """Count the rows; open data files only where a filter must be applied to rows."""
         total = 0
         unknown = []
         for task in tasks:
@@ -160,16 +160,16 @@ class ArrowScan:
     def read(
         self, task: FileScanTask, *, use_threads: bool = True, batch_size: int | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one task in the order of its file.
+        """Read the rows of one task in the order of its file.
 
         Args:
             task: A data file, or a part of one.
-            use_threads: Whether its columns are decoded side by side.
-            batch_size: The most rows in a batch; None for the scan's.
+            use_threads: Whether its columns are decoded in parallel.
+            batch_size: The maximum number of rows in a batch; None for the scan's.
 
         Raises:
-            CorruptFileError: The data file is damaged or does not fit the table.
-            UnsupportedError: The file's format, or a delete of another kind.
+            CorruptFileError: If the data file is damaged or does not fit the table.
+            UnsupportedError: If the file's format or a kind of delete is not supported.
         """
         positional, equal = _by_content(task.delete_files)
         deleted = self._deletes.of(task.file, positional)
@@ -237,11 +237,11 @@ class ArrowScan:
     def _projection(
         self, reader: DataFileReader, constants: dict[int, Any], extra: Sequence[NestedField]
     ) -> Projection:
-        """How a file's batches become those that are wanted: mostly as of the file before it."""
+        """Return the projection of a file's batches, reusing the previous file's if possible."""
         if extra:
             return Projection((*self._projected.fields, *extra), reader.fields, constants)
         used = {i: value for i, value in constants.items() if i in self._ids}
-        # text tells zeros of both signs apart
+        # text distinguishes 0.0 from -0.0
         text = repr(used)
         fields, same, projection = self._latest or ((), None, None)
         if projection is None or fields is not reader.fields or same != text:
@@ -257,7 +257,7 @@ class ArrowScan:
         first = list(islice(waiting, 1))
         producers = (partial(read, task) for task in chain(first, waiting))
         workers = self._workers
-        # a limit is mostly reached by the first files: others would be opened in vain
+        # a limit is mostly reached in the first files: others would be opened in vain
         if self._asked_workers is None and self._limit is None:
             far = any(self._io.at_once(task.file.file_path) > 1 for task in first)
             workers = _WORKERS if far else workers
@@ -270,7 +270,7 @@ class ArrowScan:
     def _known_count(self, task: FileScanTask) -> int | None:
         if isinstance(task.residual, AlwaysFalse):
             return 0
-        if task.file.record_count < 0:  # a count that its writer did not know
+        if task.file.record_count < 0:  # unknown to its writer
             return None
         whole = task.start == 0 and task.length >= task.file.file_size_in_bytes
         if not isinstance(task.residual, AlwaysTrue) or not whole:
@@ -287,9 +287,9 @@ class ArrowScan:
 
 
 def _range(task: FileScanTask) -> int:
-    """How many bytes of the file are a task's: up to its true end where they go to the stated one.
+    """Return the length of a task's part, unbounded where it extends to the file's stated end.
 
-    A manifest may state a size that is too small; it never decides which rows there are.
+    A manifest may state too small a size, which must not hide rows.
     """
     to_the_end = task.start + task.length >= task.file.file_size_in_bytes
     return _MOST_BYTES if to_the_end else task.length
@@ -298,16 +298,16 @@ def _range(task: FileScanTask) -> int:
 def read_task(
     task: FileScanTask, table_metadata: TableMetadata, projected_schema: Schema, io: FileIO
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one task, in the calling thread."""
+    """Read the rows of one task in the calling thread."""
     return ArrowScan(table_metadata, io, projected_schema, workers=1).read(task)
 
 
 def file_constants(file: DataFile, spec: PartitionSpec) -> dict[int, Any]:
-    """Values by field id that hold for every row of a file.
+    """Return the values by field id that hold for every row of a file.
 
-    Identity partition values win over what is in the file, as in Iceberg Java: files of migrated
-    Hive tables do not have these columns. That counts for columns that were dropped, too: snapshots
-    from before have them still, and equality deletes may compare them.
+    Identity partition values take precedence over the file's, as in Iceberg Java: files of migrated
+    Hive tables do not have these columns. This includes dropped columns: earlier snapshots still
+    have them, and equality deletes may compare them.
     """
     constants: dict[int, Any] = {
         FILE_PATH.field_id: file.file_path,
@@ -320,10 +320,10 @@ def file_constants(file: DataFile, spec: PartitionSpec) -> dict[int, Any]:
 
 
 def check_text(batch: pa.RecordBatch, location: str) -> None:
-    """Refuse text that is not UTF-8: readers of Parquet and ORC take any bytes.
+    """Reject text that is not UTF-8, as readers of Parquet and ORC accept any bytes.
 
     Raises:
-        CorruptFileError: There is such text.
+        CorruptFileError: If there is such text.
     """
     for number, field in enumerate(batch.schema):
         if _has_text(field.type) and not _is_ascii(array := batch.column(number)):
@@ -339,7 +339,7 @@ def check_text(batch: pa.RecordBatch, location: str) -> None:
 
 
 def _is_ascii(array: pa.Array) -> bool:
-    """Whether that is plain from the bytes, which is told ten times faster than UTF-8."""
+    """Return whether all bytes are ASCII, a test ten times as fast as that for UTF-8."""
     if not pa.types.is_string(array.type):
         return False
     _, places, content = array.buffers()
@@ -357,7 +357,7 @@ def _has_text(kind: pa.DataType) -> bool:
 
 
 def _by_content(files: Iterable[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
-    """Position delete files, and equality delete files."""
+    """Separate position delete files from equality delete files."""
     positional: list[DataFile] = []
     equal: list[DataFile] = []
     for file in files:
@@ -372,7 +372,7 @@ def _live(
     position: int,
     rows: int,
 ) -> pa.BooleanArray | None:
-    """Which rows of a batch are not deleted; None when all are live."""
+    """Return a mask of the rows of a batch that are not deleted; None when all are live."""
     mask = None if deleted is None else live_mask(deleted, position, rows)
     live = None if mask is None else pa.array(mask)
     for key_set in keys:

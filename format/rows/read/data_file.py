@@ -1,4 +1,4 @@
-"""The choice among the readers of file formats."""
+"""Selection of the reader for a file's format."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def open_data_file(
     """Open a data or delete file of any format.
 
     Args:
-        io: Where it lies.
+        io: File system that holds the file.
         file: The file.
-        name_mapping: The ids of its columns if it has none.
-        dictionaries: Columns to read dictionary-encoded where the format can do that.
-        checksums: Whether parts of a file are compared with their checksums, where a format has
-            them and readers go without that by default.
+        name_mapping: The table's name mapping, for a file without field ids.
+        dictionaries: Names of columns to read dictionary-encoded, if the format supports it.
+        checksums: Whether to verify checksums in formats that have them, where readers do not by
+            default.
 
     Raises:
-        CorruptFileError: The file is damaged, or has not as many rows as its manifest says.
-        FileMissingError: There is no such file.
-        UnsupportedError: The format is not known.
+        CorruptFileError: If the file is damaged, or its row count differs from its manifest's.
+        FileMissingError: If the file does not exist.
+        UnsupportedError: If the format is not supported.
     """
     reader = _reader(io, file, name_mapping, dictionaries, checksums=checksums)
     try:

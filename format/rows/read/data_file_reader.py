@@ -1,4 +1,4 @@
-"""What the readers of all file formats have in common."""
+"""The common base of the readers of all file formats."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class DataFileReader(ABC):
     """An open data file: its fields, and its rows in groups that can be skipped.
 
     Args:
-        io: Where the file lies.
-        location: The file.
-        size: The length its manifest states; a shorter file is refused.
+        io: File system that holds the file.
+        location: The location of the file.
+        size: The length that its manifest states, in bytes; a shorter file is rejected.
 
     Attributes:
-        fields: What stands in the file.
-        row_count: How many rows its footer states; None for a format that has none.
+        fields: The fields of the file.
+        row_count: The number of rows in its footer; None for a format without one.
 
     Raises:
-        CorruptFileError: It is not a file of the format, or is shorter than stated.
-        FileMissingError: There is no such file.
+        CorruptFileError: If it is not a file of the format, or is shorter than stated.
+        FileMissingError: If the file does not exist.
     """
 
     fields: tuple[FileField, ...]
@@ -52,13 +52,13 @@ class DataFileReader(ABC):
         self._source.close()
 
     def expect_rows(self, stated: int) -> None:
-        """Compare the file with what its manifest says: at once, or when all of it is read.
+        """Check the row count in the manifest: now, or once all of the file has been read.
 
         Args:
-            stated: How many rows; less than 0 for a number that its writer did not know.
+            stated: The number of rows; negative if unknown to its writer.
 
         Raises:
-            CorruptFileError: It has more or fewer.
+            CorruptFileError: If the file has more or fewer rows.
         """
         self._stated = stated if stated >= 0 else None
         if self.row_count is not None:
@@ -70,13 +70,13 @@ class DataFileReader(ABC):
 
     @abstractmethod
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
-        """The groups of rows that belong to a range of bytes; each belongs to one range."""
+        """Return the row groups that belong to a range of bytes; each belongs to one range."""
 
     @abstractmethod
     def statistics(
         self, field_id: int, field_type: IcebergType
     ) -> Callable[[int], ChunkStatistics | None] | None:
-        """The statistics of a column by group, None when it has no one value a row."""
+        """Return a function for a column's statistics by group; None for repeated columns."""
 
     @abstractmethod
     def batches(
@@ -87,12 +87,12 @@ class DataFileReader(ABC):
         *,
         use_threads: bool = True,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Read physical columns of some groups.
+        """Read physical columns of the given row groups.
 
         Args:
-            columns: Numbers of physical columns; none gives batches with rows and no columns.
-            row_groups: Which groups, ascending.
-            batch_size: The most rows a batch has.
+            columns: Numbers of physical columns; without any, batches have rows but no columns.
+            row_groups: Numbers of the row groups, ascending.
+            batch_size: The maximum number of rows in a batch.
             use_threads: Whether columns may be decoded in parallel.
 
         Yields:
@@ -101,7 +101,7 @@ class DataFileReader(ABC):
 
 
 def other_count(location: str, found: int, stated: int | None) -> CorruptFileError:
-    """The error for a file whose manifest states another number of rows."""
+    """Return the error for a file whose manifest states another number of rows."""
     return CorruptFileError(
         f"Data file {location} has {found} rows, its manifest says {stated}",
         hint="Find out which is right before the file is replaced: rows may be lost.",
@@ -112,7 +112,7 @@ def other_count(location: str, found: int, stated: int | None) -> CorruptFileErr
 def empty_batches(
     position: int, rows: int, batch_size: int
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches that have rows but no columns."""
+    """Yield batches that have rows but no columns."""
     for start in range(0, rows, batch_size):
         count = min(batch_size, rows - start)
         yield position + start, pa.record_batch([pa.nulls(count)], ["_"]).select([])
@@ -120,19 +120,19 @@ def empty_batches(
 
 @contextmanager
 def reading(location: str) -> Iterator[None]:
-    """Name the file in errors of pyarrow; those for want of memory stay what they are."""
+    """Name the file in errors of pyarrow, except for those of memory."""
     try:
         yield
     except (IcecombError, MemoryError):
         raise
     except NotImplementedError as problem:
         raise UnsupportedError(
-            f"Data file {location} has what cannot be read here: {problem}",
+            f"Data file {location} has content that cannot be read: {problem}",
             hint="Rewrite it with the engine that wrote it.",
             path=location,
         ) from problem
     except (pa.ArrowException, OSError) as problem:
-        # pyarrow says OSError, without a number, for bytes that make no sense too.
+        # pyarrow raises OSError for invalid bytes, too, but without an errno.
         failed = FileIOError if getattr(problem, "errno", None) else CorruptFileError
         raise failed(
             f"Cannot read data file {location}: {problem}",

@@ -1,4 +1,4 @@
-"""Bound predicates on rows: as a mask of an Arrow batch, and as a question about a row group.
+"""Evaluation of bound predicates, as masks on Arrow batches and on statistics of row groups.
 
 The semantics are those of `expression`: unknown (a comparison with null) selects nothing.
 """
@@ -38,12 +38,12 @@ _COMPARISONS: dict[Operation, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
 def row_mask(
     expression: BooleanExpression, columns: Mapping[int, pa.Array], rows: int
 ) -> pa.BooleanArray:
-    """Which rows an expression selects.
+    """Return a mask of the rows that an expression selects.
 
     Args:
-        expression: Bound to the table's schema, without `Not`.
-        columns: The arrays of the columns it asks about, by field id, in the table's types.
-        rows: How many rows there are.
+        expression: The expression, bound to the table's schema, without `Not`.
+        columns: The arrays of its columns, by field id, in the table's types.
+        rows: The number of rows.
 
     Returns:
         A boolean array without nulls.
@@ -57,11 +57,11 @@ def row_mask(
 def may_match(
     expression: BooleanExpression, statistics: Callable[[int], ChunkStatistics | None]
 ) -> bool:
-    """Whether rows of a row group can be selected, by its statistics alone.
+    """Return whether an expression may select rows of a row group, by its statistics.
 
     Args:
-        expression: Bound, without `Not`.
-        statistics: The statistics of a column by field id, None when nothing is known.
+        expression: The expression, bound, without `Not`.
+        statistics: A function that returns a column's statistics by field id; None if unknown.
     """
 
     def answer(predicate: BoundPredicate) -> bool:
@@ -98,7 +98,7 @@ def _type(predicate: BoundPredicate) -> pa.DataType:
 
 
 def _comparable(array: pa.Array) -> pa.Array:
-    # Kernels know no UUIDs, but their bytes order as they do.
+    # Kernels do not support UUIDs, but their bytes are in the same order.
     return array.storage if array.type == pa.uuid() else array
 
 
@@ -115,7 +115,7 @@ def _set(predicate: BoundSetPredicate, array: pa.Array) -> pa.BooleanArray:
     kind = _type(predicate)
     values = _comparable(pa.array([scalar_to_pyarrow(v, kind) for v in predicate.literals]))
     if pa.types.is_floating(array.type):
-        # Sets tell -0.0 from 0.0, comparisons do not.
+        # Sets distinguish -0.0 from 0.0, comparisons do not.
         zero = pa.scalar(0.0, array.type)
         array, values = pc.add(array, zero), pc.add(values, zero)
     found = pc.is_in(array, value_set=values)

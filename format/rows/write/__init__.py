@@ -1,1 +1,1 @@
-"""Rows become data files: checked, sorted, split into partitions, rolled."""
+"""Writing of rows to data files: checks, sorting, partitioning and rolling."""

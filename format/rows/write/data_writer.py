@@ -1,6 +1,6 @@
-"""Arrow data written as the data files of a table.
+"""Writing of Arrow data as data files of a table.
 
-Rows are checked against the table first, sorted by its sort order, split by its partition spec, and
+Rows are checked against the table, sorted by its sort order, split by its partition spec, and
 written to files of about the table's target size. Memory is bounded whatever the length of the
 input. When anything fails, every file of the attempt is removed.
 """
@@ -38,12 +38,12 @@ from icecomb.format.storage.file_io import FileIO
 
 _ORDERED = flag(
     "use-table-distribution-and-ordering",
-    "Whether rows are sorted as the table says.",
+    "Whether to sort rows by the table's sort order.",
     default=True,
 )
 _PIECE_ROWS = 1 << 18
 _PIECE_BYTES = 1 << 30
-"""Arrow's texts and lists of one array end at 2 GiB."""
+"""Strings and lists in one Arrow array are limited to 2 GiB."""
 
 
 def write_data(
@@ -57,20 +57,20 @@ def write_data(
     """Write rows as data files of a table; the caller commits them.
 
     Args:
-        io: Where the files go.
-        metadata: The table: its schema, partition spec, sort order and properties say how.
-        data: The rows; columns go by name. A reader is consumed batch by batch.
-        operation_id: The part of the file names that is common to one operation.
-        options: Properties that count for this write instead of the table's; see `DataWriter`.
+        io: File system for the files.
+        metadata: Metadata of the table, whose schema, spec, sort order and properties apply.
+        data: The rows; columns are matched by name. A reader is consumed batch by batch.
+        operation_id: The common part of the file names of one operation; random by default.
+        options: Properties that override the table's for this write; see `DataWriter`.
 
     Returns:
-        The files, in no particular order; empty when there are no rows.
+        The files, in no particular order; empty if there are no rows.
 
     Raises:
-        SchemaError: The columns do not fit, or a value cannot be converted without loss.
-        ValidationError: A required column holds a null.
-        ConfigurationError: A property that says how to write makes no sense.
-        FileIOError: The storage failed: a full disk, a lost connection.
+        SchemaError: If the columns do not fit, or a value cannot be converted without loss.
+        ValidationError: If a required column holds a null.
+        ConfigurationError: If a write property is invalid.
+        FileIOError: If the storage fails: a full disk, a lost connection.
     """
     writer = DataWriter(io, metadata, operation_id or str(uuid.uuid4()), options=options)
     try:
@@ -82,26 +82,25 @@ def write_data(
 
 
 class DataWriter:
-    """Writes batches into as many files as the table's partitioning and target size ask for.
+    """A writer of batches into files by the table's partitioning and target size.
 
-    Files have the format that the property `write.format.default` names: `parquet`, `orc` or
-    `avro`. Of a table with a sort order, rows are sorted by it, and files say so
-    (`sort_order_id`): all rows of one writer come into one order per partition, with temporary
-    files on this machine when there are more than fit into some 128 MiB. Files of one partition
-    then follow each other without overlapping. That is what every `write.distribution-mode`
-    (`none`, `hash`, `range`) asks of one process.
+    The property `write.format.default` sets the format: `parquet`, `orc` or `avro`. If the table
+    has a sort order, all rows of one writer are sorted by it in each partition, and files record it
+    (`sort_order_id`); more rows than fit into some 128 MiB are spilled to temporary files on this
+    machine. Files of one partition then do not overlap. That is what every
+    `write.distribution-mode` (`none`, `hash`, `range`) requires of one process.
 
     Args:
-        io: Where the files go.
-        metadata: The table.
+        io: File system for the files.
+        metadata: Metadata of the table.
         operation_id: The common part of the file names.
         task_id: The number of this writer among those of the operation.
-        options: Properties that count for this write instead of the table's, for example
+        options: Properties that override the table's for this write, for example
             `{"write.format.default": "orc"}`. Spark's
             `{"use-table-distribution-and-ordering": "false"}` leaves rows in their order.
 
     Raises:
-        ConfigurationError: A property that says how to write makes no sense.
+        ConfigurationError: If a write property is invalid.
     """
 
     def __init__(
@@ -137,22 +136,22 @@ class DataWriter:
         self._projections = FrameProjections(schema)
 
     def write_all(self, data: GivenRows) -> None:
-        """Take over all rows; a reader is consumed batch by batch.
+        """Write all rows; a reader is consumed batch by batch.
 
         Raises:
-            SchemaError: The columns do not fit, or a value cannot be converted without loss.
-            ValidationError: A required column holds a null.
+            SchemaError: If the columns do not fit, or a value cannot be converted without loss.
+            ValidationError: If a required column holds a null.
         """
         self._projections.of(data.schema)
         for batch in in_pieces(data):
             self.write(batch)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take over the rows of a batch; its columns go by name.
+        """Write the rows of a batch, whose columns are matched by name.
 
         Raises:
-            SchemaError: A value cannot be converted without loss.
-            ValidationError: A required column holds a null.
+            SchemaError: If a value cannot be converted without loss.
+            ValidationError: If a required column holds a null.
         """
         if not batch.num_rows:
             return
@@ -180,10 +179,10 @@ class DataWriter:
 
 
 class FrameProjections:
-    """What turns batches of frames into batches of a table's columns, each by its own schema.
+    """Cached projections of frames to a table's columns, by schema of the frame.
 
     Args:
-        schema: The table's.
+        schema: The schema of the table.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -191,7 +190,7 @@ class FrameProjections:
         self._known: dict[pa.Schema, Projection] = {}
 
     def of(self, frame: pa.Schema) -> Projection:
-        """The projection for a schema of batches; see `frame_projection`."""
+        """Return the projection for a schema of batches; see `frame_projection`."""
         found = self._known.get(frame)
         if found is None:
             found = self._known[frame] = frame_projection(self._schema, frame)
@@ -199,10 +198,10 @@ class FrameProjections:
 
 
 def frame_projection(schema: Schema, frame: pa.Schema) -> Projection:
-    """What turns batches of a frame into batches of a table's columns; names decide.
+    """Return the projection of a frame's batches to a table's columns, matched by name.
 
     Raises:
-        SchemaError: The columns do not fit.
+        SchemaError: If the columns do not fit.
     """
     check_frame(schema, frame)
     fields = [_written_default(f) for f in schema.fields]
@@ -210,9 +209,10 @@ def frame_projection(schema: Schema, frame: pa.Schema) -> Projection:
 
 
 def in_pieces(data: pa.Table | Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The data in batches of a size worth a call, neither copied nor split without need.
+    """Yield the data in batches of suitable size, neither copied nor split without need.
 
-    Batches may have different schemas; those of one have plain layouts.
+    Batches may have different schemas; those of the same schema are joined. Yielded batches have
+    plain layouts.
     """
     batches = data.to_batches(max_chunksize=_PIECE_ROWS) if isinstance(data, pa.Table) else data
     small: list[pa.RecordBatch] = []
@@ -250,5 +250,5 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _written_default(field: NestedField) -> NestedField:
-    """The field with what a missing column is written as where its projection looks for it."""
+    """Return the field with its write default as the value projections fill in if missing."""
     return replace(field, initial_default=field.write_default)

@@ -1,4 +1,4 @@
-"""How a table's properties say that files are written."""
+"""Options for writing files, loaded from a table's properties."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _DELETE_PREFIX = "write.delete."
 
 
 def load_file_options(file_format: str, properties: Mapping[str, str]) -> FileOptions:
-    """A format, written as a table's properties say.
+    """Return the options for writing a format, set by a table's properties.
 
     Args:
         file_format: `parquet`, `orc` or `avro`.
         properties: A table's properties.
 
     Raises:
-        ConfigurationError: How to write it makes no sense.
+        ConfigurationError: If a property of the format is invalid.
     """
     choices: dict[str, Callable[[Mapping[str, str]], FileOptions]] = {
         "parquet": ParquetOptions.from_properties,
@@ -34,9 +34,9 @@ def load_file_options(file_format: str, properties: Mapping[str, str]) -> FileOp
 
 
 def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties as they count for delete files.
+    """Return the properties that apply to delete files.
 
-    What `write.delete.parquet.*`, `write.delete.orc.*` and `write.delete.avro.*` say goes before
+    `write.delete.parquet.*`, `write.delete.orc.*` and `write.delete.avro.*` take precedence over
     `write.parquet.*` and so on.
     """
     own = {}

@@ -1,4 +1,4 @@
-"""What the files of one write have in common, and what the writers of all file formats do."""
+"""Settings shared by the files of one write, and protocols of the file formats' writers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from icecomb.format.spec.schema import Schema
 
 
 class DataFileWriter(Protocol):
-    """A file of any format in the making."""
+    """A writer of one file of any format."""
 
     @property
     def bytes_written(self) -> int:
-        """The length so far, as far as it is known."""
+        """The length of the file so far, as far as it is known."""
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Write batches, whose columns have the table's types."""
 
     def close(self) -> Metrics:
-        """Complete the content and say what is in it; the stream is left open."""
+        """Complete the content and return its metrics; the stream is left open."""
 
 
 class FileOptions(Protocol):
-    """How files of one format are written."""
+    """Options for writing files of one format."""
 
     @property
     def file_format(self) -> FileFormat:
@@ -36,45 +36,45 @@ class FileOptions(Protocol):
 
     @property
     def row_group_bytes(self) -> int:
-        """How many bytes of the file are written at once, at most about."""
+        """The approximate maximum size of a row group in the file, in bytes."""
 
     @property
     def row_group_rows(self) -> int:
-        """How many rows are written at once, at most."""
+        """The maximum number of rows in a row group."""
 
     @property
     def buffer_bytes(self) -> int:
-        """How many bytes of rows are held in memory to be written at once, at most about."""
+        """The approximate maximum size of rows buffered in memory for a row group, in bytes."""
 
     def fitting(self, target_bytes: int, open_bytes: int) -> FileOptions:
-        """The options for files of a size, many of which may be open.
+        """Return the options adapted to the size of files and of their buffers.
 
         Args:
-            target_bytes: The length of a file, about.
-            open_bytes: How much an open file may keep in memory.
+            target_bytes: The approximate length of a file, in bytes.
+            open_bytes: The maximum memory for each open file, in bytes; many may be open.
         """
 
     def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
-        """Begin a file.
+        """Open a writer for a new file.
 
         Args:
-            stream: Where it goes; the caller closes it.
-            settings: How it is written.
+            stream: The stream to write to; the caller closes it.
+            settings: The settings of the write.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """What all files of one write have in common.
+    """Settings shared by all files of one write.
 
     Args:
-        schema: Their columns.
-        options: The format, and how it is written.
-        metrics: What is kept about columns.
+        schema: The columns of the files.
+        options: The format and its options.
+        metrics: The metrics to keep.
         dictionaries: The Parquet paths of the columns that get a dictionary; None for all.
-        content: What the files hold.
-        equality_ids: The columns that equality deletes compare.
-        sort_order_id: The table's sort order that the rows are given in; None for none.
+        content: The kind of content: data or deletes.
+        equality_ids: Field ids of the columns that equality deletes compare.
+        sort_order_id: Id of the table's sort order in which rows are given; None for none.
     """
 
     schema: Schema

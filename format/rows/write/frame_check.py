@@ -1,4 +1,4 @@
-"""Whether a frame of rows can be written to a table; if not, what is different."""
+"""A check that a frame of rows can be written to a table, which lists the differences."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from icecomb.format.spec.types import IcebergType, ListType, MapType, NestedFiel
 
 
 def check_frame(schema: Schema, frame: pa.Schema) -> None:
-    """Refuse a frame whose columns do not fit the table's.
+    """Reject a frame whose columns do not fit the table's.
 
-    Columns are compared by name, at every depth. An optional column may be missing; a type may be
-    another one if no value can be lost by the conversion.
+    Columns are compared by name, at every depth. An optional column may be missing; types may
+    differ if the conversion cannot lose any value.
 
     Raises:
-        SchemaError: The message lists every difference, a line each.
+        SchemaError: If there are differences; the message lists each on a line.
     """
     lines = list(_differences(schema.fields, list(plain_schema(frame)), ""))
     if not lines:
@@ -37,24 +37,24 @@ def check_frame(schema: Schema, frame: pa.Schema) -> None:
 
 
 def missing_in_table(schema: Schema, frame: pa.Schema) -> pa.Schema:
-    """The columns of a frame that a table lacks or has too narrow, for a union by name.
+    """Return the columns of a frame that a table lacks or has too narrow, for a union by name.
 
-    What is required stays so, and new columns are optional: what they are for rows that exist is
-    unknown.
+    Required columns stay required, and new columns are optional: existing rows have no values for
+    them.
     """
     known = StructType(schema.fields)
     return pa.schema(list(_aligned(known, pa.struct(list(plain_schema(frame))))))
 
 
 def check_required(schema: Schema, batch: pa.RecordBatch) -> None:
-    """Refuse nulls where the table requires values, at every depth.
+    """Reject nulls where the table requires values, at every depth.
 
     Args:
         schema: The table's schema.
-        batch: Its columns in the schema's order and types.
+        batch: The rows, with columns in the schema's order and types.
 
     Raises:
-        ValidationError: A required column has a null.
+        ValidationError: If a required column has a null.
     """
     for f, array in zip(schema.fields, batch.columns, strict=True):
         _check_nulls(f, array, f.name)
@@ -100,7 +100,7 @@ def _type_differences(kind: IcebergType, given: pa.DataType, path: str) -> Itera
 
 
 def _aligned(kind: IcebergType, given: pa.DataType) -> pa.DataType:
-    """The part of a frame's type that does not fit, nullable where the table's type is."""
+    """Return the part of a frame's type that does not fit, nullable as the table's type is."""
     inside = child_fields(given)
     if isinstance(kind, StructType) and pa.types.is_struct(given):
         known = {f.name: f for f in kind.fields}
@@ -156,7 +156,7 @@ def _check_nulls(field: NestedField, array: pa.Array, path: str) -> None:
 
 
 def _live_values(array: pa.MapArray) -> pa.Array:
-    """The values of maps of which none is null, and of no slice that is cut off."""
+    """Return the values of maps without nulls, only those inside the array's slice."""
     if not len(array):
         return array.items.slice(0, 0)
     begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()

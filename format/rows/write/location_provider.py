@@ -1,4 +1,4 @@
-"""Where new data files go, as Iceberg Java places them for the same table properties."""
+"""Locations of new data files, as Iceberg Java chooses them for the same table properties."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _DIRECTORIES = 3
 
 
 class LocationProvider(ABC):
-    """Names the locations of a table's new data files.
+    """A provider of locations for a table's new data files.
 
     Attributes:
-        root: The folder they are all below, without a slash at its end.
+        root: The folder that holds all of them, without a trailing slash.
     """
 
     root: str
 
     @abstractmethod
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
-        """The location of a new data file.
+        """Return the location of a new data file.
 
         Args:
             file_name: The name of the file.
@@ -41,7 +41,7 @@ class LocationProvider(ABC):
 
 
 class DefaultLocationProvider(LocationProvider):
-    """`<data path>/<partition path>/<file name>`, the layout of Hive.
+    """The layout of Hive: `<data path>/<partition path>/<file name>`.
 
     Args:
         table_location: The table's location.
@@ -53,12 +53,12 @@ class DefaultLocationProvider(LocationProvider):
         self.root = _root(configured, table_location)
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
-        """See `LocationProvider`."""
+        """Implement `LocationProvider.new_data_location`."""
         return "/".join(filter(None, (self.root, partition_path, file_name)))
 
 
 class ObjectStoreLocationProvider(LocationProvider):
-    """A hash before each path, so that an object store spreads the files over its partitions.
+    """A layout with a hash before each path, which spreads files over an object store's partitions.
 
     Args:
         table_location: The table's location.
@@ -66,7 +66,7 @@ class ObjectStoreLocationProvider(LocationProvider):
 
     Attributes:
         partitioned_paths: Whether the partition's path is part of the file's.
-        context: Names the table in the paths of files outside its folder, else None.
+        context: The name of the table in the paths of files outside its folder; else None.
     """
 
     def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
@@ -77,12 +77,12 @@ class ObjectStoreLocationProvider(LocationProvider):
         )
         self.root = _root(configured, table_location)
         self.partitioned_paths = OBJECT_STORE_PARTITIONED.of(properties)
-        # Data outside the table's folder says which table it belongs to.
+        # The path of data outside the table's folder names the table that owns it.
         inside = self.root.startswith(table_location.rstrip("/"))
         self.context = None if inside else _context(table_location)
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
-        """See `LocationProvider`."""
+        """Implement `LocationProvider.new_data_location`."""
         name = file_name
         if self.partitioned_paths and partition_path:
             name = f"{partition_path}/{file_name}"
@@ -94,10 +94,10 @@ class ObjectStoreLocationProvider(LocationProvider):
 
 
 def load_location_provider(table_location: str, properties: Mapping[str, str]) -> LocationProvider:
-    """The layout a table's properties ask for.
+    """Return the provider of the layout that a table's properties set.
 
     Raises:
-        UnsupportedError: They name a class, which only the implementation it was written for has.
+        UnsupportedError: If they name a class of another implementation.
     """
     for key in CUSTOM_PROVIDERS:
         if key in properties:

@@ -1,4 +1,4 @@
-"""Partition values that stand in a path, as Hive writes them: `day=2024-01-31/city=New%2FYork`."""
+"""Partition values in paths as Hive writes them: `day=2024-01-31/city=New%2FYork`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from icecomb.format.spec.types import (
 )
 
 HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-"""What Hive writes for null (hive.exec.default.partition.name)."""
+"""The name that Hive writes for null (hive.exec.default.partition.name)."""
 _ESCAPED: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -34,10 +34,10 @@ _FORMS: Final[dict[type[IcebergType], re.Pattern[str]]] = {
 
 
 def is_plain(text: str, field_type: IcebergType) -> bool:
-    """Whether all engines take a partition's text for a value of this type, and for the same one.
+    """Return whether all engines parse a partition's text as the same value of this type.
 
-    Python takes more than Hive and Spark, which read null there (`1_0`, `nan`), and Hive takes more
-    than Spark (other digits than those of ASCII, blanks around).
+    Python accepts more than Hive and Spark, which read such text as null (`1_0`, `nan`), and Hive
+    accepts more than Spark (non-ASCII digits, surrounding blanks).
     """
     if isinstance(field_type, StringType):
         return True
@@ -46,14 +46,14 @@ def is_plain(text: str, field_type: IcebergType) -> bool:
 
 
 def path_values(location: str) -> dict[str, str | None]:
-    """The names and values in the folders of a path; None is null.
+    """Return the names and values in the folders of a path; None is null.
 
     Hive escapes single characters as `%` and two digits, and nothing else: a `+` is a plus, and a
     `%` without digits is itself (Hive's FileUtils.unescapePathName). Escapes beyond ASCII, which
     Hive does not write, are UTF-8.
 
     Raises:
-        ValidationError: An escape is no text.
+        ValidationError: If an escape is not valid UTF-8.
     """
     found: dict[str, str | None] = {}
     for folder in location.split("/")[:-1]:
@@ -65,10 +65,10 @@ def path_values(location: str) -> dict[str, str | None]:
 
 
 def value_of_text(text: object, column: NestedField) -> Any:
-    """A value in a path, or one of Python, as the internal value of a column.
+    """Convert a value in a path, or a Python value, to the internal value of a column.
 
     Raises:
-        ValidationError: It is not exactly a value of the column's type.
+        ValidationError: If it is not exactly a value of the column's type.
     """
     if text is None:
         return None
@@ -96,7 +96,7 @@ def _unescaped(text: str, location: str) -> str:
         return _ESCAPED.sub(lambda match: bytes.fromhex(match[0].replace("%", "")).decode(), text)
     except UnicodeDecodeError as error:
         raise ValidationError(
-            f"Folder {text!r} of {location} is escaped in no known way",
+            f"Folder {text!r} of {location} has an unknown escape",
             hint="Rename the folder, or append the rows instead of adding the file.",
             path=location,
         ) from error

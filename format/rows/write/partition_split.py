@@ -1,4 +1,4 @@
-"""Batches split by partition: transforms on whole arrays, one gather per partition."""
+"""Splitting of batches by partition: transforms on whole arrays, one gather per partition."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _DENSE_GROUPS = 1 << 16
 
 
 class PartitionSplit:
-    """Splits batches of a table's columns by its partition spec.
+    """A splitter of a table's batches by its partition spec.
 
     Args:
-        spec: The spec.
+        spec: The partition spec.
         schema: The table's schema; batches have its columns in its order.
         root: The folder of the data files, for errors.
     """
@@ -39,11 +39,11 @@ class PartitionSplit:
         ]
 
     def split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
-        """The partitions of a batch: the partition tuple and its rows, in their order.
+        """Yield each partition tuple of a batch with its rows, in their order.
 
         Raises:
-            ValidationError: A decimal has no partition value: rounded down, it has too many digits.
-                Or a timestamp has none: it is more hours from 1970 than an int holds.
+            ValidationError: If a decimal, rounded down, has too many digits for a partition value,
+                or a timestamp is more hours from 1970 than an int holds.
         """
         if not self._sources:
             yield (), batch
@@ -84,7 +84,7 @@ class PartitionSplit:
         return _Key(results)
 
     def _too_far(self, field: PartitionField, array: pa.Array, hours: pa.Array) -> ValidationError:
-        """The error of a timestamp whose hours no int holds."""
+        """Return the error for a timestamp whose hours do not fit an int."""
         column = self._schema.find_column_name(field.source_id)
         row = pc.index(pc.abs(hours), pc.max(pc.abs(hours))).as_py()
         micros = array.view(pa.int64())[row].as_py()
@@ -98,7 +98,7 @@ class PartitionSplit:
         )
 
     def _no_room(self, field: PartitionField, array: pa.Array) -> ValidationError:
-        """The error of a column whose least value is rounded down out of its type."""
+        """Return the error for a column whose least value, rounded down, does not fit its type."""
         column = self._schema.find_column_name(field.source_id)
         return ValidationError(
             f"Cannot write rows to {self._root}: column {column!r} has {pc.min(array)}, whose "
@@ -111,7 +111,7 @@ class PartitionSplit:
 
 
 class _Key:
-    """One partition field of a batch: a code a row, and the internal value of each code."""
+    """One partition field of a batch: a code for each row, and the internal value of each code."""
 
     def __init__(self, array: pa.Array) -> None:
         plain = internal_array(array)
@@ -124,12 +124,12 @@ class _Key:
 
 
 def _one_nan(value: Any) -> Any:
-    # NaN differs from itself; as one object it is still found as a key.
+    # NaN differs from itself, but a single NaN object is still found as a key.
     return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
 def _combined(keys: list[_Key | None], rows: int) -> tuple[npt.NDArray[Any], list[tuple[int, ...]]]:
-    """A group number for each row, and the codes of each group."""
+    """Return a group number for each row, and the codes of each group."""
     real = [k for k in keys if k is not None]
     total = math.prod(len(k.values) for k in real)
     codes: npt.NDArray[Any] = np.zeros(rows, np.int64)
@@ -150,7 +150,7 @@ def _renumbered(
         present, inverse = np.unique(codes, return_inverse=True)
         return present, inverse.reshape(-1)
     present = np.flatnonzero(np.bincount(codes, minlength=total))
-    # Small unsigned numbers are sorted by radix.
+    # numpy sorts small unsigned numbers by radix.
     numbers = np.zeros(total, np.uint16)
     numbers[present] = np.arange(len(present), dtype=np.uint16)
     return present, numbers[codes]
@@ -170,7 +170,7 @@ def _values(keys: list[_Key | None], group: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def field_path(schema: Schema, field_id: int) -> tuple[int, ...]:
-    """The indices that lead from a batch of the table's columns to a field through structs."""
+    """Return the path of indices from a batch of the table to a field in structs."""
     chain = [field_id]
     while (parent := schema.find_parent_id(chain[0])) is not None:
         chain.insert(0, parent)

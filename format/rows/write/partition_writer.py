@@ -1,4 +1,4 @@
-"""Rows spread over the files of their partitions, with bounded memory and open files."""
+"""Writing of rows to the files of their partitions, with bounded memory and open files."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ _OPEN_FILES = 64
 FileOpener: TypeAlias = Callable[
     ["FileIO", str, FileSettings, PartitionSpec, tuple[Any, ...]], OpenDataFile
 ]
-"""Begins a file: see `OpenDataFile`."""
+"""A function that begins a file; see `OpenDataFile`."""
 
 
 class PartitionWriter:
-    """Writes batches into files of one partition each, of about the target size.
+    """A writer of batches into files of one partition each, of about the target size.
 
     Rows of a partition keep their order. At most 64 files are open and some 256 MiB of rows are
-    held: of the partition that holds the most a row group is written early, and the file of the
-    partition whose turn was longest ago is finished early.
+    buffered: beyond that, the partition with the largest buffer writes a row group early, and the
+    file of the least recently used partition is finished early.
 
     Args:
-        io: Where the files go.
-        locations: Says where in the storage.
-        settings: How files are written; batches have the columns of its schema.
-        spec: By which partition spec rows are spread.
-        target: The length of a file, about.
-        name: The name of a file by its number, without the extension.
-        open_file: Begins a file; batches may have more columns than the schema if it knows them.
+        io: File system for the files.
+        locations: The provider of the files' locations.
+        settings: The settings of the write; batches have the columns of its schema.
+        spec: The partition spec that assigns rows to partitions.
+        target: The approximate length of a file, in bytes.
+        name: A function from a file's number to its name, without the extension.
+        open_file: Begins a file; batches may have more columns than the schema if it handles them.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class PartitionWriter:
         self._done: list[DataFile] = []
 
     def write(self, batch: pa.RecordBatch, *, clustered: bool = False) -> None:
-        """Take over rows.
+        """Write rows.
 
         Args:
             batch: The rows.
@@ -133,7 +133,7 @@ class PartitionWriter:
     def _finish(self, key: tuple[Any, ...]) -> None:
         writer = self._partitions[key]
         self._buffered -= writer.buffered
-        # On an error the writer must still be there to be aborted.
+        # On an error the writer must remain, to be aborted.
         self._done += writer.close()
         del self._partitions[key]
 
@@ -148,5 +148,5 @@ class PartitionWriter:
 
 
 def _signed(value: Any) -> Any:
-    """The value as a key: the zeros are two partitions, as for Iceberg Java."""
+    """Return the value as a key: the two zeros are different partitions, as in Iceberg Java."""
     return (value, math.copysign(1, value)) if isinstance(value, float) else value

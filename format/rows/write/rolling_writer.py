@@ -1,4 +1,4 @@
-"""Rows of one partition in files of about one size, as row groups of about one size."""
+"""Writing of one partition's rows to files and row groups of uniform size."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.storage.file_io import FileIO
 
 _FULL = 0.95
-"""A file this near to its target is not worth another row group."""
+"""The fraction of the target size at which a file gets no more row groups."""
 _LEAST_RATIO = 0.01
 
 
 class OpenDataFile:
-    """A data or delete file being written; it appears under its name when it is closed.
+    """A data or delete file being written, which appears at its location when it is closed.
 
     Args:
-        io: Where it goes.
-        location: Its name.
-        settings: How it is written.
+        io: File system for the file.
+        location: The location of the file.
+        settings: The settings of the write.
         spec: The partition spec of `partition`.
         partition: The partition tuple of its rows.
     """
@@ -55,7 +55,7 @@ class OpenDataFile:
 
     @property
     def bytes_written(self) -> int:
-        """The length so far."""
+        """The length of the file so far."""
         return self._writer.bytes_written
 
     def write(self, batches: list[pa.RecordBatch]) -> None:
@@ -64,7 +64,7 @@ class OpenDataFile:
             self._writer.write(batches)
 
     def close(self) -> DataFile:
-        """Finish the file and describe it."""
+        """Finish the file and return its description."""
         settings = self.settings
         with writing(self._location):
             metrics = self._writer.close()
@@ -82,7 +82,7 @@ class OpenDataFile:
         )
 
     def abort(self, problem: BaseException) -> None:
-        """Drop the file."""
+        """Discard the file."""
         try:
             self._creation.__exit__(type(problem), problem, problem.__traceback__)
         except BaseException as raised:
@@ -92,7 +92,7 @@ class OpenDataFile:
 
 @contextmanager
 def writing(location: str) -> Iterator[None]:
-    """Name the file in errors of the system: disk full, quota, connection lost; and in Arrow's."""
+    """Name the file in system errors (disk full, quota, lost connection) and in Arrow's."""
     try:
         yield
     except IcecombError:
@@ -106,12 +106,12 @@ def writing(location: str) -> Iterator[None]:
 
 
 class RollingWriter:
-    """Collects the rows of one partition into row groups, and these into files.
+    """A writer that collects one partition's rows into row groups, and these into files.
 
     Args:
-        create: Makes the next file.
-        settings: How files are written.
-        target: The length of a file, about.
+        create: A function that opens the next file.
+        settings: The settings of the write.
+        target: The approximate length of a file, in bytes.
     """
 
     def __init__(
@@ -130,11 +130,11 @@ class RollingWriter:
 
     @property
     def is_open(self) -> bool:
-        """Whether a file is open."""
+        """True if a file is open."""
         return self._file is not None
 
     def add(self, batch: pa.RecordBatch) -> int:
-        """Take over rows; returns by how many bytes the buffered rows grew (or shrank)."""
+        """Write rows; return by how many bytes the buffered rows grew (or shrank)."""
         before = self.buffered
         row_bytes = max(batch.nbytes / batch.num_rows, 0.01)
         start = 0
@@ -151,7 +151,7 @@ class RollingWriter:
         return self.buffered - before
 
     def flush(self) -> int:
-        """Write the buffered rows as a row group; returns how many bytes they were."""
+        """Write the buffered rows as a row group; return their former size in bytes."""
         freed = self.buffered
         if self._batches:
             self._file = self._file or self._create()
@@ -165,13 +165,13 @@ class RollingWriter:
         return freed
 
     def close(self) -> list[DataFile]:
-        """Finish the last file and describe all."""
+        """Finish the last file and return all of them."""
         self.flush()
         self._finish_file()
         return self._done
 
     def abort(self, problem: BaseException) -> list[DataFile]:
-        """Drop the open file; returns the finished ones, for the caller to remove."""
+        """Discard the open file; return the finished ones, for the caller to remove."""
         if self._file is not None:
             file, self._file = self._file, None
             file.abort(problem)
@@ -183,12 +183,12 @@ class RollingWriter:
             self._file, self._file_bytes = None, 0
 
     def _group_bytes(self) -> float:
-        """How many bytes in memory make a row group, not to overshoot the file's target much."""
+        """Return the size in memory of a row group that hardly overshoots the file's target."""
         if self._file is None:
             left = self._target
         else:
             left = max(self._target - self._file.bytes_written, 0)
-        # Encoded rows are smaller than in memory: by how much, the file so far says.
+        # Encoded rows are smaller than in memory; estimate the ratio from the file so far.
         ratio = max(self._ratio, _LEAST_RATIO)
         return min(
             self._options.row_group_bytes / ratio,

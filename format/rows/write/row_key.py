@@ -1,4 +1,4 @@
-"""What rows are compared by: partitions, and a table's sort order."""
+"""Keys by which rows are compared: partitions, and a table's sort order."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from icecomb.format.spec.transform import (
 
 
 class RowKey(Protocol):
-    """What rows are compared by."""
+    """A key by which rows are compared."""
 
     @property
     def descending(self) -> bool:
-        """Whether the greatest comes first."""
+        """True if the greatest value comes first."""
 
     @property
     def nulls_first(self) -> bool:
-        """Whether nulls come before all values."""
+        """True if nulls come before all values."""
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
-        """The values to compare, in a type whose order in Arrow is that of the rows."""
+        """Return the values to compare, in a type that Arrow sorts in the wanted order."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """What rows are compared by.
+    """A key of a sort order or a partition spec.
 
     Args:
-        path: The indices that lead to the column through structs.
-        transform: What is done to its values.
-        descending: Whether the greatest comes first.
+        path: The path of indices through structs to the column.
+        transform: The transform applied to its values.
+        descending: Whether the greatest value comes first.
         nulls_first: Whether nulls come before all values.
-        groups: Whether values that are one partition must be equal, as all NaN are.
+        groups: Whether values of one partition must compare equal, as all NaNs then do.
     """
 
     path: tuple[int, ...]
@@ -56,13 +56,13 @@ class SortKey:
     groups: bool = False
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
-        """The values to compare, in a type whose order in Arrow is the specification's."""
+        """Return the values to compare, in a type that Arrow sorts as the specification does."""
         array = batch.column(self.path[0])
         if len(self.path) > 1:
             array = pc.struct_field(array, list(self.path[1:]))
         array = self.transform.apply_array(array)
         if isinstance(self.transform, HourTransform):
-            # of one type in all batches, whether or not one has hours that no int holds
+            # one type for all batches, whether or not hours fit an int in each
             array = array.cast(pa.int64())
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
@@ -70,7 +70,7 @@ class SortKey:
 
 
 def sort_keys(schema: Schema, spec: PartitionSpec, order: SortOrder) -> list[SortKey] | None:
-    """The keys by which rows are clustered by partition, and sorted within each.
+    """Return the keys that cluster rows by partition, and sort them within each.
 
     Args:
         schema: The table's schema; batches have its columns.
@@ -78,7 +78,7 @@ def sort_keys(schema: Schema, spec: PartitionSpec, order: SortOrder) -> list[Sor
         order: The sort order.
 
     Returns:
-        The keys; None if the order has none, or one that this version cannot follow.
+        The keys; None if the order has none, or one that this version does not support.
     """
     unknown = any(
         isinstance(f.transform, UnknownTransform) or not schema.contains(f.source_id)
@@ -99,7 +99,7 @@ def sort_keys(schema: Schema, spec: PartitionSpec, order: SortOrder) -> list[Sor
 
 
 def partition_sort_keys(schema: Schema, spec: PartitionSpec) -> list[SortKey]:
-    """The keys by which rows are clustered by partition."""
+    """Return the keys that cluster rows by partition."""
     return [
         SortKey(field_path(schema, f.source_id), f.transform, groups=True)
         for f in spec.fields
@@ -108,10 +108,10 @@ def partition_sort_keys(schema: Schema, spec: PartitionSpec) -> list[SortKey]:
 
 
 class Comparison:
-    """Compares rows by some keys.
+    """A comparison of rows by keys.
 
     Args:
-        keys: The keys, the most important first.
+        keys: The keys, most significant first.
     """
 
     def __init__(self, keys: Sequence[RowKey]) -> None:
@@ -126,12 +126,12 @@ class Comparison:
         ]
 
     def values(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What is compared of each row, a column a key."""
+        """Return the values to compare, one column for each key."""
         names = [name for name, *_ in self._how]
         return pa.record_batch([key.values(batch) for key in self._keys], names)
 
     def order(self, values: pa.RecordBatch) -> Any:
-        """The indices of rows in their order, by `values` of them; equal ones keep theirs."""
+        """Return the indices that sort rows with these `values`; equal rows keep their order."""
         return np.asarray(pc.sort_indices(values, sort_keys=self._how))
 
 
@@ -140,7 +140,7 @@ def _is_floating(array: pa.Array) -> bool:
 
 
 def total_order(array: pa.Array, *, one_nan: bool = False) -> Any:
-    """Floating numbers as whole ones in the order of the specification.
+    """Convert floating-point numbers to integers that sort in the specification's order.
 
     -NaN < -infinity < -1 < -0 < 0 < 1 < infinity < NaN (spec: Sorting).
     """

@@ -1,8 +1,8 @@
-"""Rows sorted in bounded memory.
+"""Sorting of rows in bounded memory.
 
-Rows are collected up to a number of bytes and sorted as a *run*. More rows than that are kept as
-sorted runs in temporary files of this machine and merged, a few at a time, so that the whole input
-comes out in one order, however large it is. Nothing is done per row in Python.
+Rows are collected up to a number of bytes and sorted as a *run*. If there are more rows, sorted
+runs are kept in temporary files on this machine and merged, a few at a time, so that the whole
+input comes out in one order, however large it is. No Python code runs per row.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from icecomb.format.rows.write.sorted_run import SortedRun, merged, slices, writ
 from icecomb.format.rows.write.spill_folder import new_spill_folder
 
 _RUN_BYTES = 128 << 20
-"""Rows of a run; sorting it takes about twice as much memory."""
+"""The size of a run in bytes; sorting it takes about twice as much memory."""
 _MERGED_RUNS = 16
-"""So many runs at most are merged at once."""
+"""The maximum number of runs merged at once."""
 
 
 class RowSorter:
-    """Takes rows in any order and gives them back sorted; rows that are equal keep their order.
+    """A stable sorter of rows.
 
     Args:
-        keys: What rows are compared by, the most important first.
+        keys: The keys by which rows are compared, most significant first.
     """
 
     def __init__(self, keys: Sequence[RowKey]) -> None:
@@ -41,26 +41,26 @@ class RowSorter:
         self._files = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take over rows; all batches have the same columns."""
+        """Add rows; all batches must have the same columns."""
         self._waiting.append(batch)
         self._bytes += batch.nbytes
         if self._bytes >= _RUN_BYTES:
             self._spill()
 
     def drain(self) -> Generator[pa.RecordBatch, None, None]:
-        """All rows in order; who does not take them all closes it."""
+        """Yield all rows in order; close the generator if they are not all consumed."""
         if not self._runs:
             if self._waiting:
                 yield from slices(self._sorted())
             return
         try:
-            # one thread merges while the one that asks writes
+            # one thread merges while the caller's thread writes
             yield from stream([self._drained], workers=2)
         finally:
             self.discard()
 
     def discard(self) -> None:
-        """Drop all rows and temporary files."""
+        """Discard all rows and temporary files."""
         self._waiting, self._bytes, self._runs = [], 0, []
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -82,7 +82,7 @@ class RowSorter:
         self._runs.append(self._written(iter([self._sorted()])))
 
     def _fewer(self, runs: list[SortedRun]) -> list[SortedRun]:
-        """The runs with some that follow each other merged: no more of them than have to be."""
+        """Merge adjacent runs, only as many as needed, and return the resulting runs."""
         found: list[SortedRun] = []
         left = list(runs)
         while (more := len(left) + len(found) - _MERGED_RUNS) > 0 and len(left) > 1:
@@ -94,7 +94,7 @@ class RowSorter:
         return left + found
 
     def _written(self, batches: Iterator[pa.RecordBatch]) -> SortedRun:
-        check_wanted()  # else a folder that was removed would be made again
+        check_wanted()  # else a folder that was removed would be re-created
         if self._folder is None:
             self._folder = new_spill_folder()
         self._files += 1

@@ -1,4 +1,4 @@
-"""Sorted runs of rows in temporary files, and several of them as one."""
+"""Sorted runs of rows in temporary files, and their merging."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from icecomb.format.rows.write.rolling_writer import writing
 from icecomb.format.rows.write.row_key import Comparison
 
 _HELD_BATCHES = 16
-"""So many batches, about, are in memory of all runs that are merged."""
+"""The approximate number of batches in memory, of all runs being merged together."""
 _BATCH_ROWS = 1 << 15
-"""The most rows of a run's batch."""
+"""The maximum number of rows in a run's batch."""
 _BATCH_BYTES = 4 << 20
-"""The most bytes of one, about."""
+"""The approximate maximum size of a run's batch, in bytes."""
 _BLOCK_ROWS = 1 << 10
-"""Of so many rows one is looked at to find how many of a run may be merged."""
+"""One row of each block of this many is compared to find how many of a run may be merged."""
 _OUTPUT_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Rows in their order in a file.
+    """Sorted rows in a file.
 
     Attributes:
-        path: The file.
-        batches: How many batches it has, all of about one size.
+        path: The path of the file.
+        batches: The number of batches, all of similar size.
     """
 
     path: Path
@@ -45,11 +45,11 @@ def write_run(path: Path, batches: Iterator[pa.RecordBatch]) -> SortedRun:
     """Write a run.
 
     Args:
-        path: The file; there is none yet.
-        batches: At least one, of any size.
+        path: The path of the file, which must not exist yet.
+        batches: The sorted rows: at least one batch, of any size.
 
     Raises:
-        FileIOError: It cannot be written.
+        FileIOError: If the file cannot be written.
     """
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     first = next(batches)
@@ -68,11 +68,11 @@ def write_run(path: Path, batches: Iterator[pa.RecordBatch]) -> SortedRun:
 
 
 def merged(runs: Sequence[SortedRun], comparison: Comparison) -> Iterator[pa.RecordBatch]:
-    """The rows of runs in one order; of equal ones those of the first run come first.
+    """Merge runs; of equal rows those of earlier runs come first.
 
-    The next rows of all runs, their *heads*, are sorted together, again and again. What comes
-    before the end of each head that is not its run's last is final: nothing that follows in any run
-    can come before it. Only what may be final is sorted: blocks that begin after that end wait.
+    The next rows of all runs, their *heads*, are repeatedly sorted together. Rows that sort before
+    the end of each head that is not its run's last are final: nothing that follows in any run can
+    come before them. Only rows that may be final are sorted: blocks that begin after that end wait.
     """
     total = sum(run.batches for run in runs)
     heads = [_Head(run, comparison, _HELD_BATCHES * run.batches / total) for run in runs]
@@ -111,14 +111,14 @@ def merged(runs: Sequence[SortedRun], comparison: Comparison) -> Iterator[pa.Rec
 
 
 def slices(batch: pa.RecordBatch, rows: int = _OUTPUT_ROWS) -> Iterator[pa.RecordBatch]:
-    """A batch in pieces of so many rows at most."""
+    """Yield a batch in pieces of at most `rows` rows."""
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """A batch of a run, what its rows are compared by, and that of the first row of each block."""
+    """A batch of a run, the compared values of its rows, and those of each block's first row."""
 
     rows: pa.RecordBatch
     values: pa.RecordBatch
@@ -129,14 +129,14 @@ class _Head:
     """The next rows of a run.
 
     Args:
-        run: The run.
-        comparison: How rows are compared.
-        batches: How many batches it is long, about: as many of all as the run has of all, so that
-            runs of any lengths are through at one time.
+        run: The run to read.
+        comparison: The comparison of rows.
+        batches: The approximate number of batches to hold, in proportion to the run's length, so
+            that runs of different lengths end at the same time.
 
     Attributes:
-        rows: How many rows there are.
-        ended: Whether these are the last ones.
+        rows: The number of rows held.
+        ended: Whether these are the last rows of the run.
     """
 
     def __init__(self, run: SortedRun, comparison: Comparison, batches: float) -> None:
@@ -149,7 +149,7 @@ class _Head:
         self.ended = False
 
     def fill(self) -> None:
-        """Read on, if it is shorter than it should be."""
+        """Read more batches, if fewer are held than wanted."""
         while not self.ended and self._length() < self._batches:
             rows = next(self._source, None)
             if rows is None:
@@ -167,24 +167,24 @@ class _Head:
         return len(self._held) - self._used / rows
 
     def first(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """So many of its rows."""
+        """Yield the first `rows` rows."""
         yield from self._cut((batch.rows for batch in self._held), rows)
 
     def values(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """What so many of its rows are compared by."""
+        """Yield the compared values of the first `rows` rows."""
         yield from self._cut((batch.values for batch in self._held), rows)
 
     def last(self) -> pa.RecordBatch:
-        """What its last row is compared by."""
+        """Return the compared values of the last row."""
         values = self._held[-1].values
         return values.slice(values.num_rows - 1)
 
     def blocks(self) -> list[pa.RecordBatch]:
-        """What the first row of each block is compared by; the first blocks may be used up."""
+        """Return the compared values of each block's first row, including consumed blocks."""
         return [batch.blocks for batch in self._held]
 
     def places(self) -> Any:
-        """Where each of these rows is in it; less than 0 where it is used up."""
+        """Return the position of each block's first row; negative if it was consumed."""
         starts = np.cumsum([-self._used, *(batch.rows.num_rows for batch in self._held)])
         held = zip(starts.tolist(), self._held, strict=False)
         return np.concatenate(
@@ -192,7 +192,7 @@ class _Head:
         )
 
     def drop(self, rows: int) -> None:
-        """Go on behind so many rows."""
+        """Discard the first `rows` rows."""
         self.rows -= rows
         self._used += rows
         while self._held and self._used >= self._held[0].rows.num_rows:
@@ -210,7 +210,7 @@ class _Head:
 
 
 def _first_end(heads: Sequence[_Head], comparison: Comparison) -> _Head | None:
-    """The head whose last row comes first; None if all of them are the last of their runs."""
+    """Return the head whose last row comes first; None if all heads end their runs."""
     going = [head for head in heads if not head.ended]
     if not going:
         return None
@@ -219,12 +219,12 @@ def _first_end(heads: Sequence[_Head], comparison: Comparison) -> _Head | None:
 
 
 def _may_be_final(heads: Sequence[_Head], end: _Head, comparison: Comparison) -> list[int]:
-    """How many rows of each head may come before the last one of a head, that one among them."""
+    """Count the rows of each head that may come up to, and including, the last row of `end`."""
     parts: list[pa.RecordBatch] = []
     for head in heads:
         parts += head.blocks()
         if head is end:
-            # of equal rows those of later runs come after it
+            # among equal rows, those of later runs come after it
             last = sum(part.num_rows for part in parts)
             parts.append(head.last())
     order = comparison.order(pa.concat_batches(parts))
@@ -242,10 +242,10 @@ def _may_be_final(heads: Sequence[_Head], end: _Head, comparison: Comparison) ->
 
 
 def _batches(run: SortedRun) -> Iterator[pa.RecordBatch]:
-    """The batches of a run.
+    """Yield the batches of a run.
 
     Raises:
-        CorruptFileError: There are fewer, which the end of a stream does not tell.
+        CorruptFileError: If there are fewer than written, which the end of a stream does not show.
     """
     count = 0
     with pa.OSFile(str(run.path), "rb") as file, pa.ipc.open_stream(file) as stream:
@@ -255,6 +255,6 @@ def _batches(run: SortedRun) -> Iterator[pa.RecordBatch]:
     if count != run.batches:
         raise CorruptFileError(
             f"Temporary file {run.path} has {count} batches of rows, {run.batches} were written",
-            hint="see that nobody else writes below TMPDIR, and that its disk is sound",
+            hint="Check that nothing else writes below TMPDIR, and that its disk is sound.",
             path=str(run.path),
         )

@@ -1,4 +1,4 @@
-"""Folders for what does not fit into memory; those of killed processes are removed."""
+"""Folders for rows that do not fit into memory; those of dead processes are removed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _OURS: Final = re.compile(r"icecomb-sort-(?P<host>[0-9a-f]{8})-(?P<pid>[0-9]+)-[
 
 
 def new_spill_folder() -> Path:
-    """Make a folder below `TMPDIR`, named after this process.
+    """Create a folder below `TMPDIR`, named after this process.
 
-    Those that dead processes of this machine left there are removed first.
+    Folders that dead processes of this machine left there are removed first.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: If it cannot be created.
     """
     place, host = Path(tempfile.gettempdir()), machine()
     for found in place.glob("icecomb-sort-*"):

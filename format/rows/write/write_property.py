@@ -1,4 +1,4 @@
-"""The level of a codec, which each codec counts in a way of its own."""
+"""Compression levels, whose range depends on the codec."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from icecomb.format.property import Property
 def compression_level(
     level: Property[int | None], properties: Mapping[str, str], codec: str
 ) -> int | None:
-    """The level of a codec; None where it is not set, or the codec has none.
+    """Return the level of a codec; None if it is not set, or the codec has no levels.
 
     Args:
-        level: The property that says it.
+        level: The property that sets the level.
         properties: A table's properties.
         codec: Arrow's name of the codec.
 
     Raises:
-        ConfigurationError: The codec has no such level.
+        ConfigurationError: If the codec does not have this level.
     """
     said = level.of(properties)
     if said is None or codec == "NONE":

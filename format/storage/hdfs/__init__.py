@@ -1,1 +1,1 @@
-"""HDFS as one kind of storage of `file_io`, over WebHDFS: no Java in the process."""
+"""HDFS storage for `file_io` over WebHDFS, without Java in the process."""

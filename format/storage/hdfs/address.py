@@ -1,6 +1,6 @@
-"""Which name nodes serve a location, and the path there: nameservices, mount tables, ports.
+"""Resolution of locations to name nodes and paths: nameservices, mount tables, ports.
 
-A location stays in metadata exactly as it was written; only what is sent is made of these.
+A location stays in metadata exactly as it was written; only requests use the resolved address.
 Sources: Hadoop's hdfs-default.xml, HDFS high availability, ViewFs guide.
 """
 
@@ -33,12 +33,12 @@ class HdfsAddress:
     """A path of one cluster.
 
     Attributes:
-        name_nodes: `host:port` of the HTTP interface of each name node; one unless it is highly
-            available.
-        secure: Whether they are asked by HTTPS.
-        path: Absolute, slashes neither doubled nor at the end, nothing escaped.
+        name_nodes: `host:port` of the HTTP interface of each name node; a single one unless the
+            cluster is highly available.
+        secure: Whether to use HTTPS.
+        path: Absolute path without doubled or trailing slashes, nothing escaped.
         cluster: `hdfs://` and the nameservice or the name node's own address; empty for a location
-            that asks for WebHDFS by its scheme.
+            whose scheme is WebHDFS.
     """
 
     name_nodes: tuple[str, ...]
@@ -48,10 +48,10 @@ class HdfsAddress:
 
 
 def hadoop_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The `fs.`, `dfs.` and `hadoop.` settings: the given ones over those of `HADOOP_CONF_DIR`.
+    """Return Hadoop's settings: those of `HADOOP_CONF_DIR`, overridden by the given ones.
 
     Raises:
-        ConfigurationError: a file there is broken.
+        ConfigurationError: If a file there is broken.
     """
     folder, _ = site_folders(os.environ)
     found: dict[str, str] = {}
@@ -62,22 +62,22 @@ def hadoop_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def default_scheme(properties: Mapping[str, str]) -> str:
-    """The scheme of locations that have none, as Hadoop's programs take them; lower case.
+    """Return the scheme that Hadoop assumes for locations without one, in lower case.
 
     Args:
-        properties: See `hadoop_properties`; without `fs.defaultFS` such locations are local.
+        properties: Settings from `hadoop_properties`; without `fs.defaultFS` the scheme is `file`.
     """
     match = _SCHEME.match(properties.get("fs.defaultFS", ""))
     return match[1].lower() if match else "file"
 
 
 def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddress:
-    """Where `location` is.
+    """Return the address of `location`.
 
     Raises:
-        ValidationError: it is no location of HDFS, or has no absolute path.
-        ConfigurationError: it names no cluster and `fs.defaultFS` neither, or a nameservice or
-            mount table that the settings do not describe.
+        ValidationError: If it is not an HDFS location, or its path is not absolute.
+        ConfigurationError: If neither it nor `fs.defaultFS` names a cluster, or if the settings do
+            not describe its nameservice or mount table.
     """
     for _ in range(_DEEPEST_MOUNT):
         scheme, authority, path = _parts(location, properties)
@@ -88,17 +88,17 @@ def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddres
             return HdfsAddress(name_nodes, secure, path, cluster)
         location = _mounted(location, authority, path, properties)
     raise ConfigurationError(
-        f"{location}: its mount table leads in circles",
+        f"{location}: its mount table has a cycle",
         hint="correct fs.viewfs.mounttable.* in core-site.xml",
         path=location,
     )
 
 
 def token_services(address: HdfsAddress) -> frozenset[str]:
-    """What the delegation tokens of a cluster may be called by Hadoop (``SecurityUtil``).
+    """Return the service names of a cluster's delegation tokens (Hadoop's ``SecurityUtil``).
 
-    That is `ha-hdfs:` and its nameservice, or `host:port` of its name node for RPC or the web, the
-    host by name or (``hadoop.security.token.service.use_ip``) by address.
+    These are `ha-hdfs:` and the nameservice, or `host:port` of the name node for RPC or HTTP, with
+    the host as a name or (``hadoop.security.token.service.use_ip``) as an address.
     """
     cluster = address.cluster.removeprefix("hdfs://")
     found = {f"ha-hdfs:{cluster}", f"ha-webhdfs:{cluster}", f"ha-swebhdfs:{cluster}"}
@@ -114,10 +114,10 @@ def token_services(address: HdfsAddress) -> frozenset[str]:
 
 
 def rpc_location(location: str, properties: Mapping[str, str]) -> str:
-    """The same place for a client that speaks Hadoop's own protocol only: `webhdfs://` as `hdfs://`.
+    """Convert `webhdfs://` to `hdfs://`, for clients that only speak Hadoop's own protocol.
 
     Raises:
-        ConfigurationError: the settings do not say which cluster has this web interface.
+        ConfigurationError: If the settings do not say which cluster has this web interface.
     """
     match = _LOCATION.fullmatch(location)
     scheme = match["scheme"].lower() if match else ""
@@ -152,7 +152,7 @@ def _parts(location: str, properties: Mapping[str, str]) -> tuple[str, str, str]
         scheme, authority, path = "", None, location
     elif match is None or match["scheme"].lower() not in SCHEMES:
         raise ValidationError(
-            f"Not a location of HDFS: {location!r}",
+            f"Not an HDFS location: {location!r}",
             hint="write hdfs://<nameservice or host:port>/... or webhdfs://...",
             path=location,
         )
@@ -221,7 +221,7 @@ def _name_nodes(
 
 
 def _is_rpc_address(authority: str, host: str, port: str, properties: Mapping[str, str]) -> bool:
-    """Whether the configured single name node is the one that `hdfs://authority` names."""
+    """Return whether `hdfs://authority` is the configured single name node."""
     stated = properties.get("dfs.namenode.rpc-address")
     if stated is None:
         default = _LOCATION.fullmatch(properties.get("fs.defaultFS", ""))
@@ -233,7 +233,7 @@ def _is_rpc_address(authority: str, host: str, port: str, properties: Mapping[st
 
 
 def _reachable(address: str, port: str, host: str = "") -> str:
-    """An address to connect to: one that listens on all interfaces is asked by its host."""
+    """Return an address to connect to: the host's if it listens on all interfaces."""
     name, _, given = address.rpartition(":") if ":" in address else (address, "", port)
     if name in {"", "0.0.0.0"}:  # noqa: S104 - read from a configuration, not bound
         name = host or name
@@ -241,7 +241,7 @@ def _reachable(address: str, port: str, host: str = "") -> str:
 
 
 def _mounted(location: str, table: str, path: str, properties: Mapping[str, str]) -> str:
-    """The location that a mount table (`fs.viewfs.mounttable.<table>.link.*`) has for a path."""
+    """Return the target of a path in a mount table (`fs.viewfs.mounttable.<table>.link.*`)."""
     start = f"fs.viewfs.mounttable.{table or 'default'}."
     best, target = "", ""
     for key, value in properties.items():

@@ -1,4 +1,4 @@
-"""HDFS as a `pyarrow.fs` file system: one call of the name node tells files from folders."""
+"""A `pyarrow.fs` handler for HDFS: one name node call distinguishes files and folders."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ if TYPE_CHECKING:
 
 
 class HdfsArrowHandler(ArrowHandler):
-    """See `ArrowHandler`."""
+    """An `ArrowHandler` with fewer calls per operation.
+
+    Args:
+        files: The storage.
+    """
 
     def __init__(self, files: HdfsFileSystem) -> None:
         super().__init__(files, "hdfs")
         self._cluster = files.cluster
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """What is in a folder, and below it if asked."""
+        """List a folder, and the folders below it if the selector is recursive."""
         web, address = self._cluster(selector.base_dir)
         try:
             entries = web.entries(address.path, selector.base_dir)
@@ -40,17 +44,17 @@ class HdfsArrowHandler(ArrowHandler):
         return found
 
     def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002, FBT001
-        """Make a folder; one that exists is left as it is."""
+        """Create a folder unless it exists."""
         web, address = self._cluster(path)
         web.make_folder(address.path, path)
 
     def delete_dir(self, path: str) -> None:
-        """Delete a folder and all in it."""
+        """Delete a folder and everything in it."""
         web, address = self._cluster(path)
         web.delete(address.path, path, recursive=True)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Delete all in a folder."""
+        """Delete everything in a folder."""
         web, address = self._cluster(path)
         try:
             entries = web.entries(address.path, path)

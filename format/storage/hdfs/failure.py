@@ -1,4 +1,4 @@
-"""What WebHDFS answers when it refuses, as errors of icecomb in plain words."""
+"""Conversion of WebHDFS error responses to icecomb's errors."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ UNREADY = frozenset(
         "SafeModeException",
     }
 )
-"""Answers of a name node that is starting, not active or in safe mode: another, or later."""
+"""Errors of a name node that is starting, not active or in safe mode: try another, or later."""
 
 TRANSIENT = frozenset({"IOException", "RemoteException", "RetriableException", "StandbyException"})
-"""Answers of a data node whose name node changed roles, or that could not store a block."""
+"""Errors of a data node whose name node changed roles, or that could not store a block."""
 
 _ADVICE = {
     "AccessControlException": "give the user the right, or set hdfs.user or HADOOP_USER_NAME",
@@ -40,30 +40,30 @@ _ADVICE = {
 
 
 class HdfsAnswerLostError(FileIOError):
-    """A name node was asked and its answer is not known: it may have done it, or do it yet."""
+    """A lost response of a name node: the request may have been executed or may still be."""
 
 
 class HdfsDataLostError(FileIOError):
-    """A data node lost what was sent to it; nothing stands under the file's name."""
+    """A data node lost the data sent to it; there is no file under the name."""
 
 
 def failure(verb: str, location: str, exception: str, message: str) -> IcecombError:
-    """The error for a remote exception.
+    """Return the error for a remote exception.
 
     Args:
-        verb: What was tried, as `read`.
-        location: On what, as the caller spells it.
-        exception: Hadoop's class, without its package.
-        message: Its text; only the first line is for people.
+        verb: The failed operation, such as `read`.
+        location: The location, as the caller spells it.
+        exception: Hadoop's exception class, without its package.
+        message: Message of the exception; only its first line is shown.
     """
     if exception in MISSING:
         return is_missing(location)
     if exception in EXISTS:
         return exists_already(location)
     text = (message or exception).strip().splitlines()[0]
-    advice = _ADVICE.get(exception, "look at the log of the name node")
+    advice = _ADVICE.get(exception, "check the log of the name node")
     if '"user.name"' in text:
-        advice = "the cluster takes no such user name: set hdfs.user or HADOOP_USER_NAME"
+        advice = "the cluster rejects this user name: set hdfs.user or HADOOP_USER_NAME"
     return FileIOError(
         f"Cannot {verb} {location}: {exception}: {text}",
         hint=advice,
@@ -72,7 +72,7 @@ def failure(verb: str, location: str, exception: str, message: str) -> IcecombEr
 
 
 def not_hdfs(verb: str, location: str, name_nodes: Sequence[str], cause: str) -> FileIOError:
-    """The error for an answer that is none of WebHDFS."""
+    """Return the error for a response that does not come from WebHDFS."""
     return HdfsAnswerLostError(
         f"Cannot {verb} {location}: {' or '.join(name_nodes)} did not answer as WebHDFS does: "
         f"{cause}",
@@ -82,7 +82,7 @@ def not_hdfs(verb: str, location: str, name_nodes: Sequence[str], cause: str) ->
 
 
 def unreachable(verb: str, location: str, name_nodes: Sequence[str], cause: str) -> FileIOError:
-    """The error when no name node answered as an active one."""
+    """Return the error for a cluster of which no name node responded as active."""
     found = "; ".join(f"{node}: {reach(node)}" for node in name_nodes)
     return HdfsAnswerLostError(
         f"Cannot {verb} {location}: no active name node ({found or cause})",
@@ -93,7 +93,7 @@ def unreachable(verb: str, location: str, name_nodes: Sequence[str], cause: str)
 
 
 def reach(name_node: str) -> str:
-    """What becomes of an attempt to connect to `host:port`, in plain words."""
+    """Return the result of an attempt to connect to `host:port`, in plain words."""
     host, _, port = name_node.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=2):

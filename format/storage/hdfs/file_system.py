@@ -1,8 +1,8 @@
 """HDFS as a `FileSystem` of `icecomb.format.storage.file_io`.
 
-A file is uploaded under a hidden name in its folder, its length is compared with what the name
-node has, and then it gets its name by a rename that replaces nothing. A connection that breaks
-leaves a closed, truncated file behind: nobody ever sees that under the final name.
+A file is uploaded under a hidden name in its folder, its length is compared with the one the name
+node reports, and then it is renamed without overwriting. A broken connection leaves a closed,
+truncated file behind, which never appears under the final name.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ _IDENTITY: Final = (
     "HADOOP_TOKEN_FILE_LOCATION",
     "KRB5CCNAME",
 )
-"""Variables that say who asks, where properties do not."""
+"""Environment variables that define the user where properties do not."""
 
 
 class HdfsFileSystem(FileSystem):
-    """All clusters that the settings describe; connections to each are shared by all threads.
+    """All clusters that the settings describe; threads share the connections to each.
 
     Args:
-        properties: See `hdfs_address`, `hdfs_session`, `HDFS_ENGINE` and `HDFS_TRASH`.
+        properties: Settings; see `address`, `HdfsSession`, `HDFS_ENGINE` and `HDFS_TRASH`.
 
     Raises:
-        ConfigurationError: A property makes no sense.
+        ConfigurationError: If a property is invalid.
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
@@ -76,12 +76,12 @@ class HdfsFileSystem(FileSystem):
         self._trash = HDFS_TRASH.of(self._properties)
 
     def close(self) -> None:
-        """See `FileIO.close`."""
+        """Implement `FileIO.close`."""
         for web in [*self._clusters.values()]:
             web.close()
 
     def cluster(self, location: str) -> tuple[WebHdfs, HdfsAddress]:
-        """Who serves a location, and where it is there."""
+        """Return the client for a location's cluster, and the location's address."""
         self._creations.wait_for(location)
         address = resolve_location(location, self._properties)
         native = address.cluster if self._engine == "native" else ""
@@ -116,12 +116,12 @@ class HdfsFileSystem(FileSystem):
         )
 
     def read(self, location: str) -> bytes:
-        """See `FileIO.read`."""
+        """Implement `FileIO.read`."""
         web, address = self.cluster(location)
         return web.read(address.path, location)
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
-        """See `FileIO.open_input`."""
+        """Implement `FileIO.open_input`."""
         import pyarrow as pa
 
         web, address = self.cluster(location)
@@ -139,14 +139,14 @@ class HdfsFileSystem(FileSystem):
         return pa.PythonFile(stream, mode="r")
 
     def create(self, location: str, data: bytes) -> None:
-        """See `FileIO.create`; what a data node loses on the way is sent again."""
+        """Implement `FileIO.create`; data lost by a data node is sent again."""
         self._send(location, data)
 
     @contextmanager
     def prepare(
         self, location: str, data: bytes, *, replace: bool = False
     ) -> Iterator[Callable[[], None]]:
-        """See `FileIO.prepare`."""
+        """Implement `FileIO.prepare`."""
         hidden: list[_HiddenFile] = []
         with ThreadPoolExecutor(1, thread_name_prefix="hdfs-prepare") as pool:
             stored = pool.submit(send_whole, lambda: self._new_file(location, hidden.append), data)
@@ -164,12 +164,12 @@ class HdfsFileSystem(FileSystem):
                     file.drop()
 
     def side_by_side(self) -> AbstractContextManager[None]:
-        """See `FileIO.side_by_side`."""
+        """Implement `FileIO.side_by_side`."""
         return self._creations.block()
 
     @contextmanager
     def create_stream(self, location: str) -> Iterator[BinaryIO]:
-        """See `FileIO.create_stream`."""
+        """Implement `FileIO.create_stream`."""
         with ExitStack() as stack:
             output = HeldOutput(lambda: self._new_file(location), stack)
             yield cast("BinaryIO", output)
@@ -184,11 +184,11 @@ class HdfsFileSystem(FileSystem):
     def _new_file(
         self, location: str, then: Callable[[_HiddenFile], None] | None = None
     ) -> Iterator[Upload]:
-        """An upload under a hidden name; at its clean end the file is published.
+        """Upload under a hidden name; publish the file when the block ends without an error.
 
         Args:
             location: The file.
-            then: What to do with the hidden file instead.
+            then: Function called with the hidden file instead of publishing it.
         """
         web, address = self.cluster(location)
         temporary = _temporary(address.path)
@@ -199,7 +199,8 @@ class HdfsFileSystem(FileSystem):
                     yield upload
                     is_sent = True
             except FileExistsAlreadyError as error:
-                # nobody else has the name: a request was sent twice, the first may have done it
+                # nobody else uses the name: the request was sent twice, and the first may have
+                # succeeded
                 if not is_sent:
                     raise _sent_twice(error, location) from error
             stored = _stored(web, temporary, upload.written, location)
@@ -211,7 +212,7 @@ class HdfsFileSystem(FileSystem):
             raise
 
     def delete(self, locations: Iterable[str]) -> None:
-        """See `FileIO.delete`; several at once."""
+        """Implement `FileIO.delete`; several files are deleted concurrently."""
         self._creations.wait()
         failed: list[tuple[str, IcecombError]] = []
 
@@ -235,17 +236,17 @@ class HdfsFileSystem(FileSystem):
             ) from cause
 
     def exists(self, location: str) -> bool:
-        """See `FileIO.exists`."""
+        """Implement `FileIO.exists`."""
         found = self._find(location)
         return found is not None and not found.is_folder
 
     def size(self, location: str) -> int:
-        """See `FileIO.size`."""
+        """Implement `FileIO.size`."""
         web, address = self.cluster(location)
         return _file(web.status(address.path, location), location).size
 
     def list(self, prefix: str) -> Iterator[FileStatus]:
-        """See `FileIO.list`: one call a folder."""
+        """Implement `FileIO.list` with one call per folder."""
         self._creations.wait()
         web, address = self.cluster(prefix)
         folders = [""]
@@ -266,7 +267,7 @@ class HdfsFileSystem(FileSystem):
             folders.extend(reversed(below))
 
     def rename(self, source: str, target: str) -> None:
-        """See `FileIO.rename`."""
+        """Implement `FileIO.rename`."""
         web, address = self.cluster(source)
         other, target_address = self.cluster(target)
         if other is not web:
@@ -283,24 +284,24 @@ class HdfsFileSystem(FileSystem):
             raise is_missing(source) from error
 
     def is_folder(self, location: str) -> bool:
-        """See `FileIO.is_folder`."""
+        """Implement `FileIO.is_folder`."""
         found = self._find(location)
         return found is not None and found.is_folder
 
     def folders(self, location: str) -> Sequence[str]:
-        """See `FileIO.folders`."""
+        """Implement `FileIO.folders`."""
         web, address = self.cluster(location)
         found = web.entries(address.path, location)
         if len(found) == 1 and not found[0].name:
             raise FileIOError(
                 f"Cannot list {location}: it is a file",
-                hint="name the folder it lies in",
+                hint="name the folder that contains it",
                 path=location,
             )
         return [entry.name for entry in found if entry.is_folder]
 
     def entries(self, location: str) -> FolderEntries:
-        """See `FileIO.entries`: one call."""
+        """Implement `FileIO.entries` with one call."""
         self._creations.wait()
         web, address = self.cluster(location)
         try:
@@ -318,7 +319,7 @@ class HdfsFileSystem(FileSystem):
         )
 
     def create_folder(self, location: str) -> None:
-        """See `FileIO.create_folder`; exactly one of several creators succeeds."""
+        """Implement `FileIO.create_folder`; exactly one of several creators succeeds."""
         web, address = self.cluster(location)
         folder, _ = posixpath.split(address.path)
         if self._find(location) is not None:
@@ -335,7 +336,7 @@ class HdfsFileSystem(FileSystem):
             raise
 
     def delete_folder(self, location: str) -> bool:
-        """See `FileIO.delete_folder`."""
+        """Implement `FileIO.delete_folder`."""
         web, address = self.cluster(location)
         found = web.entries(address.path, location)
         if found:
@@ -348,7 +349,7 @@ class HdfsFileSystem(FileSystem):
             raise
 
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
-        """See `FileIO.filesystem`; paths there are whole locations."""
+        """Implement `FileIO.filesystem`; paths there are whole locations."""
         import pyarrow.fs
 
         from icecomb.format.storage.hdfs.arrow_handler import HdfsArrowHandler
@@ -360,7 +361,7 @@ class HdfsFileSystem(FileSystem):
         found = self._find(location)
         if found is None:
             return
-        # a name node would delete an empty one, too
+        # the name node would delete an empty folder, too
         if found.is_folder:
             raise FileIOError(
                 f"Cannot delete {location}: it is a folder",
@@ -387,7 +388,7 @@ class HdfsFileSystem(FileSystem):
 
 @dataclass(frozen=True, slots=True)
 class _HiddenFile:
-    """A complete file under another name in its folder."""
+    """A complete file under a hidden name in its folder."""
 
     web: WebHdfs
     path: str
@@ -396,39 +397,39 @@ class _HiddenFile:
     file_id: int
 
     def publish(self, *, check: bool = False, replace: bool = False) -> None:
-        """Give it its name; see `WebHdfs.publish`."""
+        """Rename the file to its final name; see `WebHdfs.publish`."""
         self.web.publish(
             self.name, self.path, self.file_id, self.location, check=check, replace=replace
         )
 
     def drop(self) -> None:
-        """Delete it."""
+        """Delete the hidden file."""
         with suppress(IcecombError):
             self.web.delete(self.name, self.location)
 
 
 def _temporary(path: str) -> str:
-    """A hidden name in the same folder, not longer than file systems take."""
+    """Return a hidden name in the same folder, within the length limit of file systems."""
     folder, name = posixpath.split(path)
     start = name.encode()[:100].decode(errors="ignore")
     return posixpath.join(folder, draft_name(start))
 
 
 def _sent_twice(error: FileExistsAlreadyError, location: str) -> IcecombError:
-    if error.context.get("path") != location:  # of what is done meanwhile
+    if error.context.get("path") != location:  # raised by the caller's block
         return error
     return HdfsDataLostError(
         f"Cannot create {location}: it was sent twice on the way",
-        hint="look at the proxies between this machine and the cluster, and try again",
+        hint="check the proxies between this machine and the cluster, and try again",
         path=location,
     )
 
 
 def _stored(web: WebHdfs, temporary: str, written: int, location: str) -> HdfsStatus:
-    """What became of a file that was sent.
+    """Return the status of an uploaded file.
 
     Raises:
-        HdfsDataLostError: it is not all there.
+        HdfsDataLostError: If it is incomplete or missing.
     """
     arrived = "none"
     with suppress(FileMissingError):
@@ -438,7 +439,7 @@ def _stored(web: WebHdfs, temporary: str, written: int, location: str) -> HdfsSt
         arrived = str(stored.size)
     raise HdfsDataLostError(
         f"Cannot create {location}: {written} bytes were sent, {arrived} arrived",
-        hint="look at the data nodes' logs, and try again",
+        hint="check the data nodes' logs, and try again",
         path=location,
     )
 

@@ -1,8 +1,8 @@
-"""What the name nodes of a cluster say of themselves, each asked by itself.
+"""Status of the name nodes of a cluster, as each one reports it.
 
-Only the active one knows everything. An observer answers what only looks from where it is by then,
-as a standby may (`dfs.ha.allow.stale.reads`), and over WebHDFS nobody can say since when that has
-to be: what such a one does not have may be there, and committed.
+Only the active one knows everything. An observer serves reads from its possibly stale state, as a
+standby may (`dfs.ha.allow.stale.reads`), and WebHDFS cannot demand a minimum state: a file that
+such a node does not have may exist and be committed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
 
 NAME_NODE_STATUS: Final = "NameNodeStatus"
-"""The bean of its metrics that has its state."""
+"""The metrics bean that contains the state."""
 _TRUSTED_S: Final = 10.0
 
 
 class ActiveNameNodes:
-    """Which of several may be believed, as they said themselves some seconds ago.
+    """The name nodes known to be active, by their own reports of the last ten seconds.
 
     Args:
-        ask: The state of one, by `http://host:port`; empty where it does not say.
+        ask: Function that returns the state of a name node, given `http://host:port`; empty if
+            the node does not report one.
     """
 
     def __init__(self, ask: Callable[[str], str]) -> None:
@@ -34,7 +35,7 @@ class ActiveNameNodes:
         self._trusted: dict[str, float] = {}
 
     def has(self, origin: str) -> bool:
-        """Whether it is active, or does not say: then only its answers tell."""
+        """Return whether a name node is active, or does not report a state."""
         until = self._trusted.get(origin)
         if until is None or time.monotonic() > until:
             self._trusted.pop(origin, None)
@@ -44,22 +45,22 @@ class ActiveNameNodes:
         return True
 
     def forget(self) -> None:
-        """Ask them again before the next call."""
+        """Discard the cached states, so that the next call asks again."""
         self._trusted.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class NameNode:
-    """One name node, as its metrics (`/jmx`) show it.
+    """The status of one name node, from its metrics (`/jmx`).
 
     Attributes:
         address: `host:port` of its HTTP interface.
-        state: `active`, `standby` or `observer`; empty if it does not say.
-        problem: Why nothing is known; empty if it answered.
-        seconds: How long it took to answer.
-        safe_mode: Whether it is read-only for the time being.
-        live_data_nodes: How many there are; None if it does not say.
-        free_bytes: On all data nodes; None if it does not say.
+        state: `active`, `standby` or `observer`; empty if not reported.
+        problem: Reason why nothing is known; empty if it responded.
+        seconds: Response time.
+        safe_mode: Whether it is read-only at the moment.
+        live_data_nodes: Number of live data nodes; None if not reported.
+        free_bytes: Free bytes on all data nodes; None if not reported.
     """
 
     address: str
@@ -72,7 +73,7 @@ class NameNode:
 
 
 def name_nodes(web: WebHdfs) -> list[NameNode]:
-    """All of a cluster, in the order of its configuration."""
+    """Return the status of all name nodes of a cluster, in configuration order."""
     return [_ask(web, address) for address in web.name_nodes]
 
 

@@ -1,9 +1,9 @@
-"""The engine `hdfs.engine=native`: data by Hadoop's own protocols, the rest by WebHDFS.
+"""The engine `hdfs.engine=native`: data over Hadoop's own protocols, the rest over WebHDFS.
 
-hdfs-native carries the bytes of files, from and to the data nodes. What makes a file visible stays
-with WebHDFS: hdfs-native does not tell a file's inode, without which nobody can say whether a
-rename whose answer was lost had been done. Where no data node is left, hdfs-native tries for
-minutes before it gives up, with time-outs of its own. This is the only module that knows it.
+hdfs-native transfers the bytes of files from and to the data nodes. Publishing a file stays with
+WebHDFS: hdfs-native does not expose a file's inode, without which nobody can tell whether a rename
+whose response was lost had succeeded. Without any data node, hdfs-native retries for minutes, with
+timeouts of its own. This is the only module that uses it.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ _REMOTE: Final = re.compile(
 
 
 class NativeHdfs(WebHdfs):
-    """See `WebHdfs`.
+    """A `WebHdfs` that transfers data through hdfs-native.
 
     Args:
-        name_nodes: `host:port` of their HTTP interfaces.
+        name_nodes: `host:port` of the name nodes' HTTP interfaces.
         cluster: `hdfs://` with the nameservice or the name node's RPC address.
         secure: Whether to use HTTPS.
-        properties: As of `WebHdfs`; and what hdfs-native knows of Hadoop's settings.
-        services: As of `WebHdfs`.
+        properties: Settings of `WebHdfs`, and those of Hadoop that hdfs-native reads.
+        services: Service names of tokens; see `WebHdfs`.
 
     Raises:
-        MissingDependencyError: hdfs-native is not installed.
-        ConfigurationError: the properties name a user that hdfs-native would not be.
-        FileIOError: no name node is active.
+        MissingDependencyError: If hdfs-native is not installed.
+        ConfigurationError: If the properties name another user than hdfs-native would use.
+        FileIOError: If no name node is active.
     """
 
     reads_ahead = False
@@ -74,7 +74,7 @@ class NativeHdfs(WebHdfs):
             "hdfs_native", "hdfs.engine=native needs hdfs-native", "icecomb[hdfs-native]"
         )
         _check_user(self.user, properties)
-        self.active_name_node()  # hdfs-native would wait long for a cluster that is not there
+        self.active_name_node()  # hdfs-native would wait long for an unreachable cluster
         self._native = library.Client(
             cluster,
             {key: value for key, value in properties.items() if key.startswith(_SETTINGS)},
@@ -83,7 +83,7 @@ class NativeHdfs(WebHdfs):
         )
 
     def read(self, path: str, location: str, offset: int = 0, length: int | None = None) -> bytes:
-        """See `WebHdfs.read`; hdfs-native itself turns to another data node."""
+        """Read bytes like `WebHdfs.read`; hdfs-native itself tries other data nodes."""
         try:
             with _failures("read", location):
                 source = self._native.read(path)
@@ -91,12 +91,12 @@ class NativeHdfs(WebHdfs):
                 wanted = rest if length is None else min(length, rest)
                 return source.read_range(offset, wanted) if wanted else b""
         except FileMissingError as error:
-            # it has its own way to find a name node
+            # hdfs-native selects name nodes itself
             raise self._unknown_there(error, path, location, "hdfs-native") from error
 
     @contextmanager
     def upload(self, path: str, location: str) -> Iterator[Upload]:
-        """See `WebHdfs.upload`."""
+        """Write a file like `WebHdfs.upload`."""
         from hdfs_native import WriteOptions
 
         with _failures("create", location):
@@ -111,11 +111,11 @@ class NativeHdfs(WebHdfs):
 
 
 class NativeUpload(Upload):
-    """See `Upload`.
+    """An `Upload` through hdfs-native.
 
     Args:
         writer: An open file.
-        location: For messages.
+        location: The file, for messages.
     """
 
     def __init__(self, writer: hdfs_native.FileWriter, location: str) -> None:
@@ -123,31 +123,31 @@ class NativeUpload(Upload):
         self._writer = writer
 
     def write(self, data: Any, /) -> int:
-        """Send a piece.
+        """Send a chunk.
 
         Raises:
-            HdfsDataLostError: no data node takes it.
-            FileIOError: the file is refused.
+            HdfsDataLostError: If no data node accepts it.
+            FileIOError: If the file is refused.
         """
         piece = memoryview(data).cast("B")
         if len(piece):
             with _failures("write", self._location, lost=True):
-                # it takes any other buffer ten times as slowly
+                # other buffers than bytes take ten times as long
                 self._writer.write(data if isinstance(data, bytes) else bytes(piece))
             self.written += len(piece)
         return len(piece)
 
     def finish(self) -> None:
-        """Say that this was all, and wait until it is stored.
+        """End the file, and wait until it is stored.
 
         Raises:
-            HdfsDataLostError: it was not.
+            HdfsDataLostError: If it was not stored.
         """
         with _failures("write", self._location, lost=True):
             self._writer.close()
 
     def abandon(self) -> None:
-        """End a file that is not wanted, so that it can be deleted."""
+        """End an unwanted file, so that it can be deleted."""
         with suppress(IcecombError):
             self.finish()
 
@@ -168,20 +168,20 @@ def _check_user(asked: str, properties: Mapping[str, str]) -> None:
     )
     if asked != own:
         raise ConfigurationError(
-            f"The properties say that {asked} asks, but hdfs-native asks as {own}",
-            hint="it knows the environment only: set HADOOP_USER_NAME (or HADOOP_PROXY_USER) to "
+            f"The properties name the user {asked}, but hdfs-native would act as {own}",
+            hint="it only reads the environment: set HADOOP_USER_NAME (or HADOOP_PROXY_USER) to "
             f"{asked}, or leave hdfs.engine at webhdfs",
         )
 
 
 @contextmanager
 def _failures(verb: str, location: str, *, lost: bool = False) -> Iterator[None]:
-    """What hdfs-native raises, as our errors.
+    """Convert exceptions of hdfs-native to icecomb's errors.
 
     Args:
-        verb: What was tried.
-        location: On what.
-        lost: Whether what it does not explain means that data were lost on the way.
+        verb: The operation, for messages.
+        location: The file, for messages.
+        lost: Whether an unexplained error means that data was lost in transit.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""HTTP connections to a cluster: who we are, how long we wait, whom we trust."""
+"""HTTP connections to a cluster: authentication, timeouts and trusted certificates."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 _CONNECTIONS: Final = 32
 BYTES: Final = "application/octet-stream"
-"""The type of answers that are no JSON."""
+"""The content type of responses that are not JSON."""
 _METRICS_S: Final = 10.0
 TOKEN_KINDS: Final = ("WEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
-"""What `GETDELEGATIONTOKEN` gave, and what a job was started with; a name node takes both."""
+"""Kinds issued by `GETDELEGATIONTOKEN` and to jobs; name nodes accept both."""
 
 
 class HdfsSession:
@@ -50,17 +50,17 @@ class HdfsSession:
     Proxies of the environment are not used: a cluster's own hosts are not behind them.
 
     Args:
-        properties: `hdfs.user` (else `HADOOP_USER_NAME`, else the login name),
-            `hdfs.proxy-user` (else `HADOOP_PROXY_USER`), `hdfs.ca-path` (certificates to trust),
+        properties: Settings: `hdfs.user` (else `HADOOP_USER_NAME`, else the login name),
+            `hdfs.proxy-user` (else `HADOOP_PROXY_USER`), `hdfs.ca-path` (trusted certificates),
             `hadoop.security.authentication` (`kerberos`: the ticket of `kinit`, or
             `hdfs.kerberos.principal` and `hdfs.kerberos.keytab`), `hdfs.delegation-token` (else
-            one of those that `token_sources` has for `hadoop.token.files`, as it is at each call),
+            one from the `token_sources` of `hadoop.token.files`, read again for each call),
             `dfs.webhdfs.socket.connect-timeout` and `dfs.webhdfs.socket.read-timeout`.
-        services: What tokens may call the cluster: of several only one for it is shown.
-        name_nodes: `host:port` of those among which the active one is to be found.
+        services: Service names of the cluster in tokens; of several tokens one for it is used.
+        name_nodes: `host:port` of the candidates for the active name node.
 
     Attributes:
-        active: Those of them that may be believed.
+        active: The name nodes known to be active.
     """
 
     def __init__(
@@ -91,34 +91,35 @@ class HdfsSession:
 
     @property
     def effective_user(self) -> str:
-        """The user whose rights count."""
+        """The user whose permissions apply."""
         return self._proxy_user or self.user
 
     def download(self, url: str) -> tuple[bytes, bool]:
-        """All that a data node answers, and whether it said how much that is.
+        """Return a data node's response, and whether its length was stated.
 
         Raises:
-            requests.RequestException, urllib3.exceptions.HTTPError: it broke off, or was too slow.
-            pyhdfs.HdfsException: it refused.
+            requests.RequestException: If the connection failed.
+            urllib3.exceptions.HTTPError: If the response was cut or too slow.
+            pyhdfs.HdfsException: If the data node refused.
         """
         import pyhdfs
 
         with self.requests.get(url, stream=True, auth=_anonymous) as reply:
-            pyhdfs._check_response(reply)  # noqa: SLF001 - its errors are those of other calls
+            pyhdfs._check_response(reply)  # noqa: SLF001 - raises the same errors as other calls
             if (kind := content_type(reply)) != BYTES:
                 raise pyhdfs.HdfsException(f"{kind or 'nothing'} came instead of a file")
             return bytes(reply.raw.read()), "Content-Length" in reply.headers
 
     def metrics(self, origin: str, bean: str) -> dict[str, Any]:
-        """One bean of a name node's metrics; empty if it shows none.
+        """Return one bean of a name node's metrics; empty if there is none.
 
         Args:
-            origin: Where it is, as `http://host:port`.
+            origin: The name node, as `http://host:port`.
             bean: The bean's name.
 
         Raises:
-            requests.RequestException: it does not answer.
-            FileIOError: it does not let us in.
+            requests.RequestException: If it does not respond.
+            FileIOError: If it rejects the login.
         """
         url = f"{origin}/jmx?qry=Hadoop:service=NameNode,name={bean}"
         reply = self.requests.get(url, timeout=_METRICS_S)
@@ -129,7 +130,7 @@ class HdfsSession:
         return found if isinstance(found, dict) else {}
 
     def upload(self, url: str, location: str) -> HdfsUpload:
-        """A stream to where a name node sent us."""
+        """Return an upload stream to the data node URL that a name node returned."""
         parts = urlsplit(url)
         tls = None
         if parts.scheme == "https":
@@ -138,7 +139,7 @@ class HdfsSession:
         return HdfsUpload((parts.scheme, parts.netloc, target), location, self.read_timeout_s, tls)
 
     def _may_be_believed(self, url: str) -> bool:
-        """Whether who is asked here is the active one, where there are several."""
+        """Return whether the URL's host is not a candidate, or is the active name node."""
         parts = urlsplit(url)
         if parts.netloc not in self._name_nodes:
             return True
@@ -153,14 +154,14 @@ class HdfsSession:
             return ""
 
     def _token(self) -> str | None:
-        """The token for this cluster as it is now: Hadoop's jobs are given new ones."""
+        """Return the current token for this cluster: Hadoop renews those of its jobs."""
         if self._stated_token is not None or not self._token_sources:
             return self._stated_token
         tokens = [token for source in self._token_sources for token in find_tokens(source)]
         for kind in TOKEN_KINDS:
             found = [token for token in tokens if token.kind == kind]
             ours = [token for token in found if token.service in self._services]
-            # its service may be spelt otherwise; but a cluster without security asks for none
+            # its service may be spelled otherwise; but a cluster without security needs none
             if ours or (len(found) == 1 and self._kerberos):
                 return (ours or found)[0].url_text
         return None
@@ -174,7 +175,7 @@ class HdfsSession:
         identity = self._identity()
 
         class Adapter(HTTPAdapter):
-            """Every request has a time-out, those to data nodes, too, and so has its answer."""
+            """An adapter with a timeout for every request and response, also of data nodes."""
 
             def init_poolmanager(self, *sizes: Any, **options: Any) -> None:
                 super().init_poolmanager(*sizes, **options)
@@ -186,7 +187,7 @@ class HdfsSession:
                     return super().send(request, **options)
 
         class Session(requests.Session):
-            """Says who asks in every call to a name node."""
+            """A session that adds the user's identity to every call to a name node."""
 
             def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
                 if (given := options.get("params")) is not None:
@@ -196,15 +197,15 @@ class HdfsSession:
                 try:
                     reply = super().request(method, url, **options)
                 except requests.RequestException as error:
-                    # not its text, which has the URL with the token in it
+                    # the error's text contains the URL with the token
                     _LOG.info("%s does not answer: %s", urlsplit(url).netloc, type(error).__name__)
                     raise
                 if _says(reply, b"StandbyException"):
                     _LOG.info("%s is a standby", urlsplit(url).netloc)
                 if _says(reply, b"ObserverRetryOnActiveException"):
-                    # pyhdfs does not know it; it goes on to the next one
+                    # pyhdfs does not know this exception; it tries the next name node
                     raise requests.ConnectionError(f"{urlsplit(url).netloc} is an observer")
-                # Hadoop answers so with 401 or 403, pyhdfs takes the latter for its own mistake
+                # Hadoop sends 401 or 403 here; pyhdfs takes the latter for an error of its own
                 identity_refused = _says(reply, b'"SecurityException"')
                 if reply.status_code == HTTPStatus.UNAUTHORIZED or identity_refused:
                     raise _refused(reply)
@@ -238,19 +239,19 @@ class HdfsSession:
 
 
 def content_type(reply: requests.Response) -> str:
-    """What an answer says it is, without parameters; empty if it does not say."""
+    """Return the content type of a response, without parameters; empty if there is none."""
     return reply.headers.get("Content-Type", "").partition(";")[0].strip()
 
 
 def _place(url: str) -> tuple[str, str]:
-    """Host and path, and the operation: nothing that is secret."""
+    """Return host and path, and the operation, without secrets."""
     parts = urlsplit(url)
     operation = re.search(r"\bop=(\w+)", parts.query)
     return f"{parts.netloc}{parts.path}", operation[1] if operation else ""
 
 
 def _anonymous(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """A data node is told who asks by the token in the URL that the name node made."""
+    """Add no credentials: the URL from the name node contains a token for the data node."""
     return request
 
 
@@ -261,7 +262,7 @@ def _says(reply: requests.Response, exception: bytes) -> bool:
 def _refused(reply: requests.Response) -> FileIOError:
     host = urlsplit(reply.url).netloc
     wanted = reply.headers.get("WWW-Authenticate", "")
-    hint = "get a new ticket with kinit, and look at klist"
+    hint = "get a new ticket with kinit, and check klist"
     if reply.request.headers.get("Authorization") is None:
         hint = (
             "set hadoop.security.authentication=kerberos, and get a ticket with kinit"
@@ -272,4 +273,4 @@ def _refused(reply: requests.Response) -> FileIOError:
         reason = reply.json()["RemoteException"]["message"]
     except (ValueError, KeyError, TypeError):
         reason = reply.reason
-    return FileIOError(f"{host} does not let us in: {reason}", hint=hint)
+    return FileIOError(f"{host} rejected the login: {reason}", hint=hint)

@@ -1,4 +1,4 @@
-"""Kerberos over HTTP (RFC 4559), as the web interfaces of secured clusters want it."""
+"""Kerberos over HTTP (RFC 4559) for the web interfaces of secured clusters."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from icecomb.format.storage.kerberos import SecurityContext
 
 
 class SpnegoAuth(AuthBase):
-    """Answers a name node that asks who we are; its cookie answers from then on.
+    """Authentication at a name node that demands it; its cookie authenticates later requests.
 
     Args:
-        principal: Who to be; None = whoever the ticket cache or the keytab says.
-        keytab: Where our key is; None = the ticket cache.
+        principal: Client principal; None = the one of the ticket cache or the keytab.
+        keytab: Keytab file; None = the ticket cache.
     """
 
     def __init__(self, principal: str | None = None, keytab: str | None = None) -> None:
@@ -26,7 +26,7 @@ class SpnegoAuth(AuthBase):
         self._keytab = keytab
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Look at the answer to a request."""
+        """Add a hook that checks the response to a request."""
         request.hooks["response"] = [*request.hooks.get("response", ()), self._answer]
         return request
 
@@ -34,7 +34,7 @@ class SpnegoAuth(AuthBase):
         asked = "negotiate" in reply.headers.get("WWW-Authenticate", "").lower()
         if reply.status_code != HTTPStatus.UNAUTHORIZED or not asked:
             return reply
-        reply.content  # noqa: B018 - the connection is free again when all was read
+        reply.content  # noqa: B018 - the connection is reusable only after reading everything
         reply.close()
         host = urlsplit(reply.url).hostname
         token = SecurityContext(f"HTTP/{host}", self._principal, self._keytab).step(None)

@@ -1,4 +1,4 @@
-"""Answers over HTTP that have to come as a whole in time: sockets count it for each byte."""
+"""HTTP responses with a time limit for the whole: a socket's timeout is per read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     import urllib3
 
 _PIECE: Final = 1 << 20
-"""Bytes that have the whole time: a long file may take longer than an answer of a name node."""
+"""Bytes after which the time limit starts again: long files may take longer than the limit."""
 
 
 class TimedResponse(http.client.HTTPResponse):
-    """One whose head and body together take no longer than the time-out of the socket."""
+    """A response whose head and body together take no longer than the socket's timeout."""
 
     def __init__(self, sock: socket.socket, *options: Any, **others: Any) -> None:
         super().__init__(sock, *options, **others)
@@ -41,7 +41,7 @@ class _Timed(io.RawIOBase):
         if self._timeout_s is not None:
             rest = self._deadline - time.monotonic()
             if rest <= 0:
-                raise TimeoutError("the answer did not come in time")
+                raise TimeoutError("the response did not arrive in time")
             self._sock.settimeout(rest)
         count: int | None = self._raw.readinto(buffer)
         self._left -= count or 0
@@ -56,7 +56,7 @@ class _Timed(io.RawIOBase):
 
 
 def timed_pools() -> dict[str, type[urllib3.HTTPConnectionPool]]:
-    """Pools of connections whose answers are `TimedResponse`, by scheme."""
+    """Return classes of connection pools with `TimedResponse` responses, by scheme."""
     from urllib3.connection import HTTPConnection, HTTPSConnection
     from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 

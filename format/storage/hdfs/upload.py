@@ -1,4 +1,4 @@
-"""The body of a file on its way to a data node, sent piece by piece."""
+"""Chunked upload of a file to a data node."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 _ABANDON_S: Final = 5.0
 _LOOK_S: Final = 1.0
-"""How long nothing can be sent before it is looked whether there is an answer."""
+"""Seconds that a send may block before checking for an early response."""
 
 
 class HdfsUpload(Upload):
-    """One over HTTP.
+    """An `Upload` over HTTP.
 
     Args:
-        url: Where the name node sent us, by scheme, `host:port` and target.
+        url: URL from the name node, as scheme, `host:port` and target.
         location: The file, for messages.
-        timeout_s: For every step.
-        tls: For https.
+        timeout_s: Timeout of every step, in seconds.
+        tls: TLS context for https.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class HdfsUpload(Upload):
             self._connection.putheader("Content-Type", "application/octet-stream")
             self._connection.putheader("Transfer-Encoding", "chunked")
             self._connection.endheaders()
-            # what comes after the data node has hung up is no new request
+            # data sent after the data node has hung up is not a new request
             self._connection.auto_open = 0
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
@@ -62,11 +62,11 @@ class HdfsUpload(Upload):
             self._events.register(self._connection.sock, selectors.EVENT_WRITE)
 
     def write(self, data: Any, /) -> int:
-        """Send a piece.
+        """Send a chunk.
 
         Raises:
-            HdfsDataLostError: the data node is gone, or too slow.
-            FileIOError: it refuses the file.
+            HdfsDataLostError: If the data node is unavailable or too slow.
+            FileIOError: If it refuses the file.
         """
         piece = memoryview(data).cast("B")
         if len(piece):
@@ -79,10 +79,10 @@ class HdfsUpload(Upload):
         return len(piece)
 
     def _send(self, part: bytes | memoryview) -> None:
-        """Send a part of the body, unless the data node answers before all of it is sent.
+        """Send a part of the body, unless the data node responds before all of it is sent.
 
-        One that refuses a file hangs up and takes nothing any more, which the system may say to the
-        sender only after a minute. What comes over TLS is not seen before it is read.
+        A data node that refuses a file stops reading, which the operating system may report to the
+        sender only after a minute. Early responses are not detected over TLS.
         """
         sock = self._connection.sock
         if sock is None or not self._events.get_map():
@@ -94,16 +94,16 @@ class HdfsUpload(Upload):
                 rest = rest[sock.send(rest) :]
                 deadline = time.monotonic() + self._timeout_s
             elif _has_answered(sock):
-                raise ConnectionAbortedError("it answered before all was sent")
+                raise ConnectionAbortedError("it responded before everything was sent")
             elif time.monotonic() > deadline:
                 raise TimeoutError("timed out")
 
     def finish(self) -> None:
-        """Say that this was all, and wait until the data node has stored it.
+        """End the file, and wait until the data node has stored it.
 
         Raises:
-            HdfsDataLostError: the connection broke.
-            FileIOError: it refused.
+            HdfsDataLostError: If the connection broke.
+            FileIOError: If the data node refused.
         """
         try:
             self._connection.send(b"0\r\n\r\n")
@@ -112,7 +112,10 @@ class HdfsUpload(Upload):
         self._check_reply()
 
     def _explain(self, error: Exception) -> NoReturn:
-        """A data node that refuses answers and hangs up, which our next piece notices first."""
+        """Raise the data node's own error if it sent one, else that of the connection.
+
+        A data node that refuses a file responds and hangs up, so the next send fails first.
+        """
         with suppress(HdfsDataLostError):
             self._check_reply()
         raise self._broken(error) from error
@@ -135,10 +138,10 @@ class HdfsUpload(Upload):
             raise refused
 
     def abandon(self) -> None:
-        """End a file that is not wanted, so that it can be deleted.
+        """End an unwanted file, so that it can be deleted.
 
-        The data node makes it whenever it comes to that, even after we have gone: so its answer is
-        waited for, but not for long.
+        The data node may create it even after the connection is closed, so its response is awaited
+        for a few seconds.
         """
         if self._connection.sock is not None:
             self._connection.sock.settimeout(_ABANDON_S)
@@ -146,7 +149,7 @@ class HdfsUpload(Upload):
             self.finish()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._events.close()
         self._connection.close()
         super().close()
@@ -162,7 +165,7 @@ class HdfsUpload(Upload):
 
 
 def _has_answered(sock: socket.socket) -> bool:
-    """Whether there is more to read than leave to go on, which data nodes give to everybody."""
+    """Return whether there is a response other than `100 Continue`, which is always sent."""
     timeout_s = sock.gettimeout()
     sock.settimeout(0)
     try:

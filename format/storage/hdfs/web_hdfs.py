@@ -1,9 +1,9 @@
-"""WebHDFS calls at the name nodes of one cluster; the only module that knows pyhdfs.
+"""WebHDFS calls to the name nodes of one cluster; the only module that uses pyhdfs.
 
-pyhdfs finds the active name node and asks again when one is gone, starting or standing by. What it
-leaves open is settled here: whether a repeated rename was done the first time, time-outs and
-truncation at the data nodes, another data node after a failed read, and answers that are no
-WebHDFS: a page to log in has a status of 200, too. Source: Hadoop's WebHDFS REST API.
+pyhdfs finds the active name node and retries when one is down, starting or on standby. This module
+adds the rest: whether a repeated rename succeeded the first time, timeouts and truncation at the
+data nodes, another data node after a failed read, and responses that are not WebHDFS's: a login
+page has status 200, too. Source: Hadoop's WebHDFS REST API.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ _WRAPPED: Final = re.compile(
     + "|".join((*sorted(UNREADY), "AccessControlException", "FileNotFoundException"))
     + r")\)?(?=:| - |$)"
 )
-"""How a message begins that has the class of another exception before its text."""
+"""The start of a message that wraps another exception: that exception's class."""
 _SETTLE_TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class HdfsStatus:
-    """What the name node knows of one file or folder.
+    """The status of one file or folder.
 
     Attributes:
-        name: Without its folder; empty for the path that was asked.
-        is_folder: Whether it is one.
-        size: Bytes.
+        name: Name without its folder; empty for the requested path itself.
+        is_folder: Whether it is a folder.
+        size: Length in bytes.
         mtime_ms: Time of the last change, milliseconds since the epoch.
-        file_id: The inode; it stays when the file gets another name.
+        file_id: Inode, which a rename does not change.
     """
 
     name: str
@@ -70,17 +70,17 @@ class HdfsStatus:
 
 
 class WebHdfs:
-    """The calls; `location` is what messages say, `path` what is sent.
+    """A client of one cluster; `location` is used in messages, `path` in requests.
 
     Args:
-        name_nodes: `host:port` of their HTTP interfaces.
+        name_nodes: `host:port` of the name nodes' HTTP interfaces.
         secure: Whether to use HTTPS.
-        properties: `hdfs.user`, and Hadoop's settings for security, time-outs and fail-over.
-        services: See `HdfsSession`.
+        properties: `hdfs.user`, and Hadoop's settings for security, timeouts and failover.
+        services: Service names of tokens; see `HdfsSession`.
     """
 
     reads_ahead: ClassVar[bool] = True
-    """Whether a reader is faster when several ranges are asked for at once."""
+    """Whether requesting several ranges concurrently makes a reader faster."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class WebHdfs:
     ) -> None:
         import pyhdfs
 
-        # it logs every answer of a standby with its trace; what matters is in our errors
+        # pyhdfs logs every standby's response with a traceback; errors have what matters
         logging.getLogger(pyhdfs.__name__).addHandler(logging.NullHandler())
         self.name_nodes = name_nodes
         highly_available = len(name_nodes) > 1
@@ -112,7 +112,7 @@ class WebHdfs:
 
     @property
     def user(self) -> str:
-        """On whose behalf calls are made."""
+        """The user whose permissions apply."""
         return self._session.effective_user
 
     def close(self) -> None:
@@ -120,16 +120,16 @@ class WebHdfs:
         self._session.requests.close()
 
     def active_name_node(self) -> str:
-        """`host:port` of the name node that answers as the active one."""
+        """Return `host:port` of the active name node."""
         client = self._client
         with self._failures("reach", f"{client.scheme}://{','.join(self.name_nodes)}"):
             return str(client.get_active_namenode())
 
     def metrics(self, name_node: str, bean: str) -> dict[str, Any]:
-        """One bean of a name node's metrics; empty if it shows none.
+        """Return one bean of a name node's metrics; empty if there is none.
 
         Raises:
-            FileIOError: it does not answer.
+            FileIOError: If it does not respond.
         """
         import requests
 
@@ -148,16 +148,16 @@ class WebHdfs:
             ) from error
 
     def check_access(self, path: str, location: str, action: str) -> None:
-        """Ask whether something is allowed.
+        """Check that the user may access a file or folder.
 
         Args:
-            path: Of a file or folder.
-            location: For messages.
-            action: As `rwx`.
+            path: Path of the file or folder.
+            location: The location, for messages.
+            action: Wanted permissions, such as `rwx`.
 
         Raises:
-            FileMissingError: there is nothing.
-            FileIOError: it is not allowed; says who asks, and whose it is.
+            FileMissingError: If it does not exist.
+            FileIOError: If access is denied; names the user and the owner.
         """
         with self._failures("use", location):
             reply = self._call("get", path, "CHECKACCESS", HTTPStatus.OK, {"fsaction": action})
@@ -165,30 +165,32 @@ class WebHdfs:
             raise not_hdfs("use", location, self.name_nodes, _shown(reply))
 
     def status(self, path: str, location: str) -> HdfsStatus:
-        """What there is at a path.
+        """Return the status of a path.
 
         Raises:
-            FileMissingError: nothing.
+            FileMissingError: If it does not exist.
         """
-        with self._failures("look at", location):
+        with self._failures("access", location):
             return _status(self._client.get_file_status(path))
 
     def entries(self, path: str, location: str) -> list[HdfsStatus]:
-        """What is in a folder, or the file itself, by name."""
+        """Return the entries of a folder sorted by name, or the file itself."""
         with self._failures("list", location):
             found = [_status(each) for each in self._client.list_status(path)]
         return sorted(found, key=lambda status: status.name)
 
     def content_summary(self, path: str, location: str) -> dict[str, Any]:
-        """Counts, bytes and quotas of a folder, as Hadoop's `ContentSummary`."""
-        with self._failures("look at", location):
+        """Return counts, bytes and quotas of a folder, as in Hadoop's `ContentSummary`."""
+        with self._failures("access", location):
             return dict(self._client.get_content_summary(path))
 
     def read(self, path: str, location: str, offset: int = 0, length: int | None = None) -> bytes:
-        """Bytes of a file, fewer than `length` only at its end; another data node after a failure.
+        """Read bytes of a file, fewer than `length` only at its end.
+
+        After a failure another data node is tried.
 
         Raises:
-            FileMissingError: there is no such file.
+            FileMissingError: If there is no such file.
         """
         failed: list[str] = []
         while True:
@@ -234,18 +236,18 @@ class WebHdfs:
                 upload.finish()
 
     def rename(self, source: str, target: str, file_id: int, location: str) -> None:
-        """Give a file another name in a folder that exists; never replaces anything.
+        """Rename a file into an existing folder without overwriting.
 
         Args:
-            source: Its path.
-            target: The other path.
-            file_id: Of the source: it tells whether the call was done.
+            source: Path of the file.
+            target: New path.
+            file_id: Inode of the source, to determine whether the call succeeded.
             location: The target, for messages.
 
         Raises:
-            FileExistsAlreadyError: the target is taken.
-            FileMissingError: there is no source.
-            FileStateUnknownError: it may have been done, or may be done yet.
+            FileExistsAlreadyError: If the target is taken.
+            FileMissingError: If there is no source.
+            FileStateUnknownError: If the rename may have happened or may still happen.
         """
         try:
             self._rename(source, target, file_id, location, check=True)
@@ -266,29 +268,29 @@ class WebHdfs:
         check: bool = False,
         replace: bool = False,
     ) -> None:
-        """Give a file or folder its name that was made under one that nobody else knows.
+        """Rename a file or folder from a name nobody else knows to its final name.
 
-        After an error other than the last one it is not there, and never will be.
+        After any error except `FileStateUnknownError` it has not been renamed and never will be.
 
         Args:
-            draft: Its path until now.
-            target: Its path from now on.
-            file_id: Its id: it tells whether the call was done.
+            draft: Current path.
+            target: Final path.
+            file_id: Inode, to determine whether the call succeeded.
             location: The target, for messages.
-            check: Whether to look for it there although the answer looks right: others may go on
-                from it.
-            replace: Take the place of the file of this name, if any.
+            check: Whether to verify the target even if the response looks right, because others may
+                depend on it.
+            replace: Whether to replace an existing file of this name.
 
         Raises:
-            FileExistsAlreadyError: the target is taken.
-            FileStateUnknownError: it may be there, or may come yet.
+            FileExistsAlreadyError: If the target is taken.
+            FileStateUnknownError: If the rename may have happened or may still happen.
         """
         try:
             self._rename(draft, target, file_id, location, check=check, replace=replace)
         except IcecombError as error:
             withdrawn = None
             with suppress(IcecombError):
-                # what is on its way still finds nothing any more that it could rename
+                # a delayed rename request then finds no source
                 withdrawn = self.delete(draft, location)
             if not withdrawn:
                 if self._is_done_after(error, target, file_id, location):
@@ -316,19 +318,19 @@ class WebHdfs:
             raise not_hdfs("rename to", location, self.name_nodes, _shown(reply))
 
     def delete(self, path: str, location: str, *, recursive: bool = False) -> bool:
-        """Delete a file or a folder; says whether there was one."""
+        """Delete a file or a folder; return whether there was one."""
         with self._failures("delete", location):
             return bool(self._client.delete(path, recursive="true" if recursive else "false"))
 
     def make_folder(self, path: str, location: str) -> None:
-        """Make a folder and those above it; one that exists is left as it is."""
+        """Create a folder and those above it, unless they exist."""
         with self._failures("create", location):
             made = self._client.mkdirs(path)
         if not made:
-            raise not_hdfs("create", location, self.name_nodes, "it did not make the folder")
+            raise not_hdfs("create", location, self.name_nodes, "it did not create the folder")
 
     def _is_done_after(self, error: IcecombError, target: str, file_id: int, location: str) -> bool:
-        # roles may have changed since, and one that is behind does not have it
+        # roles may have changed, and a node that lags behind would not have the file
         self._session.active.forget()
         try:
             return self._is_at(target, file_id, location)
@@ -350,16 +352,18 @@ class WebHdfs:
     def _unknown_there(
         self, error: FileMissingError, path: str, location: str, asked: str
     ) -> FileIOError:
-        """What it means that a data node does not find a file: it may ask who is behind.
+        """Return the error for a data node that does not find a file known to the name node.
+
+        The data node may have asked a name node that lags behind.
 
         Args:
-            error: What it said.
+            error: The data node's error.
             path: The file.
-            location: For messages.
+            location: The location, for messages.
             asked: The data node.
 
         Raises:
-            FileMissingError: the active name node says so, too.
+            FileMissingError: If the active name node does not have it either.
         """
         self.status(path, location)
         problem = FileIOError(
@@ -373,9 +377,9 @@ class WebHdfs:
     def _download(
         self, url: str, path: str, location: str, offset: int, length: int | None
     ) -> bytes:
-        """What a data node has of a file; see `read`.
+        """Read bytes from a data node; see `read`.
 
-        What says nowhere how long it is may end anywhere: it is compared with what there is.
+        A response without a stated length may be truncated, so it is compared with the file's.
         """
         try:
             with self._failures("read", location):
@@ -391,8 +395,8 @@ class WebHdfs:
         expected = rest if length is None else min(rest, length)
         if found != expected:
             raise HdfsAnswerLostError(
-                f"Cannot read {location}: {found} bytes came, where there are {expected}",
-                hint="something between this machine and the cluster cuts answers: try again",
+                f"Cannot read {location}: {found} bytes arrived instead of {expected}",
+                hint="a proxy between this machine and the cluster truncates responses: try again",
                 path=location,
             )
         return content
@@ -405,8 +409,8 @@ class WebHdfs:
         expected: HTTPStatus,
         wanted: Mapping[str, Any],
     ) -> requests.Response:
-        # pyhdfs has no public call that leaves the second step to us, nor one that takes the
-        # empty answer of RENAME with options
+        # pyhdfs has no public call that leaves the second step to the caller, nor one that
+        # accepts the empty response of RENAME with options
         send: Callable[..., requests.Response] = getattr(self._client, f"_{method}")
         return send(path, operation, expected, **wanted)
 
@@ -439,7 +443,7 @@ class WebHdfs:
     @staticmethod
     def _translated(verb: str, location: str, error: pyhdfs.HdfsHttpException) -> IcecombError:
         name, message = error.exception, error.message.removeprefix(f"{error.exception} - ")
-        # a data node wraps what the name node told it; what is only mentioned did not happen
+        # a data node wraps the name node's exception; those merely mentioned did not occur
         if name in {"RemoteException", "IOException"} and (inner := _WRAPPED.match(message)):
             name = inner["name"]
         return failure(verb, location, name, message)
@@ -456,7 +460,7 @@ def _status(found: pyhdfs.FileStatus) -> HdfsStatus:
 
 
 def _is_done(reply: requests.Response) -> bool:
-    """Whether it is a name node's that has nothing to say: bytes, of which there are none."""
+    """Return whether a response is the empty one of a name node: bytes of length zero."""
     return content_type(reply) == BYTES and not reply.content
 
 
@@ -465,7 +469,7 @@ def _shown(reply: requests.Response) -> str:
 
 
 def _is_beyond_end(error: FileIOError) -> bool:
-    """Whether it says that the range begins where the file ends, or later."""
+    """Return whether the error says that the range begins at or after the file's end."""
     return "out of the range" in error.message
 
 

@@ -1,4 +1,4 @@
-"""A whole file of HDFS, sent as often as it takes."""
+"""Upload of a whole HDFS file with retries."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _TRIES: Final = 5
 
 
 def send_whole(begin: Begin, data: bytes | bytearray) -> None:
-    """Make a file of these bytes, again if a data node loses them.
+    """Create a file of these bytes; retry if a data node loses them.
 
     Raises:
-        HdfsDataLostError: time and again.
+        HdfsDataLostError: If every attempt failed.
     """
 
     def send() -> None:

@@ -1,1 +1,1 @@
-"""Object stores: buckets of objects under keys, where folders are only a way to write keys."""
+"""Object stores: buckets of objects under keys, where folders are only prefixes of keys."""

@@ -1,10 +1,9 @@
-"""Azure's Blob Storage, and Data Lake Storage over it: one container.
+"""Client of a container of Azure Blob Storage, and of Data Lake Storage on top of it.
 
-Creations are conditional by `If-None-Match: *`, of whole blobs and of committed lists of blocks.
-A folder that is made is what Hadoop makes there and a hierarchical namespace has by itself: a blob
-with the folder's name and the metadata `hdi_isfolder`. To `ObjectFileSystem` it is a key that ends
-with a slash. Blocks of an upload that was given up are seen by nobody, and thrown away by Azure
-after a week.
+Blobs are created with `If-None-Match: *`, whole or as committed block lists. A created folder is
+the same as Hadoop's and that of a hierarchical namespace: a blob with the folder's name and the
+metadata `hdi_isfolder`. `ObjectFileSystem` sees it as a key that ends with a slash. The blocks of
+an aborted upload are invisible, and deleted by Azure after a week.
 Source: Azure Storage REST API, Put Blob, Put Block List, Copy Blob, List Blobs.
 """
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 SCHEMES: Final = ("abfs", "abfss", "wasb", "wasbs")
 _FOLDER: Final = "x-ms-meta-hdi_isfolder"
 _OURS: Final = "x-ms-meta-icecombmadeby"
-"""Metadata of a blob by which whoever made it knows it."""
+"""Metadata by which the creator of a blob recognizes it."""
 _COPIED: Final = "x-ms-copy-status"
 _MISSING: Final = {"BlobNotFound", "ResourceNotFound", "PathNotFound", "CannotVerifyCopySource"}
 _EXISTS: Final = {
@@ -54,35 +53,35 @@ _EXISTS: Final = {
 }  # fmt: skip
 _GONE: Final = {"InvalidBlockList", "SourceConditionNotMet"}
 _OF_AZURE: Final = ("x-ms-error-code", "x-ms-request-id")
-"""Headers by which an answer is known for one of Azure's."""
+"""Headers that identify a response as Azure's."""
 _NUMBER: Final = "x-ms-client-request-id"
-_SEE_KEYS: Final = "see which keys are used: icecomb doctor says whence they are"
+_SEE_KEYS: Final = "check which keys are used: icecomb doctor shows their source"
 _HINTS: Final = {
     "ContainerNotFound": "there is no such container in the account: check its name",
     "ContainerBeingDeleted": "the container is being deleted",
-    "AuthenticationFailed": f"the key, signature or token is wrong or over, or this machine's "
-    f"clock is; {_SEE_KEYS}",
+    "AuthenticationFailed": f"the key, signature or token is wrong or expired, or this machine's "
+    f"clock is wrong; {_SEE_KEYS}",
     "AuthorizationFailure": f"the account's firewall or its settings forbid it; {_SEE_KEYS}",
-    "AuthorizationPermissionMismatch": "let who asks have the role Storage Blob Data Contributor, "
-    "or the signature all permissions",
+    "AuthorizationPermissionMismatch": "give the user the role Storage Blob Data Contributor, or "
+    "the signature all permissions",
     "InsufficientAccountPermissions": "the account or signature may not do this",
-    "KeyBasedAuthenticationNotPermitted": "the account takes no keys: set adls.tenant-id, "
+    "KeyBasedAuthenticationNotPermitted": "the account accepts no keys: set adls.tenant-id, "
     "adls.client-id and adls.client-secret, or log in",
-    "NoAuthenticationInformation": f"nobody is said to ask; {_SEE_KEYS}",
-    "PublicAccessNotPermitted": f"nobody is said to ask; {_SEE_KEYS}",
+    "NoAuthenticationInformation": f"no credentials are set; {_SEE_KEYS}",
+    "PublicAccessNotPermitted": f"no credentials are set; {_SEE_KEYS}",
     "LeaseIdMissing": "somebody holds a lease of it: end that first",
     "SnapshotsPresent": "delete its snapshots first",
-    "DirectoryIsNotEmpty": "it is a folder with something in it",
+    "DirectoryIsNotEmpty": "it is a folder that is not empty",
     "AccountIsDisabled": "the account is disabled",
-    "Md5Mismatch": "the bytes were damaged on their way: try again",
+    "Md5Mismatch": "the bytes were damaged in transit: try again",
 }
 
 
 class AzureFileSystem(ObjectFileSystem):
-    """Containers of Azure's, by `abfs://`, `abfss://`, `wasb://` and `wasbs://`.
+    """Azure's containers, under `abfs://`, `abfss://`, `wasb://` and `wasbs://`.
 
     Args:
-        properties: See `AzureSettings`.
+        properties: Settings; see `AzureSettings`.
     """
 
     scheme = "abfs"
@@ -91,20 +90,20 @@ class AzureFileSystem(ObjectFileSystem):
     example = "abfss://container@account.dfs.core.windows.net/path"
 
     def connect(self, start: str) -> ObjectClient:
-        """See `ObjectFileSystem.connect`."""
+        """Implement `ObjectFileSystem.connect`."""
         container, _, host = start.partition("://")[2].rstrip("/").partition("@")
         settings = AzureSettings.of(self._properties, container, host)
         return AzureClient(container, settings, at_once=self.at_once, attempts=self._attempts)
 
 
 class AzureClient(RestClient):
-    """One container.
+    """A client of one container.
 
     Args:
-        container: Its name.
-        settings: How it is reached.
-        at_once: How many requests may be on their way.
-        attempts: How often what does no harm is asked.
+        container: Name of the container.
+        settings: Address and credentials.
+        at_once: Maximum number of concurrent requests.
+        attempts: Maximum number of attempts of requests that are safe to repeat.
     """
 
     always = ("x-ms-request-id",)
@@ -118,19 +117,19 @@ class AzureClient(RestClient):
         self._container = f"{base}/{quote(container, safe='$')}"
 
     def ask_once(self, method: str, url: str, location: str, verb: str, **others: Any) -> Response:
-        """See `RestClient.ask_once`: with a number of its own, which Azure says again."""
+        """Extend `RestClient.ask_once` by a unique request id, which Azure echoes."""
         number = uuid.uuid4().hex
         headers = {**(others.pop("headers", None) or {}), _NUMBER: number}
         found = super().ask_once(method, url, location, verb, headers=headers, **others)
         if found.headers.get(_NUMBER, number) != number:
-            raise torn(verb, location, "number of this request")
+            raise torn(verb, location, "id of this request")
         return found
 
     def url(self, key: str, location: str) -> str:
-        """Of a blob, a folder's too.
+        """Return the URL of a blob, also of a folder's.
 
         Raises:
-            FileMissingError: it can have no such name.
+            FileMissingError: If no blob can have this name.
         """
         name = key.removesuffix("/")
         if not _can_be(name):
@@ -138,24 +137,24 @@ class AzureClient(RestClient):
         return f"{self._container}/{quote(name, safe='/')}"
 
     def head(self, key: str, location: str) -> Mapping[str, str]:
-        """What is known of a blob, a folder's too.
+        """Return the headers of a blob, also of a folder's.
 
         Raises:
-            FileMissingError: there is none.
+            FileMissingError: If there is none.
         """
         url = self.url(key, location)
         headers: Mapping[str, str] = self.ask(
-            "HEAD", url, location, "look at", needs=("Content-Length", "Last-Modified", "ETag")
+            "HEAD", url, location, "access", needs=("Content-Length", "Last-Modified", "ETag")
         ).headers
         return headers
 
     def look(self, location: str) -> Response:
-        """See `RestClient.look`."""
+        """Implement `RestClient.look`."""
         asked = {"restype": "container", "comp": "list", "maxresults": "1"}
-        return self.ask("GET", self._container, location, "look at", params=asked)
+        return self.ask("GET", self._container, location, "access", params=asked)
 
     def status(self, key: str, location: str) -> ObjectStatus:
-        """See `ObjectClient.status`."""
+        """Implement `ObjectClient.status`."""
         found = self.head(key, location)
         if _is_folder(found):
             raise is_missing(location)
@@ -167,14 +166,14 @@ class AzureClient(RestClient):
         )
 
     def read(self, key: str, location: str, start: int = 0, length: int | None = None) -> bytes:
-        """See `ObjectClient.read`; a body that breaks off is fetched again."""
+        """Implement `ObjectClient.read`; a truncated body is fetched again."""
         found, headers = self.read_range(self.url(key, location), location, start, length)
         if _is_folder(headers):
             raise is_missing(location)
         return found
 
     def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
-        """See `ObjectClient.put`: with its MD5, which Azure compares."""
+        """Implement `ObjectClient.put` with an MD5, which Azure compares."""
         _check(key, location)
         self.ask_once(
             "PUT",
@@ -192,17 +191,17 @@ class AzureClient(RestClient):
         )
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
-        """See `ObjectClient.begin_upload`."""
+        """Implement `ObjectClient.begin_upload`."""
         _check(key, location)
         return _AzureUpload(self, key, location)
 
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
-        """See `ObjectClient.copy`."""
+        """Implement `ObjectClient.copy`."""
         _check(key, location)
         complete_once(_Copying(self, source, key, location), location, self.attempts)
 
     def pages(self, prefix: str, location: str, *, below: bool) -> Iterator[ObjectPage]:
-        """See `ObjectClient.pages`: a folder's blob is shown as Hadoop's S3A would name it."""
+        """Implement `ObjectClient.pages`; a folder's blob is named as Hadoop's S3A would."""
         asked = {
             "restype": "container",
             "comp": "list",
@@ -221,7 +220,7 @@ class AzureClient(RestClient):
             if root is None or root.tag != "EnumerationResults":
                 raise torn("list", location, "EnumerationResults")
             if "marker" in asked and root.findtext("NextMarker") == asked["marker"]:
-                raise torn("list", location, "place where the next page begins")
+                raise torn("list", location, "start of the next page")
             check_listed((_name(each) for each in root.iterfind("Blobs/*")), prefix, location)
             return root
 
@@ -235,7 +234,7 @@ class AzureClient(RestClient):
                 break
             asked["marker"] = marker
         if empty and prefix.endswith("/"):
-            # an empty folder's blob has the name without the slash, which is not listed with it
+            # an empty folder's blob has no slash in its name, so the prefix does not match it
             with suppress(FileMissingError):
                 headers = self.head(prefix, location)
                 if _is_folder(headers):
@@ -243,11 +242,11 @@ class AzureClient(RestClient):
                     yield ObjectPage([ObjectStatus(prefix, 0, changed)])
 
     def delete_one(self, key: str, location: str) -> None:
-        """See `RestClient.delete_one`: an empty folder of this name, too, as its blob has it."""
+        """Implement `RestClient.delete_one`; an empty folder's blob is deleted, too."""
         self.ask("DELETE", self.url(key, location), location, "delete")
 
     def refused(self, verb: str, location: str, response: Response) -> IcecombError:
-        """See `RestClient.refused`."""
+        """Implement `RestClient.refused`."""
         status = response.status_code
         code, text = _reason(response)
         is_of_azure = any(name in response.headers for name in _OF_AZURE)
@@ -258,7 +257,7 @@ class AzureClient(RestClient):
         if code in _GONE:
             return FileMissingError(
                 f"Cannot {verb} {location}: {code}: {text}",
-                hint="look who else writes there, and try again",
+                hint="check who else writes there, and try again",
                 path=location,
             )
         message = f"Cannot {verb} {location}: {code}: {text}"
@@ -266,12 +265,12 @@ class AzureClient(RestClient):
             return too_busy(message, location)
         if status == 408 or status >= 500 or (status in {404, 409, 412, 429} and not is_of_azure):
             return not_answered(message, location, status)
-        hint = _HINTS.get(code, "look the code up in the documentation of Azure Storage")
+        hint = _HINTS.get(code, "look up the code in the documentation of Azure Storage")
         return FileIOError(message, hint=hint, path=location)
 
 
 class _AzureUpload(MarkedCompletion, PartUpload):
-    """Blocks, and the list of them that makes the blob."""
+    """An upload of blocks, completed by committing their list."""
 
     def __init__(self, client: AzureClient, key: str, location: str) -> None:
         super().__init__()
@@ -284,7 +283,7 @@ class _AzureUpload(MarkedCompletion, PartUpload):
     def send(self, number: int, data: bytes | bytearray) -> None:
         if not data:
             return  # Azure has no empty blocks
-        # the blocks of all who write to one name lie together: ours have names of their own
+        # all writers of a blob share its uncommitted blocks, so their ids must be unique
         block = base64.b64encode(f"{self.mark}-{number:06d}".encode()).decode()
         self._client.ask(
             "PUT",
@@ -315,11 +314,11 @@ class _AzureUpload(MarkedCompletion, PartUpload):
         return self._client.head(self._key, self._location).get(_OURS)
 
     def abort(self) -> None:
-        """See `PartUpload.abort`: blocks cannot be deleted, and vanish by themselves."""
+        """Do nothing: blocks cannot be deleted, and expire."""
 
 
 class _Copying(MarkedCompletion):
-    """A copy within the account, which may go on after the answer."""
+    """A copy within the account, which may continue after the response."""
 
     def __init__(self, client: AzureClient, source: ObjectStatus, key: str, location: str) -> None:
         super().__init__()
@@ -345,7 +344,7 @@ class _Copying(MarkedCompletion):
         self._wait_for(response.headers)
 
     def _wait_for(self, headers: Mapping[str, str]) -> None:
-        """See the copy to its end; one that fails leaves an empty blob, which is deleted."""
+        """Wait for the end of the copy; delete the empty blob that a failed one leaves."""
         looked = 0
         while (state := headers.get(_COPIED, "success")) == "pending":
             wait_before(looked)
@@ -368,7 +367,7 @@ class _Copying(MarkedCompletion):
 
 
 def _can_be(name: str) -> bool:
-    """Whether Azure would not change it: a dot at the end it leaves out, a backslash is a slash."""
+    """Return whether Azure keeps the name: it drops final dots and converts backslashes."""
     return bool(name) and "\\" not in name and not any(p.endswith(".") for p in name.split("/"))
 
 
@@ -386,7 +385,7 @@ def _is_folder(headers: Mapping[str, str]) -> bool:
 
 
 def _page(root: ET.Element, *, below: bool, seen: set[str]) -> ObjectPage:
-    """What a page says, without the folders that were seen: a blob and files may both show one."""
+    """Parse a page, leaving out folders already seen: a blob and files may both imply one."""
     objects, prefixes = [], []
     for each in root.iterfind("Blobs/*"):
         name = _name(each)
@@ -417,12 +416,12 @@ def _page(root: ET.Element, *, below: bool, seen: set[str]) -> ObjectPage:
 
 def _name(each: ET.Element) -> str:
     text = each.findtext("Name") or ""
-    # what XML cannot hold is written as in a URL
+    # characters not allowed in XML are URL-encoded
     return text if each.find("Name[@Encoded='true']") is None else unquote(text)
 
 
 def _reason(response: Response) -> tuple[str, str]:
-    """The code and, in one line, what Azure says."""
+    """Return the error code and Azure's message in one line."""
     code = response.headers.get("x-ms-error-code", str(response.status_code))
     text = ""
     with suppress(ET.ParseError):

@@ -1,4 +1,4 @@
-"""Who asks Azure's store: a key, signature or token, or what `azure-identity` finds and renews."""
+"""Azure credentials: a key, signature or token, or those `azure-identity` finds and renews."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from requests import PreparedRequest
 
 _VERSION: Final = "2021-12-02"
-"""Of the protocol: what Azure and its emulator both speak."""
+"""The protocol version, supported by Azure and its emulator."""
 _SCOPE: Final = "https://storage.azure.com/.default"
 _EARLY_S: Final = 300
-"""A token is renewed some time before it ends, as it must last until a request has arrived."""
+"""Seconds before expiry at which a token is renewed: it must last until a request has arrived."""
 _SIGNED: Final = (
     "Content-Encoding", "Content-Language", "Content-Length", "Content-MD5", "Content-Type", "Date",
     "If-Modified-Since", "If-Match", "If-None-Match", "If-Unmodified-Since", "Range",
@@ -35,10 +35,10 @@ _KEY_VARIABLES: Final = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY")
 
 
 def azure_signer(settings: AzureSettings) -> Signer:
-    """What adds to a request who asks.
+    """Return the signer for a container's requests.
 
     Raises:
-        ConfigurationError: Nobody is found.
+        ConfigurationError: If the configured credentials are invalid.
     """
     said = settings.sources
     if settings.anonymous:
@@ -66,14 +66,14 @@ def _versioned(request: PreparedRequest) -> PreparedRequest:
 
 
 class _Nobody(Signer):
-    """Nobody, for public containers."""
+    """A signer for anonymous access to public containers."""
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         return _versioned(request)
 
 
 class _Token(Signer):
-    """A token that is given, and not renewed."""
+    """A signer with a given token, which is not renewed."""
 
     def __init__(self, token: str, source: str) -> None:
         super().__init__("a token", source)
@@ -85,7 +85,7 @@ class _Token(Signer):
 
 
 class _Signature(Signer):
-    """A shared access signature, a part of each URL."""
+    """A signer that adds a shared access signature to each URL."""
 
     def __init__(self, query: str, source: str) -> None:
         super().__init__("a shared access signature", source)
@@ -101,7 +101,7 @@ class _Signature(Signer):
 
 
 class _SharedKey(Signer):
-    """The account's key. Source: Azure Storage, Authorize with Shared Key."""
+    """A signer with the account's key. Source: Azure Storage, Authorize with Shared Key."""
 
     def __init__(self, account: str, key: str, source: str) -> None:
         super().__init__(f"the key of account {account}", source)
@@ -132,7 +132,7 @@ class _SharedKey(Signer):
 
 
 class _Renewed(Signer):
-    """A client's secret, a workload, a machine, or whatever of them is found."""
+    """A signer with a client secret, workload or managed identity, or the default of these."""
 
     def __init__(self, settings: AzureSettings) -> None:
         identity = optional_library(
@@ -184,7 +184,7 @@ class _Renewed(Signer):
         except (AzureError, ValueError) as error:
             text = str(error).strip().splitlines()[0].rstrip(".")
             raise FileIOError(
-                f"Nobody is found to ask storage account {self._account}: {text}",
+                f"No credentials were found for storage account {self._account}: {text}",
                 hint="set adls.account-key, adls.sas-token, or adls.tenant-id, adls.client-id and "
                 "adls.client-secret, or log in (az login); adls.anon=true reads public containers",
             ) from None

@@ -1,12 +1,12 @@
-"""How a container of Azure's is reached, and as whom.
+"""Address and credentials of an Azure container.
 
-In this order, each setting by itself, but for who asks, which comes from one place:
+Each setting is taken from the first of these sources, the credentials together from a single one:
 
 1. properties of Iceberg and PyIceberg: `adls.account-key`, `adls.sas-token.<account>`, ...;
 2. Hadoop's ABFS and WASB, for the account of the location and then for all, as properties or in
    core-site.xml: `fs.azure.account.key.<account>.dfs.core.windows.net`, `fs.azure.sas.*`,
    `fs.azure.account.oauth2.*`;
-3. what the client library finds: variables `AZURE_*`, workload and managed identities.
+3. the client library's defaults: variables `AZURE_*`, workload and managed identities.
 
 Source: Iceberg, AzureProperties; PyIceberg, configuration; Hadoop, ABFS, "Authentication".
 """
@@ -39,36 +39,37 @@ EMULATOR_ACCOUNT: Final = "devstoreaccount1"
 _EMULATOR_KEY: Final = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
-"""Of every Azurite: it is printed in its documentation."""
+"""The published key of the emulator Azurite."""
 
 _TENANT: Final = re.compile(r"(https?://[^/]+)/([^/]+)/oauth2(?:/v2\.0)?/token/?")
 _NEEDED: Final = ("tenant_id", "client_id", "client_secret")
 _REFUSED: Final = {
-    "adls.token-credential-provider": "it names a class of Java's",
-    "adls.credential": "it is an object of Python's: set adls.sas-token or adls.account-key",
-    "fs.azure.sas.token.provider.type": "it names a class of Java's",
-    "fs.azure.encryption.context.provider.type": "it names a class of Java's",
+    "adls.token-credential-provider": "it names a Java class",
+    "adls.credential": "it is a Python object: set adls.sas-token or adls.account-key",
+    "fs.azure.sas.token.provider.type": "it names a Java class",
+    "fs.azure.encryption.context.provider.type": "it names a Java class",
 }
 _KEY_STORES: Final = ("fs.azure.encryption.encoded.client-provided-key",)
 
 
 @dataclass(frozen=True, slots=True)
 class AzureSettings:
-    """See the module.
+    """The settings of one container.
 
     Attributes:
-        account: The storage account; empty where nothing names it.
-        endpoint: The URL of its blobs; None is `https://<account>.blob.core.windows.net`.
-        account_key: In Base64.
-        sas_token: A query without the question mark.
-        token: A bearer token.
-        tenant_id: With `client_id` and `client_secret`, or `token_file`.
-        client_id: Alone, that of a managed identity.
-        authority: A URL of who gives tokens; None is Azure's own.
-        token_file: The token of a workload's identity.
-        managed: Whether the machine says who asks.
-        anonymous: Nobody asks.
-        sources: The property that said it, by attribute.
+        account: The storage account; empty if nothing names it.
+        endpoint: URL of its blobs; None = `https://<account>.blob.core.windows.net`.
+        account_key: Account key in Base64.
+        sas_token: Shared access signature: a query without the question mark.
+        token: Bearer token.
+        tenant_id: Tenant; used with `client_id` and `client_secret`, or `token_file`.
+        client_id: Client; without a secret or token file that of a managed identity.
+        client_secret: Secret of the client.
+        authority: URL of the token issuer; None = Azure's own.
+        token_file: File with the token of a workload identity.
+        managed: Whether to use the machine's managed identity.
+        anonymous: Whether requests are anonymous.
+        sources: Property that each setting comes from, by attribute.
     """
 
     account: str = ""
@@ -87,21 +88,21 @@ class AzureSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str], container: str, host: str) -> AzureSettings:
-        """Those of a container.
+        """Return the settings of a container.
 
         Args:
-            properties: Of the `FileIO`.
-            container: Its name.
-            host: Of the location, as `account.dfs.core.windows.net`; empty if it names none.
+            properties: Properties of the `FileIO`.
+            container: Name of the container.
+            host: Host in the location, such as `account.dfs.core.windows.net`; empty if none.
 
         Raises:
-            ConfigurationError: One makes no sense, or is not served, or there is no account.
+            ConfigurationError: If a setting is invalid or unsupported, or names no account.
         """
         return _Found(properties, container, host).settings()
 
 
 class _Found:
-    """What is said, and where."""
+    """The search for one container's settings and their sources."""
 
     def __init__(self, properties: Mapping[str, str], container: str, host: str) -> None:
         self._search = SettingSearch(properties)
@@ -134,7 +135,7 @@ class _Found:
         )
 
     def _hadoop(self, key: str) -> list[str]:
-        """Hadoop's names of a setting: of this account, by each name of its host, and of all."""
+        """Return Hadoop's names of a setting: for this account's hosts, then for all accounts."""
         hosts = [self._host] if self._host else []
         hosts += [f"{self._account}.{kind}.core.windows.net" for kind in ("dfs", "blob")]
         if ".dfs." in self._host or ".blob." in self._host:
@@ -145,7 +146,7 @@ class _Found:
         return [*(f"{key}.{host}" for host in dict.fromkeys(hosts)), key]
 
     def _connection(self) -> dict[str, str]:
-        """The connection string's parts, by name in small letters."""
+        """Return the parts of the connection string, by lower-case name."""
         properties = self._search.properties
         key = next(
             (
@@ -159,7 +160,7 @@ class _Found:
         parts = dict(_pairs(text))
         if text and not parts:
             raise ConfigurationError(
-                f"{key} is no connection string",
+                f"{key} is not a connection string",
                 hint="copy it from the access keys of the storage account: "
                 "DefaultEndpointsProtocol=https;AccountName=...;AccountKey=...",
                 property=key,
@@ -194,7 +195,7 @@ class _Found:
         return None
 
     def _identity(self, connection: Mapping[str, str]) -> dict[str, Any]:
-        """Who asks, by the first place that says it."""
+        """Return the credentials of the first source that has any."""
         search, properties = self._search, self._search.properties
         if ADLS_ANONYMOUS.of(properties):
             search.sources["anonymous"] = ADLS_ANONYMOUS.key
@@ -225,14 +226,14 @@ class _Found:
             "client_secret": search.text("client_secret", secret),
         }
         if found["client_secret"] is None:
-            # a client's id alone, or with a tenant, is that of a workload or a machine
+            # a client id without a secret is that of a workload or managed identity
             return {}
         return self._whole(found, "adls.tenant-id, adls.client-id and adls.client-secret")
 
     def _whole(self, found: dict[str, Any], keys: str) -> dict[str, Any]:
         if missing := [name for name in _NEEDED if not found.get(name)]:
             raise ConfigurationError(
-                f"Who asks storage account {self._account} is half said: there is no "
+                f"The credentials for storage account {self._account} are incomplete: there is no "
                 f"{' and no '.join(missing)}",
                 hint=f"set {keys}",
             )
@@ -276,7 +277,7 @@ class _Found:
         }
 
     def _oauth(self) -> dict[str, Any]:
-        """What `fs.azure.account.oauth.provider.type` needs."""
+        """Return the credentials for `fs.azure.account.oauth.provider.type`."""
         search = self._search
 
         def said(name: str, key: str) -> str | None:
@@ -314,7 +315,7 @@ class _Found:
         )
 
     def _refuse_key_stores(self) -> None:
-        """Refuse what would be written encrypted by a key of the client's."""
+        """Refuse settings that encrypt files with a key of the client."""
         for name in _KEY_STORES:
             for key in self._hadoop(name):
                 if self._search.hadoop.get(key):

@@ -1,7 +1,7 @@
-"""What one bucket (or container) of an object store does for `ObjectFileSystem`.
+"""Interface of the client of one bucket (or container) behind `ObjectFileSystem`.
 
-A client is told the location, as the caller spelled it, for its messages only. It repeats what can
-be repeated without harm; what creates an object is tried once, for `creation` to repeat.
+A client is passed the location, as the caller spelled it, only for messages. It repeats requests
+that are safe to repeat; requests that create an object are sent once and repeated by `creation`.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from dataclasses import dataclass
 from icecomb.format.errors import FileIOError, FileMissingError
 
 PART: int = 8 << 20
-"""Bytes of a part of an upload, and of what is held back of a small file."""
+"""Bytes of a part of an upload, and of the buffer of a small file."""
 
 
 class StoreBusyError(FileIOError):
-    """The store did nothing and may do it later: it is asked too much, or was not reached."""
+    """A request that was not executed but may be repeated: the store is busy or unreachable."""
 
 
 class AnswerLostError(FileIOError):
-    """The store was asked and its answer is not known: it may have done it, or do it yet."""
+    """A lost response: the store may have executed the request or may still do so."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectStatus:
-    """One object.
+    """The status of one object.
 
     Attributes:
-        key: Its name in the bucket.
-        size: Bytes.
-        mtime_ms: When it was made, milliseconds since the epoch.
-        etag: What tells its content from others, without quotes; empty where the store says none.
+        key: Name in the bucket.
+        size: Length in bytes.
+        mtime_ms: Time of its creation, milliseconds since the epoch.
+        etag: Identifier of the content, without quotes; empty if the store has none.
     """
 
     key: str
@@ -49,8 +49,8 @@ class ObjectPage:
     """A part of a listing.
 
     Attributes:
-        objects: In order of their keys.
-        prefixes: Of a listing of one folder: what lies below it, each with a slash at its end.
+        objects: Objects in order of their keys.
+        prefixes: Folders directly in the listed folder, each with a final slash.
     """
 
     objects: Sequence[ObjectStatus]
@@ -59,15 +59,15 @@ class ObjectPage:
 
 @dataclass(frozen=True, slots=True)
 class StoreFacts:
-    """What is worth knowing of a bucket and of who asks it; nothing in it is secret.
+    """Diagnostic facts about a bucket and its credentials, without secrets.
 
     Attributes:
-        where: The address of the store.
-        who: Who asks, as `key ...MPLE`.
-        source: Where that is said.
-        region: Where the bucket is; None where that means nothing, or is not known.
-        clock_ahead_s: How far this machine's clock is ahead of the store's.
-        remarks: What to correct.
+        where: Address of the store.
+        who: The user, such as `key ...MPLE`.
+        source: Source of the credentials.
+        region: Region of the bucket; None if there is none or it is unknown.
+        clock_ahead_s: Seconds by which this machine's clock is ahead of the store's.
+        remarks: Problems to correct.
     """
 
     where: str
@@ -79,28 +79,28 @@ class StoreFacts:
 
 
 class Completion(ABC):
-    """The last step to an object, which is known by it afterwards."""
+    """The last step of creating an object, which can recognize its own object afterwards."""
 
     @abstractmethod
     def complete(self) -> None:
-        """Make the object, replacing nothing.
+        """Create the object without overwriting.
 
         Raises:
-            FileExistsAlreadyError: the key is taken.
-            StoreBusyError: nothing was done.
-            AnswerLostError: it may have been done; `is_done` looks.
+            FileExistsAlreadyError: If the key is taken.
+            StoreBusyError: If the request was not executed.
+            AnswerLostError: If it may have been executed; `is_done` checks.
         """
 
     @abstractmethod
     def is_done(self) -> bool:
-        """Whether the object of this key is what this one makes."""
+        """Return whether the object under the key was created by this completion."""
 
 
 class MarkedCompletion(Completion):
-    """One whose object carries a mark, by which it is known whatever its bytes are.
+    """A completion whose object has a mark that identifies it independent of its bytes.
 
     Attributes:
-        mark: In the metadata of the object.
+        mark: Unique text in the object's metadata.
     """
 
     def __init__(self) -> None:
@@ -108,14 +108,14 @@ class MarkedCompletion(Completion):
 
     @abstractmethod
     def found_mark(self) -> str | None:
-        """The mark of the object of this key; None if it has none.
+        """Return the mark of the object under the key; None if it has none.
 
         Raises:
-            FileMissingError: there is no such object.
+            FileMissingError: If there is no such object.
         """
 
     def is_done(self) -> bool:
-        """See `Completion.is_done`."""
+        """Implement `Completion.is_done`."""
         try:
             return self.found_mark() == self.mark
         except FileMissingError:
@@ -123,11 +123,11 @@ class MarkedCompletion(Completion):
 
 
 class PartUpload(Completion):
-    """An object that is sent in parts, and visible when it is completed."""
+    """An object that is uploaded in parts and becomes visible when completed."""
 
     @abstractmethod
     def send(self, number: int, data: bytes | bytearray) -> None:
-        """Send a part, counted from 1; all but the last are `PART` bytes, several at a time."""
+        """Send a part, counted from 1, from any thread; all but the last have `PART` bytes."""
 
     @abstractmethod
     def abort(self) -> None:
@@ -135,155 +135,156 @@ class PartUpload(Completion):
 
 
 class ObjectClient(ABC):
-    """One bucket; safe for threads.
+    """A thread-safe client of one bucket.
 
     Every method raises a `FileIOError` that says what the store refused, and why.
     """
 
     @abstractmethod
     def close(self) -> None:
-        """Close connections that are kept open; it stays usable."""
+        """Close the connections that are kept open; the client stays usable."""
 
     @abstractmethod
     def facts(self, location: str) -> StoreFacts:
-        """What `icecomb doctor` says of the bucket.
+        """Return the facts that `icecomb doctor` reports about the bucket.
 
         Args:
-            location: For messages.
+            location: The location, for messages.
         """
 
     @abstractmethod
     def status(self, key: str, location: str) -> ObjectStatus:
-        """What is known of an object.
+        """Return the status of an object.
 
         Raises:
-            FileMissingError: there is none.
+            FileMissingError: If there is none.
         """
 
     @abstractmethod
     def read(self, key: str, location: str, start: int = 0, length: int | None = None) -> bytes:
-        """Bytes of an object from `start` on, fewer than `length` only at its end.
+        """Read an object from byte `start` on, fewer than `length` bytes only at its end.
 
         Raises:
-            FileMissingError: there is none.
+            FileMissingError: If there is none.
         """
 
     @abstractmethod
     def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
-        """Create an object, once.
+        """Create an object with a single request.
 
         Args:
-            key: Its name.
-            location: For messages.
-            data: All of it.
-            replace: Take the place of one that is there.
+            key: Name of the object.
+            location: The location, for messages.
+            data: The complete content.
+            replace: Whether to replace an existing object.
 
         Raises:
-            FileExistsAlreadyError: the key is taken, and nothing was replaced.
-            StoreBusyError: nothing was done.
-            AnswerLostError: it may have been done.
+            FileExistsAlreadyError: If the key is taken; nothing was replaced.
+            StoreBusyError: If the request was not executed.
+            AnswerLostError: If it may have been executed.
         """
 
     @abstractmethod
     def begin_upload(self, key: str, location: str) -> PartUpload:
-        """Begin an object that is sent in parts."""
+        """Begin an upload in parts."""
 
     @abstractmethod
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
-        """Create an object of another's bytes within the store, replacing nothing.
+        """Copy an object within the store without overwriting.
 
         Raises:
-            FileExistsAlreadyError: the key is taken.
-            FileMissingError: `source` is gone, or has other bytes by now.
+            FileExistsAlreadyError: If the key is taken.
+            FileMissingError: If `source` is gone or has changed.
         """
 
     @abstractmethod
     def pages(self, prefix: str, location: str, *, below: bool) -> Iterator[ObjectPage]:
-        """The objects whose keys begin with a text.
+        """Yield the objects whose keys begin with a prefix, page by page.
 
         Args:
-            prefix: The text.
-            location: For messages.
-            below: Whether also those with a slash after it; else they are shown as prefixes.
+            prefix: The prefix.
+            location: The location, for messages.
+            below: Whether to include objects in folders below; else those folders are returned as
+                prefixes.
         """
 
     def has_any(self, prefix: str, location: str) -> bool:
-        """Whether there is an object whose key begins with a text.
+        """Return whether there is an object whose key begins with a prefix.
 
         Args:
-            prefix: The text.
-            location: For messages.
+            prefix: The prefix.
+            location: The location, for messages.
         """
         return any(page.objects for page in self.pages(prefix, location, below=True))
 
     @abstractmethod
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
-        """Delete objects, at most 1,000; those that are not there are passed over.
+        """Delete at most 1,000 objects; missing ones are ignored.
 
         Returns:
-            Why some could not be deleted, by key.
+            The reasons why some could not be deleted, by key.
         """
 
 
 def too_busy(message: str, location: str) -> StoreBusyError:
-    """The error for an answer of the store that it does nothing for now."""
+    """Return the error for a store that refuses requests at the moment."""
     return StoreBusyError(
-        message, hint="the store is asked too much: try again later", path=location
+        message, hint="the store gets too many requests: try again later", path=location
     )
 
 
 def not_answered(message: str, location: str, status: int) -> AnswerLostError:
-    """The error for an answer that does not say what the store did."""
+    """Return the error for a response that does not tell what the store did."""
     return AnswerLostError(
         message,
-        hint="the store, or something before it, failed: try again later",
+        hint="the store, or a proxy in front of it, failed: try again later",
         path=location,
         status=status,
     )
 
 
 def torn(verb: str, location: str, what: str) -> AnswerLostError:
-    """The error for an answer that lacks what every answer of a store has."""
+    """Return the error for a response that lacks what every response of a store has."""
     return AnswerLostError(
-        f"Cannot {verb} {location}: the answer has no {what}",
-        hint="something between this machine and the store cuts answers: try again",
+        f"Cannot {verb} {location}: the response has no {what}",
+        hint="a proxy between this machine and the store truncates responses: try again",
         path=location,
     )
 
 
 def check_listed(names: Iterable[str], prefix: str, location: str) -> None:
-    """Check that what was listed is what was asked for: whoever deletes goes by it.
+    """Check that listed names begin with the requested prefix: deletions rely on them.
 
     Raises:
-        AnswerLostError: It is the answer to somebody else.
+        AnswerLostError: If the response belongs to another request.
     """
     if not all(name.startswith(prefix) for name in names):
-        raise torn("list", location, "names of what was asked for")
+        raise torn("list", location, "names with the requested prefix")
 
 
 def in_range(
     content: bytes, said: str | None, location: str, start: int, length: int | None, *, whole: bool
 ) -> bytes:
-    """The bytes of a range out of an answer.
+    """Return the requested range of a response.
 
     Args:
-        content: What was answered.
-        said: Which bytes it says they are, if it does.
-        location: For messages.
-        start: The first byte that was asked for.
-        length: How many; None for all that follow.
-        whole: Whether the range was passed over, and all bytes were answered.
+        content: Body of the response.
+        said: Its `Content-Range` header, if any.
+        location: The location, for messages.
+        start: The first requested byte.
+        length: Number of requested bytes; None = all that follow.
+        whole: Whether the range was ignored and the body is the whole object.
 
     Raises:
-        AnswerLostError: They are others.
+        AnswerLostError: If it is another range.
     """
     if whole:
         return content[start : None if length is None else start + length]
     if said is not None and not said.startswith(f"bytes {start}-"):
-        raise torn("read", location, "bytes that were asked for")
+        raise torn("read", location, "requested bytes")
     return content
 
 
 def content_md5(data: bytes | bytearray) -> str:
-    """The MD5 of some bytes as stores take it along with them, to compare."""
+    """Return the MD5 of bytes in the form that stores accept for verification."""
     return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()

@@ -1,12 +1,12 @@
-"""Objects are created once, whatever becomes of requests and answers.
+"""Creation of objects exactly once, even if requests or responses are lost.
 
-A conditional write that is repeated may meet its own first success, and then a refusal proves
-nothing. So after an answer was lost the object is looked at: ours, or another writer's. A request
-that arrives late does no harm once its key is taken; if nothing is there in the end, the error says
-that it may appear yet.
+A repeated conditional write may meet its own first success, so a refusal proves nothing. After a
+lost response the object is therefore read: it is this writer's or another's. A delayed request does
+no harm once its key is taken; if there is no object in the end, the error says that it may still
+appear.
 
-A proxy may repeat a request without a word. Of an object that was put at once equal bytes prove
-nothing then: whoever needs to know compares what nobody else can have written.
+A proxy may silently repeat a request. For an object written by one request, equal bytes then prove
+nothing: a caller that needs to know must write bytes that nobody else can have written.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ def put_once(
     """Create an object of these bytes.
 
     Args:
-        client: Of its bucket.
-        key: Its name.
-        location: For messages.
-        data: All of it.
-        attempts: How often it is tried.
-        replace: Take the place of one that is there.
+        client: Client of the bucket.
+        key: Name of the object.
+        location: The location, for messages.
+        data: The complete content.
+        attempts: Maximum number of attempts.
+        replace: Whether to replace an existing object.
 
     Raises:
-        FileExistsAlreadyError: another's object has the key.
-        FileStateUnknownError: it is not there, but a request may still be on its way.
-        FileIOError: the store refuses it.
+        FileExistsAlreadyError: If another writer's object has the key.
+        FileStateUnknownError: If it does not exist but a request may still be in flight.
+        FileIOError: If the store refuses it.
     """
 
     def is_ours() -> bool:
@@ -76,16 +76,16 @@ def put_once(
 
 
 def complete_once(made: Completion, location: str, attempts: int) -> None:
-    """Make an object of what is in the store by now; see `put_once`."""
+    """Create an object from data already in the store; see `put_once`."""
     _repeated(made.complete, made.is_done, location, attempts, late=True, has_mark=True)
 
 
 def answered(ask: Callable[[], T], attempts: int) -> T:
-    """What a question answers that does no harm when it is asked again.
+    """Return the response to a request that is safe to repeat.
 
     Args:
-        ask: Asks once.
-        attempts: How often, if the store is busy or its answer is lost.
+        ask: Function that sends the request once.
+        attempts: Maximum number of attempts, if the store is busy or its response is lost.
     """
     for attempt in range(1, attempts):
         with suppress(StoreBusyError, AnswerLostError):
@@ -95,7 +95,7 @@ def answered(ask: Callable[[], T], attempts: int) -> T:
 
 
 def wait_before(attempt: int) -> None:
-    """Pause, some time or other, longer with each attempt; the first one is 0."""
+    """Pause for a random time that grows with each attempt; the first attempt is 0."""
     pause(random.uniform(0, min(_FIRST_S * 2**attempt, _LONGEST_S)))  # noqa: S311
 
 
@@ -116,7 +116,7 @@ def _repeated(
                 wait_before(attempt)
             create()
         except (FileExistsAlreadyError, FileMissingError) as error:  # noqa: PERF203 - tried again
-            # of an upload whose completion was lost, or repeated, nothing is left to complete
+            # an upload whose completion was lost or repeated may be gone already
             if not late or (lost is None and not has_mark):
                 raise
             if _settled(is_ours, lost or error, location):
@@ -127,20 +127,20 @@ def _repeated(
         except AnswerLostError as error:
             problem = lost = error
         except IcecombError as error:
-            # it is refused now, or not wanted any more: the earlier request may have come through
+            # refused or canceled now, but an earlier request may have succeeded
             problem = error
             break
         else:
             return
     if lost is None or not late:
         if has_mark and problem is not None:
-            # what was sent twice on the way may be refused the second time, whatever the reason
+            # a request duplicated in transit may be refused the second time for any reason
             with suppress(IcecombError):
                 if is_ours():
                     return
         raise problem or FileIOError(
             f"Cannot create {location}: no attempt is allowed",
-            hint="let io.object-store.max-attempts be 1 or more",
+            hint="set io.object-store.max-attempts to 1 or more",
             path=location,
         )
     if _settled(is_ours, lost, location):
@@ -156,7 +156,7 @@ def _settled(is_ours: Callable[[], bool], lost: IcecombError, location: str) -> 
 
 
 def _holds(client: ObjectClient, key: str, location: str, data: bytes | bytearray) -> bool:
-    """Whether the object is there with these bytes."""
+    """Return whether the object exists with these bytes."""
     try:
         if client.status(key, location).size != len(data):
             return False

@@ -1,10 +1,10 @@
 """Object stores as a `FileSystem` of `icecomb.format.storage.file_io`.
 
-An object appears whole when its last byte has arrived, so there are no hidden names: what is small
-is one conditional write, what is large an upload of parts with a conditional completion.
+An object appears complete when its last byte has arrived, so there are no hidden names: a small
+file is one conditional write, a large one an upload in parts with a conditional completion.
 
-A store has no folders. One is there when something lies under its name; one that is made empty is
-an object whose key ends with a slash, as Hadoop's S3A makes it too. Such markers are no files.
+A store has no folders. A folder exists if there is an object below its name; an empty one is
+created as an object whose key ends with a slash, as in Hadoop's S3A. Such markers are not files.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     import pyarrow.fs
 
 _A_DELETE: Final = 1000
-_MAY_DELETE: Final = "see that your key or role may delete objects there"
+_MAY_DELETE: Final = "check that your key or role may delete objects there"
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectPlace:
-    """Where a location is.
+    """A resolved location.
 
     Attributes:
-        client: Of its bucket.
-        key: There.
-        start: What stands before the key in the location.
+        client: Client of the bucket.
+        key: Key in the bucket.
+        start: Part of the location before the key.
     """
 
     client: ObjectClient
@@ -60,21 +60,21 @@ class ObjectPlace:
 
 
 class ObjectFileSystem(FileSystem):
-    """All buckets of one kind of store; connections are shared by all threads.
+    """All buckets of one kind of store; threads share the connections.
 
     Args:
-        properties: See `OBJECT_STORE_CONCURRENCY`, `OBJECT_STORE_ATTEMPTS` and the settings of the
+        properties: Settings: `OBJECT_STORE_CONCURRENCY`, `OBJECT_STORE_ATTEMPTS` and those of the
             store.
     """
 
     scheme: str
-    """What Arrow shows as its kind."""
+    """The type name that Arrow shows."""
     schemes: Collection[str] = ()
-    """What its locations begin with, in lower case; `split` goes by them, as by the next two."""
+    """The schemes of its locations, in lower case; `split` uses them and the next two."""
     store: str = "an object store"
-    """For messages: what the locations are of."""
+    """The name of the store, for messages."""
     example: str = "scheme://bucket/key"
-    """For messages: how a location is written."""
+    """An example of a location, for messages."""
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self._properties = properties or {}
@@ -86,10 +86,10 @@ class ObjectFileSystem(FileSystem):
         self._probed: dict[str, bool] = {}
 
     def split(self, location: str) -> tuple[str, str]:
-        """What names the bucket of a location, up to the slash after it, and the key.
+        """Split a location into the bucket's part, up to the slash after it, and the key.
 
         Raises:
-            ValidationError: it is no location of this kind of store.
+            ValidationError: If it is not a location of this kind of store.
         """
         start, slashes, rest = location.partition("://")
         bucket, slash, key = rest.partition("/")
@@ -103,14 +103,14 @@ class ObjectFileSystem(FileSystem):
 
     @abstractmethod
     def connect(self, start: str) -> ObjectClient:
-        """The client of a bucket.
+        """Return a client of a bucket.
 
         Args:
-            start: See `split`.
+            start: The bucket's part of a location; see `split`.
         """
 
     def place(self, location: str) -> ObjectPlace:
-        """Who serves a location, and its key there; a file that is on its way is waited for."""
+        """Resolve a location to a client and a key; wait for a file that is being created."""
         self._creations.wait_for(location)
         if location.startswith("/"):
             start, key = "/", location[1:]
@@ -127,24 +127,24 @@ class ObjectFileSystem(FileSystem):
         return ObjectPlace(client, key, start)
 
     def _named(self, start: str) -> str:
-        """What names the bucket; that of a path without a scheme is in `fs.defaultFS`."""
+        """Return the bucket's part of a location; for paths without a scheme `fs.defaultFS`'s."""
         if start != "/":
             return start
         default = hadoop_properties(self._properties).get("fs.defaultFS", "")
         return self.split(f"{default.rstrip('/')}/")[0]
 
     def close(self) -> None:
-        """See `FileIO.close`."""
+        """Implement `FileIO.close`."""
         for client in [*self._clients.values()]:
             client.close()
 
     def read(self, location: str) -> bytes:
-        """See `FileIO.read`."""
+        """Implement `FileIO.read`."""
         place = self.place(location)
         return place.client.read(place.key, location)
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
-        """See `FileIO.open_input`."""
+        """Implement `FileIO.open_input`."""
         import pyarrow as pa
 
         place = self.place(location)
@@ -161,7 +161,7 @@ class ObjectFileSystem(FileSystem):
         return pa.PythonFile(stream, mode="r")
 
     def create(self, location: str, data: bytes) -> None:
-        """See `FileIO.create`: one conditional write."""
+        """Implement `FileIO.create` with one conditional write."""
         self._create(location, data)
 
     def _create(self, location: str, data: bytes | bytearray, *, replace: bool = False) -> None:
@@ -177,16 +177,16 @@ class ObjectFileSystem(FileSystem):
     def prepare(
         self, location: str, data: bytes, *, replace: bool = False
     ) -> Iterator[Callable[[], None]]:
-        """See `FileIO.prepare`: all is done when it is published."""
+        """Implement `FileIO.prepare`; the file is written when it is published."""
         yield lambda: self._create(location, data, replace=replace)
 
     def side_by_side(self) -> AbstractContextManager[None]:
-        """See `FileIO.side_by_side`."""
+        """Implement `FileIO.side_by_side`."""
         return self._creations.block()
 
     @contextmanager
     def create_stream(self, location: str) -> Iterator[BinaryIO]:
-        """See `FileIO.create_stream`: what is small is one write, at the end."""
+        """Implement `FileIO.create_stream`; a small file is a single write at the end."""
         with ExitStack() as stack:
             output = HeldOutput(lambda: self._upload(location), stack)
             yield cast("BinaryIO", output)
@@ -198,7 +198,7 @@ class ObjectFileSystem(FileSystem):
     def _upload(self, location: str) -> Iterator[Upload]:
         place = self.place(location)
         if self._find(location) is not None:
-            # else the answer would come only when all is sent
+            # otherwise the error would come only after everything was sent
             raise exists_already(location)
         stream = PartStream(place.client.begin_upload(place.key, location), location)
         try:
@@ -209,7 +209,7 @@ class ObjectFileSystem(FileSystem):
             raise
 
     def replaces_nothing(self, location: str) -> bool:
-        """See `FileIO.replaces_nothing`: each bucket is tried once."""
+        """Implement `FileIO.replaces_nothing`; each bucket is probed once."""
         place = self.place(location.rstrip("/"))
         found = self._probed.get(place.start)
         if found is None:
@@ -220,7 +220,7 @@ class ObjectFileSystem(FileSystem):
         return found
 
     def delete(self, locations: Iterable[str]) -> None:
-        """See `FileIO.delete`: up to 1,000 a request; a folder is not noticed."""
+        """Implement `FileIO.delete` with up to 1,000 files per request; folders are not noticed."""
         self._creations.wait()
         failed: dict[str, str | FileIOError] = {}
         with ThreadPoolExecutor(self.at_once, "icecomb-delete") as pool:
@@ -235,7 +235,7 @@ class ObjectFileSystem(FileSystem):
             raise FileIOError(message + more, hint=hint, path=location, failed=tuple(failed))
 
     def _batches(self, locations: Iterable[str]) -> Iterator[dict[str, ObjectPlace]]:
-        """Locations of one bucket each, as many as one request deletes."""
+        """Yield batches of locations in one bucket, at most as many as one request deletes."""
         by_bucket: dict[str, dict[str, ObjectPlace]] = {}
         for location in locations:
             place = self.place(location)
@@ -247,7 +247,7 @@ class ObjectFileSystem(FileSystem):
 
     @staticmethod
     def _delete(batch: dict[str, ObjectPlace]) -> dict[str, str | FileIOError]:
-        """Why some could not be deleted."""
+        """Delete a batch; return the reasons why some could not be deleted."""
         first, place = next(iter(batch.items()))
         try:
             refused = place.client.delete([each.key for each in batch.values()], first)
@@ -256,16 +256,16 @@ class ObjectFileSystem(FileSystem):
         return {name: refused[each.key] for name, each in batch.items() if each.key in refused}
 
     def exists(self, location: str) -> bool:
-        """See `FileIO.exists`."""
+        """Implement `FileIO.exists`."""
         return self._find(location) is not None
 
     def size(self, location: str) -> int:
-        """See `FileIO.size`."""
+        """Implement `FileIO.size`."""
         place = self.place(location)
         return place.client.status(place.key, location).size
 
     def list(self, prefix: str) -> Iterator[FileStatus]:
-        """See `FileIO.list`: 1,000 a request, whatever folders they are in, in order of keys."""
+        """Implement `FileIO.list` in order of keys, with 1,000 files per request."""
         self._creations.wait()
         folder = prefix.rstrip("/")
         place = self.place(folder)
@@ -280,7 +280,7 @@ class ObjectFileSystem(FileSystem):
             yield _status(prefix, status)
 
     def entries(self, location: str) -> FolderEntries:
-        """See `FileIO.entries`: 1,000 a request."""
+        """Implement `FileIO.entries` with 1,000 entries per request."""
         self._creations.wait()
         found = self._in_folder(location)
         start = self.place(location).start
@@ -302,9 +302,9 @@ class ObjectFileSystem(FileSystem):
         return _Folder(objects, sorted(folders), bool(objects or folders or not begin))
 
     def rename(self, source: str, target: str) -> None:
-        """See `FileIO.rename`: a copy within the bucket, then the source is deleted.
+        """Implement `FileIO.rename` by a copy within the bucket and a deletion of the source.
 
-        Both are there in between: whoever is killed then leaves both.
+        Both exist in between: a process killed then leaves both.
         """
         place, other = self.place(source), self.place(target)
         if other.client is not place.client:
@@ -318,7 +318,7 @@ class ObjectFileSystem(FileSystem):
         self.delete([source])
 
     def is_folder(self, location: str) -> bool:
-        """See `FileIO.is_folder`."""
+        """Implement `FileIO.is_folder`."""
         self._creations.wait()
         place = self.place(location.rstrip("/"))
         if not place.key:
@@ -326,7 +326,7 @@ class ObjectFileSystem(FileSystem):
         return place.client.has_any(f"{place.key}/", location)
 
     def folders(self, location: str) -> Sequence[str]:
-        """See `FileIO.folders`."""
+        """Implement `FileIO.folders`."""
         self._creations.wait()
         found = self._in_folder(location)
         if not found.is_there:
@@ -334,7 +334,7 @@ class ObjectFileSystem(FileSystem):
         return found.named
 
     def create_folder(self, location: str) -> None:
-        """See `FileIO.create_folder`: makes a marker; exactly one of several creators succeeds."""
+        """Implement `FileIO.create_folder` with a marker; exactly one of many creators succeeds."""
         folder = location.rstrip("/")
         if self.exists(folder) or self.is_folder(folder):
             raise exists_already(location)
@@ -342,7 +342,7 @@ class ObjectFileSystem(FileSystem):
         put_once(place.client, f"{place.key}/", location, b"", self._attempts)
 
     def delete_folder(self, location: str) -> bool:
-        """See `FileIO.delete_folder`: its marker."""
+        """Implement `FileIO.delete_folder` by deleting the marker."""
         place = self.place(location.rstrip("/"))
         marker = f"{place.key}/"
         found = self._in_folder(location)
@@ -354,7 +354,7 @@ class ObjectFileSystem(FileSystem):
         return True
 
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
-        """See `FileIO.filesystem`; paths there are whole locations."""
+        """Implement `FileIO.filesystem`; paths there are whole locations."""
         import pyarrow.fs
 
         from icecomb.format.storage.arrow_handler import ArrowHandler
@@ -379,7 +379,7 @@ class _Folder:
 
     @property
     def named(self) -> list[str]:
-        """Those that a location can name: of `a//x` that between the slashes has no name."""
+        """The folders that a location can name: that between the slashes of `a//x` has no name."""
         return [name for name in self.folders if name]
 
 

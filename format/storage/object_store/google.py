@@ -1,7 +1,7 @@
-"""Google Cloud Storage by its JSON API: one bucket.
+"""Client of one bucket of Google Cloud Storage, over its JSON API.
 
-Creations are conditional by `ifGenerationMatch=0`, large ones too: of a resumable upload the store
-keeps the condition until its last byte is there.
+Objects are created with `ifGenerationMatch=0`, large ones too: the store checks the condition of a
+resumable upload when its last byte arrives.
 Source: Cloud Storage JSON API, Objects; Resumable uploads; Request preconditions.
 """
 
@@ -45,22 +45,22 @@ if TYPE_CHECKING:
 _AMOUNT: Final = re.compile(r"bytes=0-(\d+)")
 _FIELDS: Final = "name,size,updated,generation"
 _OURS: Final = "icecomb-made-by"
-"""Metadata of an object by which whoever made it knows it."""
+"""Metadata by which the creator of an object recognizes it."""
 _NO_BUCKET: Final = "The specified bucket does not exist"
 _HINTS: Final = {
-    400: "look the reason up in the documentation of Cloud Storage",
-    401: "the token is over, or of somebody else: log in again, or set gcs.oauth2.token anew",
-    403: "let this account have the role Storage Object User of the bucket",
+    400: "look up the reason in the documentation of Cloud Storage",
+    401: "the token has expired or is invalid: log in again, or set a new gcs.oauth2.token",
+    403: "give this account the role Storage Object User of the bucket",
     404: "there is no such bucket there: check its name and gcs.service.host",
     413: "an object has at most 5 TiB",
 }
 
 
 class GoogleFileSystem(ObjectFileSystem):
-    """Buckets of Google's, by `gs://`.
+    """Google's buckets, under `gs://`.
 
     Args:
-        properties: See `GoogleSettings`.
+        properties: Settings; see `GoogleSettings`.
     """
 
     scheme = "gs"
@@ -69,20 +69,20 @@ class GoogleFileSystem(ObjectFileSystem):
     example = "gs://bucket/key"
 
     def connect(self, start: str) -> ObjectClient:
-        """See `ObjectFileSystem.connect`."""
+        """Implement `ObjectFileSystem.connect`."""
         bucket = start.partition("://")[2].rstrip("/")
         settings = GoogleSettings.of(self._properties, bucket)
         return GoogleClient(bucket, settings, at_once=self.at_once, attempts=self._attempts)
 
 
 class GoogleClient(RestClient):
-    """One bucket.
+    """A client of one bucket.
 
     Args:
-        bucket: Its name.
-        settings: How it is reached.
-        at_once: How many requests may be on their way.
-        attempts: How often what does no harm is asked.
+        bucket: Name of the bucket.
+        settings: Address and credentials.
+        at_once: Maximum number of concurrent requests.
+        attempts: Maximum number of attempts of requests that are safe to repeat.
     """
 
     def __init__(
@@ -98,55 +98,55 @@ class GoogleClient(RestClient):
         self.payer = {"userProject": settings.user_project} if settings.user_project else {}
 
     def url(self, key: str, location: str) -> str:
-        """Of an object.
+        """Return the URL of an object.
 
         Raises:
-            FileMissingError: it can have no such name.
+            FileMissingError: If no object can have this name.
         """
         if not _can_be(key):
             raise is_missing(location)
         return f"{self._objects}/{quote(key, safe='')}"
 
     def resource(self, key: str, location: str) -> Mapping[str, Any]:
-        """What is known of an object, in the store's words.
+        """Return an object's resource as the store describes it.
 
         Raises:
-            FileMissingError: there is none.
+            FileMissingError: If there is none.
         """
         return answered(lambda: self._resource(key, location), self.attempts)
 
     def _resource(self, key: str, location: str) -> Mapping[str, Any]:
         fields = {"fields": f"{_FIELDS},metadata", **self.payer}
-        found = self.ask_once("GET", self.url(key, location), location, "look at", params=fields)
-        return _said(found, "look at", location, "name", key)
+        found = self.ask_once("GET", self.url(key, location), location, "access", params=fields)
+        return _said(found, "access", location, "name", key)
 
     def mark(self, key: str, location: str) -> str | None:
-        """The mark of an object; see `MarkedCompletion.found_mark`."""
+        """Return the mark of an object; see `MarkedCompletion.found_mark`."""
         found: str | None = self.resource(key, location).get("metadata", {}).get(_OURS)
         return found
 
     def look(self, location: str) -> Response:
-        """See `RestClient.look`."""
+        """Implement `RestClient.look`."""
         asked = {"maxResults": "1", **self.payer}
-        return self.ask("GET", self._objects, location, "look at", params=asked)
+        return self.ask("GET", self._objects, location, "access", params=asked)
 
     def status(self, key: str, location: str) -> ObjectStatus:
-        """See `ObjectClient.status`."""
+        """Implement `ObjectClient.status`."""
         return _status(self.resource(key, location))
 
     def read(self, key: str, location: str, start: int = 0, length: int | None = None) -> bytes:
-        """See `ObjectClient.read`; a body that breaks off is fetched again."""
+        """Implement `ObjectClient.read`; a truncated body is fetched again."""
         media = {"alt": "media", **self.payer}
         url = self.url(key, location)
 
         def look() -> object:
-            # it says in plain text that bytes are missing, as whatever stands between would
+            # the store's 404 for media is plain text, like that of a proxy
             return self._resource(key, location)
 
         return self.read_range(url, location, start, length, params=media, look=look)[0]
 
     def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
-        """See `ObjectClient.put`: with its MD5, which the store compares."""
+        """Implement `ObjectClient.put` with an MD5, which the store compares."""
         _check(key, location)
         boundary = uuid.uuid4().hex
         body = b"".join(
@@ -171,21 +171,21 @@ class GoogleClient(RestClient):
         _said(made, "create", location, "name", key)
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
-        """See `ObjectClient.begin_upload`."""
+        """Implement `ObjectClient.begin_upload`."""
         _check(key, location)
         return _GoogleUpload(self, key, location)
 
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
-        """See `ObjectClient.copy`."""
+        """Implement `ObjectClient.copy`."""
         _check(key, location)
         with suppress(FileMissingError):
-            # of long objects the store says so only in the end
+            # for long objects the store reports it only at the end
             self.status(key, location)
             raise exists_already(location)
         complete_once(_Rewriting(self, source, key, location), location, self.attempts)
 
     def pages(self, prefix: str, location: str, *, below: bool) -> Iterator[ObjectPage]:
-        """See `ObjectClient.pages`."""
+        """Implement `ObjectClient.pages`."""
         asked = {
             "prefix": prefix,
             "fields": f"kind,nextPageToken,prefixes,items({_FIELDS})",
@@ -197,7 +197,7 @@ class GoogleClient(RestClient):
             response = self.ask_once("GET", self._objects, location, "list", params=asked)
             found = _said(response, "list", location, "kind")
             if "pageToken" in asked and found.get("nextPageToken") == asked["pageToken"]:
-                raise torn("list", location, "place where the next page begins")
+                raise torn("list", location, "start of the next page")
             names = [*(each["name"] for each in found.get("items", [])), *found.get("prefixes", [])]
             check_listed(names, prefix, location)
             return found
@@ -205,7 +205,7 @@ class GoogleClient(RestClient):
         while True:
             found = answered(page, self.attempts)
             if not found.get("items") and not found.get("prefixes"):
-                # that is the same of any folder, and may be the answer to somebody else
+                # an empty page names no folder and may belong to another request
                 found = answered(page, self.attempts)
             yield ObjectPage(
                 [_status(each) for each in found.get("items", [])], found.get("prefixes", [])
@@ -215,16 +215,16 @@ class GoogleClient(RestClient):
             asked["pageToken"] = found["nextPageToken"]
 
     def delete_one(self, key: str, location: str) -> None:
-        """See `RestClient.delete_one`."""
+        """Implement `RestClient.delete_one`."""
         self.ask("DELETE", self.url(key, location), location, "delete", params=self.payer)
 
     def refused(self, verb: str, location: str, response: Response) -> IcecombError:
-        """See `RestClient.refused`."""
+        """Implement `RestClient.refused`."""
         status = response.status_code
         reason, in_json = _reason(response)
         if status == 412:
             return exists_already(location)
-        # of a missing object it says the name of the bucket, which may be any word
+        # the reason for a missing object contains the bucket's name, which may be any word
         if status in {404, 410} and in_json and not reason.startswith(_NO_BUCKET):
             return is_missing(location)
         message = f"Cannot {verb} {location}: {status}: {reason}"
@@ -236,7 +236,7 @@ class GoogleClient(RestClient):
 
 
 class _GoogleUpload(MarkedCompletion, PartUpload):
-    """A resumable upload: its parts go one after another, the last one with the whole length."""
+    """A resumable upload: parts are sent in order, the last one with the total length."""
 
     def __init__(self, client: GoogleClient, key: str, location: str) -> None:
         super().__init__()
@@ -264,7 +264,7 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
             data=json.dumps({"name": key, "metadata": {_OURS: self.mark}}).encode(),
             needs=("Location",),
         )
-        # the host is the one that is set, which the store may not know of itself
+        # keep the configured host, as the store may name another one
         query = parse_qs(urlsplit(begun.headers["Location"]).query)
         self._session = {"uploadType": "resumable", "upload_id": query["upload_id"][0]}
 
@@ -273,8 +273,8 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
             self._turn.wait_for(lambda: self._broken or number == self._number)
             if self._broken:
                 raise FileIOError(
-                    f"Cannot write {self._location}: a part before did not arrive",
-                    hint="see what became of that",
+                    f"Cannot write {self._location}: an earlier part did not arrive",
+                    hint="see the error of that part",
                     path=self._location,
                 )
             try:
@@ -288,7 +288,7 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
             self._held = data
 
     def _send_held(self) -> None:
-        """Send a part that is not the last, and what of it did not arrive again."""
+        """Send a part that is not the last; send again the bytes that did not arrive."""
         begin, end = self._there, self._there + len(self._held)
         attempt, in_doubt = 0, False
         while self._there < end:
@@ -308,19 +308,19 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
                 self._there, attempt = there, 0
 
     def _put(self, start: int, begin: int, total: str) -> int | None:
-        """Send what is held from `start` on; how many bytes there are then, None if it is made.
+        """Send the held bytes from `start` on; return the stored length, None if complete.
 
         Args:
-            start: The first byte of the object that is sent.
-            begin: Which byte of the object is the first that is held.
-            total: Its length, or a star.
+            start: Offset in the object of the first byte to send.
+            begin: Offset in the object of the first held byte.
+            total: Length of the object, or `*`.
         """
         data = bytes(memoryview(self._held)[start - begin :])
         place = f"{start}-{start + len(data) - 1}" if data else "*"
         return self._ask(f"bytes {place}/{total}", data)
 
     def _look(self, total: str) -> int | None:
-        """How many bytes there are, or None if the object was made."""
+        """Return the number of bytes stored so far, None if the object is complete."""
         return self._ask(f"bytes */{total}", b"")
 
     def _ask(self, place: str, data: bytes) -> int | None:
@@ -371,7 +371,7 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
 
 
 class _Rewriting(MarkedCompletion):
-    """A copy within the store, which may take several requests."""
+    """A copy within the store, possibly in several requests."""
 
     def __init__(self, client: GoogleClient, source: ObjectStatus, key: str, location: str) -> None:
         super().__init__()
@@ -420,7 +420,7 @@ def _check(key: str, location: str) -> None:
     if not _can_be(key):
         raise ValidationError(
             f"Google's store has no object of this name: {location!r}",
-            hint="choose a name without line ends, not . nor ..",
+            hint="choose a name other than . and .., without line breaks",
             path=location,
         )
 
@@ -439,17 +439,17 @@ def _status(found: Mapping[str, Any]) -> ObjectStatus:
 def _said(
     response: Response, verb: str, location: str, name: str, value: str | None = None
 ) -> Mapping[str, Any]:
-    """What an answer says in JSON.
+    """Parse a response in JSON.
 
     Args:
-        response: The answer.
-        verb: What was tried, as `read`.
-        location: On what.
-        name: Of something that every such answer has.
-        value: What it is; an answer of something else is one to somebody else.
+        response: The response.
+        verb: The operation, such as `read`, for messages.
+        location: The location, for messages.
+        name: Name of a member that every such response has.
+        value: Expected value of it; another value means a response to another request.
 
     Raises:
-        AnswerLostError: It is not whole, or not the store's.
+        AnswerLostError: If it is incomplete, or not the store's.
     """
     try:
         found: Any = response.json()
@@ -461,7 +461,7 @@ def _said(
 
 
 def _reason(response: Response) -> tuple[str, bool]:
-    """What an answer says, in one line, and whether it says it in JSON, as the store does."""
+    """Return the reason in one line, and whether it is in JSON, as the store's are."""
     try:
         found: Any = response.json()
         text, in_json = str(found["error"]["message"]), True

@@ -1,4 +1,4 @@
-"""Who asks Google's store: a token that is given, or what `google-auth` finds and renews."""
+"""Google credentials: a given token, or those that `google-auth` finds and renews."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _REMEDY: Final = (
 
 
 def google_signer(settings: GoogleSettings) -> Signer:
-    """What adds to a request who asks.
+    """Return the signer for a bucket's requests.
 
     Raises:
-        ConfigurationError: Nobody is found.
+        ConfigurationError: If no credentials are found.
     """
     if settings.anonymous:
         return _Nobody("nobody", settings.sources.get("anonymous", "gcs.no-auth"))
@@ -35,14 +35,14 @@ def google_signer(settings: GoogleSettings) -> Signer:
 
 
 class _Nobody(Signer):
-    """Nobody, for public buckets."""
+    """A signer for anonymous access to public buckets."""
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         return request
 
 
 class _Token(Signer):
-    """A token that is given, and not renewed."""
+    """A signer with a given token, which is not renewed."""
 
     def __init__(self, settings: GoogleSettings) -> None:
         super().__init__("a token", settings.sources.get("token", "gcs.oauth2.token"))
@@ -52,15 +52,15 @@ class _Token(Signer):
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         if self._expires_at_ms is not None and self._expires_at_ms <= time.time() * 1000:
             raise ConfigurationError(
-                "The token gcs.oauth2.token is over, as gcs.oauth2.token-expires-at says",
-                hint="set a new one, or leave both out: what the machine has is renewed by itself",
+                "The token gcs.oauth2.token has expired, as gcs.oauth2.token-expires-at says",
+                hint="set a new one, or neither: the machine's own credentials are renewed",
             )
         request.headers["Authorization"] = f"Bearer {self._token}"
         return request
 
 
 class _Renewed(Signer):
-    """A key file, or the application's default: variables, a login, the metadata service."""
+    """A signer with a key file or the default: variables, a login, the metadata service."""
 
     def __init__(self, settings: GoogleSettings) -> None:
         auth = optional_library("google.auth", "Google's store needs google-auth", "icecomb[gcs]")
@@ -86,21 +86,21 @@ class _Renewed(Signer):
             ) from None
         except (exceptions.GoogleAuthError, ValueError) as error:
             raise ConfigurationError(
-                f"Nobody is found to ask Google's store: {_line(error)}", hint=_REMEDY
+                f"No credentials were found for Google's store: {_line(error)}", hint=_REMEDY
             ) from None
         email = getattr(self._credentials, "service_account_email", None)
         who = email or "the application's default"
         super().__init__(who, settings.sources.get("key_file", "what google-auth finds"))
 
     def close(self) -> None:
-        """See `Signer.close`."""
+        """Implement `Signer.close`."""
         self._request.session.close()
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         from google.auth import exceptions
 
         try:
-            # one thread renews, the others wait for it
+            # one thread renews while the others wait
             with self._lock:
                 self._credentials.before_request(
                     self._request, request.method, request.url, request.headers
@@ -112,8 +112,8 @@ class _Renewed(Signer):
 
 def _not_renewed(error: Exception) -> IcecombError:
     return FileIOError(
-        f"Google did not renew the token of who asks: {_line(error)}",
-        hint="log in again, or see that the service account and its key are still there",
+        f"Google did not renew the access token: {_line(error)}",
+        hint="log in again, or check that the service account and its key still exist",
     )
 
 

@@ -1,11 +1,11 @@
-"""How a bucket of Google's is reached, and as whom.
+"""Address and credentials of a bucket of Google Cloud Storage.
 
-In this order, each setting by itself:
+Each setting is taken from the first of these sources:
 
 1. properties of Iceberg and PyIceberg: `gcs.oauth2.token`, `gcs.service.host`, ...;
-2. Hadoop's connector, as properties or in core-site.xml: `fs.gs.auth.type` and its kin, and what
-   its older versions call `google.cloud.auth.*`;
-3. what the client library finds: `GOOGLE_APPLICATION_CREDENTIALS` and other variables, the login of
+2. Hadoop's connector, as properties or in core-site.xml: `fs.gs.auth.type` and related ones, which
+   older versions call `google.cloud.auth.*`;
+3. the client library's defaults: `GOOGLE_APPLICATION_CREDENTIALS` and other variables, the login of
    `gcloud`, the metadata service of the machine.
 
 Source: Iceberg, GCPProperties; PyIceberg, configuration; Google's connector for Hadoop,
@@ -33,10 +33,10 @@ _KEY_FILES: Final = (
     "google.cloud.auth.service.account.json.keyfile",
 )
 _FOUND: Final = {"", "application_default", "compute_engine"}
-_IMPERSONATED: Final = "the machine's own credentials may impersonate, nothing that is set here"
+_IMPERSONATED: Final = "only the machine's own credentials may impersonate"
 _REFUSED: Final = {
     "gcs.encryption-key": "other engines would need the key for each file",
-    "gcs.decryption-key": "files are read that Google itself can decrypt",
+    "gcs.decryption-key": "only files that Google itself can decrypt are read",
     "gcs.impersonate.service-account": _IMPERSONATED,
     "fs.gs.auth.impersonation.service.account": _IMPERSONATED,
     "fs.gs.encryption.key": "other engines would need the key for each file",
@@ -45,17 +45,17 @@ _REFUSED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class GoogleSettings:
-    """See the module.
+    """The settings of one bucket.
 
     Attributes:
-        endpoint: A URL; None is Google's.
-        token: A bearer token.
-        token_expires_at_ms: When it ends, in milliseconds of the epoch; None if that is not said.
-        key_file: A service account's key.
-        anonymous: Nobody asks.
-        user_project: Who pays for requests.
-        proxy: A URL of a proxy on the way.
-        sources: The property that said it, by attribute.
+        endpoint: URL of the store; None = Google's.
+        token: Bearer token.
+        token_expires_at_ms: Its expiry, in milliseconds since the epoch; None = unknown.
+        key_file: File with a service account's key.
+        anonymous: Whether requests are anonymous.
+        user_project: Project billed for requests.
+        proxy: URL of a proxy.
+        sources: Property that each setting comes from, by attribute.
     """
 
     endpoint: str | None = None
@@ -69,10 +69,10 @@ class GoogleSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str], bucket: str) -> GoogleSettings:
-        """Those of a bucket.
+        """Return the settings of a bucket.
 
         Raises:
-            ConfigurationError: One makes no sense, or is not served.
+            ConfigurationError: If a setting is invalid or unsupported.
         """
         search = SettingSearch(properties)
         search.refuse(_REFUSED)
@@ -97,7 +97,7 @@ class GoogleSettings:
 
 
 def _by_hadoop(search: SettingSearch, bucket: str) -> tuple[str | None, bool]:
-    """A key file, if one is named, and whether nobody asks."""
+    """Return the key file, if any, and whether requests are anonymous."""
     if search.text("anonymous", [], ["google.cloud.auth.null.enable"]) == "true":
         return None, True
     search.sources.pop("anonymous", None)
@@ -108,8 +108,8 @@ def _by_hadoop(search: SettingSearch, bucket: str) -> tuple[str | None, bool]:
     key_file = search.text("key_file", [], _KEY_FILES)
     if kind == "service_account_json_keyfile" and key_file is None:
         raise ConfigurationError(
-            f"gs://{bucket}: {search.sources['kind']} says that a service account's key file is "
-            "named, and none is",
+            f"gs://{bucket}: {search.sources['kind']} demands a service account's key file, but "
+            "none is set",
             hint=f"set {_KEY_FILES[0]}, or GOOGLE_APPLICATION_CREDENTIALS",
         )
     if kind not in {*_FOUND, "service_account_json_keyfile"}:

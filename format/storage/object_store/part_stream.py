@@ -1,4 +1,4 @@
-"""A large object on its way: parts are sent while the next one is filled."""
+"""Upload of a large object: parts are sent while the next one is filled."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from icecomb.format.storage.object_store.creation import complete_once
 from icecomb.format.storage.output_stream import Upload
 
 _AT_ONCE: Final = 4
-"""Parts on their way: with the one being filled 40 MiB, more than one connection's worth."""
+"""Parts in flight: with the one being filled 40 MiB, enough for more than one connection."""
 
 
 class PartStream(Upload):
-    """What a large file is written to.
+    """The output stream of a large file.
 
     Args:
-        upload: The object's.
+        upload: Upload of the object.
         location: The file, for messages.
     """
 
@@ -30,7 +30,7 @@ class PartStream(Upload):
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="icecomb-part")
 
     def write(self, data: Any, /) -> int:
-        """Take a piece; raises what went wrong with a part that was sent."""
+        """Buffer a chunk, sending full parts; raise the error of a part sent earlier."""
         piece = memoryview(data).cast("B")
         taken = 0
         while taken < len(piece):
@@ -58,11 +58,11 @@ class PartStream(Upload):
         """Send the rest and make the object visible.
 
         Args:
-            attempts: How often its completion is tried.
+            attempts: Maximum number of attempts to complete the upload.
 
         Raises:
-            FileExistsAlreadyError: the key was taken meanwhile.
-            FileIOError: the store refuses it.
+            FileExistsAlreadyError: If the key was taken in the meantime.
+            FileIOError: If the store refuses it.
         """
         if self._filling or not self._number:
             self._send()
@@ -72,7 +72,7 @@ class PartStream(Upload):
         self.close()
 
     def abandon(self) -> None:
-        """Delete what was sent."""
+        """Delete the parts sent so far."""
         self._pool.shutdown(cancel_futures=True)
         self._upload.abort()
         self.close()

@@ -1,4 +1,4 @@
-"""Whether a store does what file-system tables rest on: it replaces no object by a new one."""
+"""Probe of a guarantee that file-system tables need: a store never overwrites an object."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from icecomb.format.storage.object_store.client import ObjectClient
 from icecomb.format.storage.object_store.creation import put_once
 
 PROBE: str = "_icecomb_probe-"
-"""How the names of its objects begin: engines pass over what begins with an underscore."""
+"""Prefix of the probe's objects: engines ignore names that begin with an underscore."""
 
 
 @contextmanager
 def probe_object(
     client: ObjectClient, folder: str, location: str, attempts: int
 ) -> Iterator[tuple[str, str]]:
-    """An object of our own: its key and location. It is deleted at the end, if that is allowed.
+    """Create a test object, yield its key and location, and delete it if that is allowed.
 
     Args:
-        client: Of the bucket.
-        folder: The key of a folder, without a slash at its end; empty for the bucket.
-        location: The same as a location, likewise.
-        attempts: See `put_once`.
+        client: Client of the bucket.
+        folder: Key of a folder, without a final slash; empty for the bucket.
+        location: Location of the folder, without a final slash.
+        attempts: Maximum number of attempts.
 
     Raises:
-        FileIOError: it cannot be created.
+        FileIOError: If it cannot be created.
     """
     name = f"{PROBE}{uuid.uuid4().hex}"
     key, place = (f"{folder}/{name}" if folder else name), f"{location}/{name}"
@@ -41,18 +41,18 @@ def probe_object(
 
 
 def replaces_nothing(client: ObjectClient, key: str, location: str, attempts: int) -> bool:
-    """Whether the store refuses to create an object whose key is taken.
+    """Return whether the store refuses to create an object whose key is taken.
 
-    Stores that do not know `If-None-Match: *` replace it, or refuse the request.
+    Stores that do not support `If-None-Match: *` replace it, or refuse the request.
 
     Args:
-        client: Of the bucket.
-        key: Of an object of our own.
-        location: Of it.
-        attempts: See `put_once`.
+        client: Client of the bucket.
+        key: Key of a test object.
+        location: Location of the test object.
+        attempts: Maximum number of attempts.
 
     Raises:
-        FileIOError: it cannot be told.
+        FileIOError: If it cannot be determined.
     """
     try:
         put_once(client, key, location, b"another", attempts)

@@ -1,9 +1,9 @@
-"""What clients of stores that are asked over plain HTTP share: requests, sent again or once.
+"""Base of the clients of stores with an HTTP API: requests, sent once or repeated.
 
-A URL may carry a signature, and an exception of the library the URL: neither gets into an error.
+A URL may contain a signature, and an exception of the library the URL: neither gets into an error.
 
-Only a store's own error documents say that a request was not carried out, or that a name is
-missing. Whatever stands between answers for itself: its 404 in plain text is a lost answer.
+Only a store's own error documents prove that a request was not executed, or that a name is
+missing. A proxy responds on its own: its 404 in plain text counts as a lost response.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _ANSWER_S: Final = 60.0
 
 
 class Signer(ABC):
-    """Adds to a request who asks; safe for threads.
+    """A thread-safe signer, which adds credentials to requests.
 
     Attributes:
-        who: For people; nothing in it is secret.
-        source: Where that is said.
+        who: The user, for people; without secrets.
+        source: Source of the credentials.
     """
 
     def __init__(self, who: str, source: str) -> None:
@@ -47,30 +47,30 @@ class Signer(ABC):
         self.source = source
 
     def close(self) -> None:  # noqa: B027 - most hold none
-        """Close connections that are kept open; it stays usable."""
+        """Close the connections that are kept open; the signer stays usable."""
 
     @abstractmethod
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        """The request, signed.
+        """Sign and return the request.
 
         Raises:
-            IcecombError: Who asks is known no longer.
+            IcecombError: If the credentials have expired or cannot be renewed.
         """
 
 
 class RestClient(ObjectClient):
-    """One bucket, over HTTP.
+    """A client of one bucket over HTTP.
 
     Args:
-        signer: Says who asks.
-        base: The URL of the store.
-        at_once: How many requests may be on their way.
-        attempts: How often what does no harm is asked.
-        proxy: A URL of a proxy on the way.
+        signer: Signer of the requests.
+        base: URL of the store.
+        at_once: Maximum number of concurrent requests.
+        attempts: Maximum number of attempts of requests that are safe to repeat.
+        proxy: URL of a proxy; None = no proxy of its own.
     """
 
     always: Sequence[str] = ()
-    """Headers of every answer of the store: a page to log in has none of them."""
+    """Headers of every response of the store, which a login page does not have."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class RestClient(ObjectClient):
         from requests.adapters import HTTPAdapter
 
         session = Session()
-        # what waits for a connection is not asked for more of them
+        # wait for a free connection instead of opening more
         adapter = HTTPAdapter(pool_maxsize=self._at_once, pool_block=True)
         session.mount("https://", adapter)
         session.mount("http://", adapter)
@@ -101,18 +101,18 @@ class RestClient(ObjectClient):
         return session
 
     def close(self) -> None:
-        """See `ObjectClient.close`."""
+        """Implement `ObjectClient.close`."""
         self._session.close()
         self._signer.close()
 
     @abstractmethod
     def refused(self, verb: str, location: str, response: Response) -> IcecombError:
-        """The error for an answer that refuses.
+        """Return the error for a response that refuses a request.
 
         Args:
-            verb: What was tried, as `read`.
-            location: On what.
-            response: What the store said.
+            verb: The operation, such as `read`, for messages.
+            location: The location, for messages.
+            response: The store's response.
         """
 
     def ask_once(
@@ -128,22 +128,22 @@ class RestClient(ObjectClient):
         also: Sequence[int] = (),
         needs: Sequence[str] = (),
     ) -> Response:
-        """Send a request one time.
+        """Send a request once.
 
         Args:
-            method: `GET`, ...
-            url: Without its query.
-            location: For messages.
-            verb: What is tried, as `read`.
+            method: HTTP method, such as `GET`.
+            url: URL without the query.
+            location: The location, for messages.
+            verb: The operation, such as `read`, for messages.
             params: The query.
-            headers: Beside those of all requests.
+            headers: Headers in addition to those of all requests.
             data: The body.
-            also: What is an answer beside success.
-            needs: The headers that every answer of the store has.
+            also: Status codes accepted in addition to success.
+            needs: Headers that every such response of the store has.
 
         Raises:
-            StoreBusyError: Nothing was done.
-            AnswerLostError: It may have been done.
+            StoreBusyError: If the request was not executed.
+            AnswerLostError: If it may have been executed.
         """
         import requests
 
@@ -168,22 +168,22 @@ class RestClient(ObjectClient):
         for name in (*self.always, *needs):
             if name not in response.headers:
                 raise torn(verb, location, name)
-        # what has no length may end anywhere
+        # a response without a length may be truncated anywhere
         ends = ("Content-Length", "Transfer-Encoding")
         if method == "GET" and not any(name in response.headers for name in ends):
             raise torn(verb, location, "length")
         return response
 
     def ask(self, method: str, url: str, location: str, verb: str, **others: Any) -> Response:
-        """Send a request that does no harm when it is repeated; see `ask_once`."""
+        """Send a request that is safe to repeat; see `ask_once`."""
         return answered(lambda: self.ask_once(method, url, location, verb, **others), self.attempts)
 
     @abstractmethod
     def look(self, location: str) -> Response:
-        """The answer to a request for which the bucket must be there."""
+        """Return the response to a request that only an existing bucket accepts."""
 
     def facts(self, location: str) -> StoreFacts:
-        """See `ObjectClient.facts`."""
+        """Implement `ObjectClient.facts`."""
         date = self.look(location).headers.get("Date")
         return StoreFacts(
             where=self._base,
@@ -202,15 +202,16 @@ class RestClient(ObjectClient):
         params: Mapping[str, str] | None = None,
         look: Callable[[], object] | None = None,
     ) -> tuple[bytes, Mapping[str, str]]:
-        """See `ObjectClient.read`; with the answer's headers.
+        """Read a range like `ObjectClient.read`; return it with the response's headers.
 
         Args:
-            url: Of the object.
-            location: For messages.
+            url: URL of the object.
+            location: The location, for messages.
             start: The first byte.
-            length: How many; None for all that follow.
+            length: Number of bytes; None = all that follow.
             params: The query.
-            look: Raises that the object is missing: asked where a 404 may not be the store's.
+            look: Function that raises if the object is missing, called if a 404 may not be the
+                store's.
         """
         if length == 0:
             return b"", {}
@@ -239,7 +240,7 @@ class RestClient(ObjectClient):
         return answered(once, self.attempts)
 
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
-        """See `ObjectClient.delete`: a request each, many at once."""
+        """Implement `ObjectClient.delete` with concurrent requests, one per object."""
 
         def reason(key: str) -> str | None:
             try:
@@ -262,17 +263,17 @@ class RestClient(ObjectClient):
         """Delete an object.
 
         Raises:
-            FileMissingError: there is none.
+            FileMissingError: If there is none.
         """
 
 
 def http_time_ms(text: str) -> int:
-    """Milliseconds since the epoch of a date in HTTP's form."""
+    """Parse an HTTP date; return milliseconds since the epoch."""
     return int(email.utils.parsedate_to_datetime(text).timestamp() * 1000)
 
 
 def _failed(verb: str, location: str, url: str, error: Exception) -> IcecombError:
-    """The error for a request that was not sent, or not answered."""
+    """Return the error for a request that was not sent, or got no response."""
     import requests
     from urllib3.exceptions import NewConnectionError
 
@@ -283,14 +284,14 @@ def _failed(verb: str, location: str, url: str, error: Exception) -> IcecombErro
     message = f"Cannot {verb} {location}"
     if isinstance(error, requests.exceptions.SSLError):
         return FileIOError(
-            f"{message}: {host} proves its name by no certificate that this machine trusts",
-            hint="REQUESTS_CA_BUNDLE names the authorities to trust",
+            f"{message}: this machine does not trust the TLS certificate of {host}",
+            hint="set REQUESTS_CA_BUNDLE to a file with the authorities to trust",
             path=location,
         )
     if isinstance(error, unsent) or isinstance(reason, NewConnectionError):
         return StoreBusyError(
             f"{message}: {host} was not reached ({type(reason or error).__name__})",
-            hint="check the endpoint that is set, the network and the proxy",
+            hint="check the configured endpoint, the network and the proxy",
             path=location,
         )
     return AnswerLostError(

@@ -1,7 +1,7 @@
-"""S3 and what speaks its protocol, by boto3: one bucket.
+"""Client of one bucket of S3, or of a compatible store, on top of boto3.
 
-Conditional writes are `If-None-Match: *`, of whole objects and of completed uploads. boto3 repeats
-nothing: that is up to `creation`.
+Whole objects are written and uploads completed with `If-None-Match: *`. boto3's own retries are
+off: `creation` repeats requests.
 Source: Amazon S3 API reference, PutObject, CompleteMultipartUpload, ListObjectsV2, DeleteObjects.
 """
 
@@ -49,16 +49,16 @@ T = TypeVar("T")
 
 SCHEMES: Final = ("s3", "s3a", "s3n")
 _OURS: Final = "icecomb-made-by"
-"""Metadata of an object by which whoever made it knows it."""
+"""Metadata by which the creator of an object recognizes it."""
 _COPIED: Final = 5 << 30
-"""Bytes that one request copies."""
+"""Maximum number of bytes that one request copies."""
 
 
 class S3FileSystem(ObjectFileSystem):
-    """Buckets of S3, by `s3://`, `s3a://` and `s3n://`.
+    """S3 buckets, under `s3://`, `s3a://` and `s3n://`.
 
     Args:
-        properties: See `S3Settings`.
+        properties: Settings; see `S3Settings`.
     """
 
     scheme = "s3"
@@ -67,20 +67,20 @@ class S3FileSystem(ObjectFileSystem):
     example = "s3://bucket/key, or s3a://bucket/key"
 
     def connect(self, start: str) -> ObjectClient:
-        """See `ObjectFileSystem.connect`."""
+        """Implement `ObjectFileSystem.connect`."""
         bucket = start.partition("://")[2].rstrip("/")
         settings = S3Settings.of(self._properties, bucket)
         return S3Client(bucket, settings, at_once=self.at_once, attempts=self._attempts)
 
 
 class S3Client(ObjectClient):
-    """One bucket.
+    """A client of one bucket.
 
     Args:
-        bucket: Its name.
-        settings: How it is reached.
-        at_once: How many requests may be on their way.
-        attempts: How often what does no harm is asked.
+        bucket: Name of the bucket.
+        settings: Address and credentials.
+        at_once: Maximum number of concurrent requests.
+        attempts: Maximum number of attempts of requests that are safe to repeat.
     """
 
     def __init__(self, bucket: str, settings: S3Settings, *, at_once: int, attempts: int) -> None:
@@ -94,26 +94,26 @@ class S3Client(ObjectClient):
         self._attempts = attempts
 
     def close(self) -> None:
-        """See `ObjectClient.close`."""
+        """Implement `ObjectClient.close`."""
         self._boto.close()
 
     def _ask(self, verb: str, location: str, ask: Callable[[], T]) -> T:
-        """What the store answers, asked again where that does no harm."""
+        """Return the response to a request that is safe to repeat."""
         return _asked(verb, location, ask, self._attempts)
 
     def facts(self, location: str) -> StoreFacts:
-        """See `ObjectClient.facts`: the bucket is asked where it is."""
+        """Implement `ObjectClient.facts` by a request for the bucket's region."""
         try:
-            with _failures("look at", location):
+            with _failures("access", location):
                 keys = self._session.get_credentials()
                 return s3_facts(self._boto, keys, self.settings, self.bucket)
         except FileMissingError as error:
-            raise no_bucket("look at", location) from error
+            raise no_bucket("access", location) from error
 
     def status(self, key: str, location: str) -> ObjectStatus:
-        """See `ObjectClient.status`."""
+        """Implement `ObjectClient.status`."""
         of = {"Bucket": self.bucket, "Key": key}
-        found = self._ask("look at", location, lambda: _head(self._boto, of, location))
+        found = self._ask("access", location, lambda: _head(self._boto, of, location))
         return ObjectStatus(
             key,
             found["ContentLength"],
@@ -122,7 +122,7 @@ class S3Client(ObjectClient):
         )
 
     def read(self, key: str, location: str, start: int = 0, length: int | None = None) -> bytes:
-        """See `ObjectClient.read`; a body that breaks off is fetched again."""
+        """Implement `ObjectClient.read`; a truncated body is fetched again."""
         from botocore.exceptions import ClientError
 
         if length == 0:
@@ -154,7 +154,7 @@ class S3Client(ObjectClient):
         return self._ask("read", location, fetch)
 
     def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
-        """See `ObjectClient.put`."""
+        """Implement `ObjectClient.put`."""
         condition: dict[str, Any] = {} if replace else {"IfNoneMatch": "*"}
         md5 = content_md5(data)
         with _failures("create", location):
@@ -171,13 +171,13 @@ class S3Client(ObjectClient):
             self._check_made(ObjectStatus(key, len(data), 0, etag), location)
 
     def _check_made(self, made: ObjectStatus, location: str) -> None:
-        """Find out whether it was S3 that said that an object was made.
+        """Check that the report of a created object came from S3.
 
-        A page to log in has an ETag, too, and a proxy may take one answer for another. S3's is the
-        MD5, or, of what is encrypted, for one, another one that the object has.
+        A login page has an ETag, too, and a proxy may mix up responses. S3's ETag is the MD5, or
+        another one that the stored object has, if it is encrypted, for example.
 
         Raises:
-            AnswerLostError: There is no such object.
+            AnswerLostError: If there is no such object.
         """
         with suppress(FileMissingError):
             found = self.status(made.key, location)
@@ -186,13 +186,13 @@ class S3Client(ObjectClient):
         raise torn("create", location, "ETag")
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
-        """See `ObjectClient.begin_upload`."""
+        """Implement `ObjectClient.begin_upload`."""
         return self._upload(key, location)
 
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
-        """See `ObjectClient.copy`: an upload whose parts are copied, to complete on a condition."""
+        """Implement `ObjectClient.copy` by an upload of copied parts, completed conditionally."""
         if not source.size and self.read(source.key, location):
-            # no condition goes along with a copy of nothing
+            # an empty part is sent, not copied, so `CopySourceIfMatch` cannot check the source
             raise _replaced(source)
         upload = self._upload(key, location)
         try:
@@ -208,7 +208,7 @@ class S3Client(ObjectClient):
         return _S3Upload(self._boto, of, location, written=self._written, attempts=self._attempts)
 
     def pages(self, prefix: str, location: str, *, below: bool) -> Iterator[ObjectPage]:
-        """See `ObjectClient.pages`."""
+        """Implement `ObjectClient.pages`."""
         asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
         if not below:
             asked["Delimiter"] = "/"
@@ -231,7 +231,7 @@ class S3Client(ObjectClient):
             asked["ContinuationToken"] = found["NextContinuationToken"]
 
     def has_any(self, prefix: str, location: str) -> bool:
-        """See `ObjectClient.has_any`: one key is asked for."""
+        """Implement `ObjectClient.has_any` by listing a single key."""
         asked = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": 1}
         found = self._ask("list", location, partial(self._list, asked, location))
         return bool(found.get("Contents"))
@@ -240,15 +240,15 @@ class S3Client(ObjectClient):
         found = self._boto.list_objects_v2(**asked)
         if "Name" not in found:
             raise torn("list", location, "name of the bucket")
-        # a list without a name is that of any place: it says which one, and where it begins
+        # an empty list fits any request, so compare the prefix and token that it echoes
         page = asked.get("ContinuationToken")
         if found.get("Prefix", asked["Prefix"]) != asked["Prefix"] or (
             found.get("ContinuationToken", page) != page
         ):
-            raise torn("list", location, "place that was asked for")
+            raise torn("list", location, "requested prefix or page")
         following = found.get("NextContinuationToken")
         if found.get("IsTruncated") and following in {None, asked.get("ContinuationToken")}:
-            raise torn("list", location, "place where the next page begins")
+            raise torn("list", location, "start of the next page")
         names = [
             *(each["Key"] for each in found.get("Contents", [])),
             *(each["Prefix"] for each in found.get("CommonPrefixes", [])),
@@ -257,7 +257,7 @@ class S3Client(ObjectClient):
         return found
 
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
-        """See `ObjectClient.delete`."""
+        """Implement `ObjectClient.delete`."""
         if len(keys) == 1:
             self._ask(
                 "delete",
@@ -279,7 +279,7 @@ class S3Client(ObjectClient):
             waiting = [key for key, each in errors.items() if is_passing(each.get("Code", ""))]
             if not waiting or attempt == self._attempts:
                 break
-            # some were too many at a time
+            # these failed only because the store was busy
             for key in waiting:
                 del refused[key]
             wait_before(attempt)
@@ -296,11 +296,11 @@ class _S3Upload(MarkedCompletion, PartUpload):
     """A multipart upload.
 
     Args:
-        boto: A client.
-        of: The bucket and the key.
-        location: For messages.
-        written: What goes along with the object.
-        attempts: How often what does no harm is asked.
+        boto: Client of boto3.
+        of: Bucket and key, as arguments of boto3.
+        location: The location, for messages.
+        written: Further arguments of boto3 for the object: encryption, class, ACL, tags.
+        attempts: Maximum number of attempts of requests that are safe to repeat.
     """
 
     def __init__(
@@ -333,10 +333,10 @@ class _S3Upload(MarkedCompletion, PartUpload):
         return self._checked("create", found, "UploadId")
 
     def _checked(self, verb: str, found: Any, name: str) -> Any:
-        """An answer that says this, and is of this object.
+        """Return a response after checking that it is complete and about this object.
 
         Raises:
-            AnswerLostError: It is no whole answer, or one to somebody else.
+            AnswerLostError: If it is incomplete or belongs to another request.
         """
         if name not in found or found.get("Key", self._of["Key"]) != self._of["Key"]:
             raise torn(verb, self._location, name)
@@ -354,7 +354,7 @@ class _S3Upload(MarkedCompletion, PartUpload):
         self._etags[number] = self._ask("write", sent)["ETag"]
 
     def copy(self, number: int, source: ObjectStatus, start: int, length: int) -> None:
-        """Make a part of bytes of another object."""
+        """Create a part from bytes of another object."""
         if not length:
             self.send(number, b"")
             return
@@ -386,12 +386,12 @@ class _S3Upload(MarkedCompletion, PartUpload):
                 IfNoneMatch="*",
                 MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
             )
-        # it answers before it is done: what ends there has no body, and nothing was made
+        # S3 responds before it is done: without a body nothing was created
         self._checked("create", found, "ETag")
         self._forget_others()
 
     def found_mark(self) -> str | None:
-        found = self._ask("look at", lambda: _head(self._boto, self._of, self._location))
+        found = self._ask("access", lambda: _head(self._boto, self._of, self._location))
         mark: str | None = found["Metadata"].get(_OURS)
         return mark
 
@@ -405,7 +405,7 @@ class _S3Upload(MarkedCompletion, PartUpload):
             self._boto.abort_multipart_upload(**self._of, UploadId=number)
 
     def _forget_others(self) -> None:
-        """Abandon those that were begun and whose number was in an answer that got lost."""
+        """Abort earlier uploads of this object whose id was in a lost response."""
         if self._begun == 1:
             return
         with suppress(IcecombError):
@@ -422,19 +422,19 @@ class _S3Upload(MarkedCompletion, PartUpload):
 
 def _replaced(source: ObjectStatus) -> FileMissingError:
     return FileMissingError(
-        f"Cannot copy {source.key}: it was replaced meanwhile",
-        hint="look who else writes there, and try again",
+        f"Cannot copy {source.key}: it was replaced in the meantime",
+        hint="check who else writes there, and try again",
         path=source.key,
     )
 
 
 def _check_missing(boto: BotoClient, of: Mapping[str, Any], error: ClientError) -> None:
-    """Find out whether an object is missing where something other than the store may have said so.
+    """Check with the store whether an object is missing if a proxy may have reported it.
 
-    A list is an answer in XML, also of a store whose router does not know some keys.
+    A listing is a response in XML, even from stores whose router rejects some keys.
 
     Raises:
-        ClientError: `NoSuchKey`: the store has no such object.
+        ClientError: If the store has no such object (`NoSuchKey`).
     """
     said = error.response.get("Error", {}).get("Code", "")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -447,11 +447,11 @@ def _check_missing(boto: BotoClient, of: Mapping[str, Any], error: ClientError) 
 
 
 def _head(boto: BotoClient, of: Mapping[str, Any], location: str) -> Any:
-    """Ask for the status of an object.
+    """Request the status of an object.
 
     Raises:
-        ClientError: It is refused, or the object is missing.
-        AnswerLostError: The answer is not whole.
+        ClientError: If it is refused, or the object is missing.
+        AnswerLostError: If the response is incomplete.
     """
     from botocore.exceptions import ClientError
 
@@ -463,7 +463,7 @@ def _head(boto: BotoClient, of: Mapping[str, Any], location: str) -> Any:
         raise
     for name in ("ContentLength", "LastModified", "ETag"):
         if name not in found:
-            raise torn("look at", location, name)
+            raise torn("access", location, name)
     return found
 
 
@@ -481,29 +481,29 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient
         config=Config(
             signature_version=UNSIGNED if settings.anonymous else None,
             s3={"addressing_style": style},
-            # who repeats knows what is safe: see `creation`
+            # `creation` knows which requests are safe to repeat
             retries={"mode": "standard", "total_max_attempts": 1},
             max_pool_connections=at_once + 8,
             connect_timeout=settings.connect_timeout_s,
             read_timeout=settings.request_timeout_s,
             proxies={"http": settings.proxy, "https": settings.proxy} if settings.proxy else None,
-            # what else speaks S3 often knows no other checksum than MD5, which is sent
+            # compatible stores often support no checksum but MD5, which is sent
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
             user_agent_extra="icecomb",
         ),
     )
-    # bodies are small and in memory: to ask first whether they are wanted is a round trip for each
+    # bodies are small and in memory: `Expect: 100-continue` would cost a round trip for each
     client.meta.events.unregister("before-call.s3", add_expect_header)
     _look_for_region_once(client)
     return client
 
 
 def _look_for_region_once(client: Any) -> None:
-    """Keep botocore from asking for the region of a bucket while it asks for it.
+    """Keep botocore from requesting the region of a bucket recursively.
 
-    It asks by HEAD for the region that a redirect does not name; where that is redirected
-    likewise, it asks again, until Python's stack is full.
+    It requests by HEAD the region that a redirect does not name; if that request is redirected
+    likewise, it repeats it until the stack overflows.
     """
     from botocore.exceptions import ClientError
 

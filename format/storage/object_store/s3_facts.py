@@ -1,4 +1,4 @@
-"""Who asks a bucket of S3, where it is, and what its clock says."""
+"""Diagnostic facts about an S3 bucket: credentials, region and clock."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _SOURCES: Final = {
     "env": "the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "shared-credentials-file": "~/.aws/credentials",
     "config-file": "~/.aws/config",
-    "assume-role": "a role, which is renewed by itself",
-    "assume-role-with-web-identity": "a web identity, which is renewed by itself",
-    "iam-role": "the role of this machine, which is renewed by itself",
-    "container-role": "the role of this container, which is renewed by itself",
+    "assume-role": "a role, renewed automatically",
+    "assume-role-with-web-identity": "a web identity, renewed automatically",
+    "iam-role": "the role of this machine, renewed automatically",
+    "container-role": "the role of this container, renewed automatically",
     "custom-process": "a program that ~/.aws/config names",
     "sso": "aws sso login",
 }
-"""Where boto3 found keys, by its own names."""
+"""Descriptions of boto3's sources of keys, by its own names."""
 
 
 def s3_facts(boto: BotoClient, credentials: Any, settings: S3Settings, bucket: str) -> StoreFacts:
-    """The facts; the bucket is asked.
+    """Return the facts, after a request for the bucket.
 
     Args:
-        boto: Its client.
-        credentials: Of the session; None if none were found.
-        settings: Of the bucket.
-        bucket: Its name.
+        boto: Client of boto3.
+        credentials: Credentials of the session; None if none were found.
+        settings: Settings of the bucket.
+        bucket: Name of the bucket.
     """
     who, source = _identity(credentials, settings)
     answer: Any = boto.head_bucket(Bucket=bucket)
@@ -43,7 +43,7 @@ def s3_facts(boto: BotoClient, credentials: Any, settings: S3Settings, bucket: s
     remarks = []
     if region and settings.region and settings.region != region:
         remarks.append(
-            f"{settings.sources.get('region', 's3.region')} says {settings.region}, and the bucket "
+            f"{settings.sources.get('region', 's3.region')} is {settings.region}, but the bucket "
             f"is in {region}: set s3.region={region}"
         )
     return StoreFacts(

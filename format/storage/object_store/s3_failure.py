@@ -1,7 +1,7 @@
-"""What S3 answers when it refuses, and what becomes of requests, as errors in plain words.
+"""Conversion of S3's error responses and boto3's exceptions to icecomb's errors.
 
-Only S3 itself says in XML that a request was not carried out, or that a key is missing. Whatever
-stands between answers for itself: its 503 or 404 in plain text says nothing of what S3 has done.
+Only S3's own responses in XML prove that a request was not executed, or that a key is missing. A
+proxy responds on its own: its 503 or 404 in plain text does not tell what S3 has done.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ _BUSY: Final = {
     "SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests",
     "ConditionalRequestConflict", "OperationAborted", "BandwidthLimitExceeded",
 }  # fmt: skip
-"""Nothing was done, and may be later."""
+"""Errors of requests that were not executed and may be repeated later."""
 _LOST: Final = {"InternalError", "RequestTimeout", "ServiceUnavailable"}
 _REQUEST_IDS: Final = ("x-amz-request-id", "x-amzn-requestid", "x-amz-id-2")
-"""Headers by which an answer without a body is known for one of a store."""
-_SEE_KEYS: Final = "see which keys are used: icecomb doctor says whence they are"
+"""Headers that identify a response without a body as a store's."""
+_SEE_KEYS: Final = "check which keys are used: icecomb doctor shows their source"
 _ADVICE: Final = {
     "NoSuchBucket": "there is no such bucket there: check its name, s3.endpoint and s3.region",
     "AccessDenied": "allow it to this key or role by a policy of the bucket or of IAM",
     "AllAccessDisabled": "the bucket's owner has disabled all access",
-    "InvalidAccessKeyId": f"the store knows no such access key; {_SEE_KEYS}",
+    "InvalidAccessKeyId": f"the store does not know this access key; {_SEE_KEYS}",
     "SignatureDoesNotMatch": f"the secret does not belong to the access key; {_SEE_KEYS}",
-    "ExpiredToken": "the session token is over: get a new one, or use a profile or role, which is "
-    "renewed by itself",
-    "InvalidToken": f"the session token is not of this key; {_SEE_KEYS}",
+    "ExpiredToken": "the session token has expired: get a new one, or use a profile or role, which "
+    "is renewed automatically",
+    "InvalidToken": f"the session token does not belong to the access key; {_SEE_KEYS}",
     "RequestTimeTooSkewed": "this machine's clock is wrong by more than 15 minutes: set it",
     "AuthorizationHeaderMalformed": "the bucket is in another region: set s3.region",
     "PermanentRedirect": "the bucket is in another region: set s3.region, or s3.endpoint",
     "InvalidBucketName": "a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens",
     "KeyTooLongError": "a key has at most 1,024 bytes",
-    "EntityTooLarge": "the store takes no object of this size",
+    "EntityTooLarge": "the store accepts no object of this size",
     "KMS.DisabledException": "the key of s3.sse.key is disabled",
     "InvalidObjectState": "the object is archived: restore it first",
-    "MethodNotAllowed": "the store does not know this request, or the bucket forbids it",
-    "NotImplemented": "the store does not know this request",
-    "InvalidRequest": "the bucket or the store does not allow it so",
-    "BadDigest": "the bytes were damaged on their way: try again",
+    "MethodNotAllowed": "the store does not support this request, or the bucket forbids it",
+    "NotImplemented": "the store does not support this request",
+    "InvalidRequest": "the bucket or the store does not allow this request",
+    "BadDigest": "the bytes were damaged in transit: try again",
     "IncompleteBody": "the bytes did not all arrive: try again",
     "301": "the bucket is in another region: set s3.region",
-    "400": "the session token may be over, the region another (s3.region), or the key too long",
-    "403": "allow it to this key or role by a policy of the bucket or of IAM; see that the keys, "
-    "their session token and this machine's clock are right",
+    "400": "the session token may have expired, s3.region may be wrong, or the key too long",
+    "403": "allow it to this key or role by a policy of the bucket or of IAM; check the keys, "
+    "their session token and this machine's clock",
 }
 _SAME: Final = {
     "ExpiredTokenException": "ExpiredToken",
@@ -65,23 +65,23 @@ _SAME: Final = {
 
 
 def is_passing(code: str) -> bool:
-    """Whether what was refused by this code may be done later."""
+    """Return whether a request refused with this code may succeed later."""
     return code in _BUSY or code in _LOST
 
 
 def refused(verb: str, location: str, error: ClientError) -> IcecombError:
-    """The error for an answer of S3.
+    """Return the error for an error response of S3.
 
     Args:
-        verb: What was tried, as `read`.
-        location: On what, as the caller spells it.
-        error: Of botocore.
+        verb: The operation, such as `read`, for messages.
+        location: The location, as the caller spells it.
+        error: Exception of botocore.
     """
     said = error.response.get("Error", {})
     metadata = error.response.get("ResponseMetadata", {})
     status = metadata.get("HTTPStatusCode", 0)
     code = said.get("Code") or str(status)
-    # botocore makes a code of the status where the body is no XML
+    # botocore uses the status as the code if the body is not XML
     in_xml = not code.isdecimal()
     if code in _MISSING or (status == 404 and not in_xml and is_of_store(error)):
         return is_missing(location)
@@ -93,18 +93,18 @@ def refused(verb: str, location: str, error: ClientError) -> IcecombError:
         return too_busy(message, location)
     if code in _LOST or status >= 500 or (not in_xml and status in {404, 409, 429}):
         return AnswerLostError(message, hint="the store failed: try again later", path=location)
-    advice = _ADVICE.get(_SAME.get(code, code), "look the code up in the store's documentation")
+    advice = _ADVICE.get(_SAME.get(code, code), "look up the code in the store's documentation")
     return FileIOError(message, hint=advice, path=location)
 
 
 def is_of_store(error: ClientError) -> bool:
-    """Return whether an answer without a body comes from a store: it names its request."""
+    """Return whether a response without a body comes from a store: it has a request id."""
     headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     return any(name in headers for name in _REQUEST_IDS)
 
 
 def no_bucket(verb: str, location: str) -> FileIOError:
-    """The error for a bucket that is not there, where the answer has no text."""
+    """Return the error for a missing bucket, for responses without a text."""
     return FileIOError(
         f"Cannot {verb} {location}: NoSuchBucket: there is no such bucket",
         hint=_ADVICE["NoSuchBucket"],
@@ -113,12 +113,12 @@ def no_bucket(verb: str, location: str) -> FileIOError:
 
 
 def failed(verb: str, location: str, error: Exception) -> IcecombError:
-    """The error for a request that was not sent, or not answered.
+    """Return the error for a request that was not sent, or got no response.
 
     Args:
-        verb: What was tried, as `read`.
-        location: On what, as the caller spells it.
-        error: Of botocore, or of reading a body.
+        verb: The operation, such as `read`, for messages.
+        location: The location, as the caller spells it.
+        error: Exception of botocore, or of reading a body.
     """
     from botocore import exceptions as boto
 
@@ -126,7 +126,7 @@ def failed(verb: str, location: str, error: Exception) -> IcecombError:
     message = f"Cannot {verb} {location}: {without_users(str(error).strip().rstrip('.'))}"
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return ConfigurationError(
-            f"Cannot {verb} {location}: no keys of S3 were found",
+            f"Cannot {verb} {location}: no S3 keys were found",
             hint="set s3.profile-name, s3.access-key-id and s3.secret-access-key, AWS_* variables "
             "or a role of the machine; s3.anonymous=true reads public buckets",
             path=location,
@@ -144,9 +144,11 @@ def failed(verb: str, location: str, error: Exception) -> IcecombError:
             message, hint="keys could not be renewed: log in again (aws sso login)", path=location
         )
     if isinstance(error, boto.ParamValidationError | boto.UnsupportedS3ConfigurationError):
-        return FileIOError(message, hint="the bucket or key cannot be named so", path=location)
+        return FileIOError(message, hint="the name of the bucket or key is invalid", path=location)
     if isinstance(error, boto.SSLError):
-        return FileIOError(message, hint="s3.ca-path names the authorities to trust", path=location)
+        return FileIOError(
+            message, hint="set s3.ca-path to a file with the authorities to trust", path=location
+        )
     if isinstance(error, boto.EndpointConnectionError | boto.ConnectTimeoutError):
         return StoreBusyError(
             message,

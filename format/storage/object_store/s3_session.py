@@ -1,7 +1,7 @@
-"""A session of boto3: the keys of the settings or those it finds, or a role assumed by these.
+"""Sessions of boto3 with the configured keys, those boto3 finds, or a role assumed with these.
 
-What boto3 finds by itself (roles of machines and containers, web identities, programs and logins of
-profiles) it renews by itself; an assumed role is renewed here.
+boto3 renews the credentials it finds (roles of machines and containers, web identities, programs
+and logins of profiles); an assumed role is renewed here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def boto_session(settings: S3Settings) -> Any:
-    """The session."""
+    """Return a session of boto3 for the settings."""
     boto3 = optional_library("boto3", "S3 needs boto3", "icecomb[s3]")
     session = boto3.session.Session(
         aws_access_key_id=settings.access_key,

@@ -1,11 +1,11 @@
-"""How one bucket of S3 is reached, and as whom: from properties, Hadoop's settings, else boto3's.
+"""Address and credentials of an S3 bucket.
 
-In this order, each setting by itself, but for who asks, which comes from one place:
+Each setting is taken from the first of these sources, the credentials together from a single one:
 
 1. properties of Iceberg and PyIceberg: `s3.endpoint`, `s3.access-key-id`, ... and `client.region`;
-2. Hadoop's S3A for the bucket, `fs.s3a.bucket.<bucket>.access.key`, then for all of them,
+2. Hadoop's S3A for the bucket, `fs.s3a.bucket.<bucket>.access.key`, then for all buckets,
    `fs.s3a.access.key`, as properties or in core-site.xml;
-3. what boto3 finds: variables `AWS_*`, profiles, roles of web identities, containers and machines.
+3. boto3's defaults: variables `AWS_*`, profiles, roles of web identities, containers and machines.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _WRITTEN: Final = {
     "kms": "aws:kms", "aws:kms": "aws:kms", "sse-kms": "aws:kms",
     "dsse-kms": "aws:kms:dsse", "aws:kms:dsse": "aws:kms:dsse",
 }  # fmt: skip
-"""What S3 calls the encryptions of Iceberg, PyIceberg and Hadoop; None leaves it to the bucket."""
+"""S3's names of Iceberg's, PyIceberg's and Hadoop's encryptions; None = the bucket's default."""
 _KEYS: Final = {
     "access_key": (S3_ACCESS_KEY, "access.key"),
     "secret_key": (S3_SECRET_KEY, "secret.key"),
@@ -82,39 +82,44 @@ _BY_BOTO: Final = {
 _OF_SETTINGS_ONLY: Final = "settings"
 _KEYSTORES: Final = "hadoop.security.credential.provider.path"
 _REFUSED: Final = {
-    "s3.signer": "requests are signed here, not by a REST catalog",
-    "s3.remote-signing-enabled": "requests are signed here, not by a REST catalog",
+    "s3.signer": "requests are signed by icecomb, not by a REST catalog",
+    "s3.remote-signing-enabled": "requests are signed by icecomb, not by a REST catalog",
     "s3.access-grants.enabled": "keys come from profiles, roles or settings",
-    "s3.write.table-tag-enabled": "tags are those of s3.write.tags.<name>",
-    "s3.write.namespace-tag-enabled": "tags are those of s3.write.tags.<name>",
-    "s3.client-factory-impl": "it names a class of Java's",
-    "client.factory": "it names a class of Java's",
-    "client.credentials-provider": "it names a class of Java's",
+    "s3.write.table-tag-enabled": "only tags of s3.write.tags.<name> are written",
+    "s3.write.namespace-tag-enabled": "only tags of s3.write.tags.<name> are written",
+    "s3.client-factory-impl": "it names a Java class",
+    "client.factory": "it names a Java class",
+    "client.credentials-provider": "it names a Java class",
 }
 _REFUSED_FAMILIES: Final = {
     "s3.access-points.": "write the alias of the access point in place of the bucket's name",
-    "s3.delete.tags.": "what is deleted gets no tags before",
+    "s3.delete.tags.": "objects are not tagged before deletion",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """See the module.
+    """The settings of one bucket.
 
     Attributes:
-        endpoint: A URL; None is Amazon's.
-        region: None leaves it to boto3.
-        path_style: Whether the bucket stands in the path; None leaves it to boto3.
-        access_key: With `secret_key` and maybe `session_token`; None leaves all to boto3.
-        profile: Of `~/.aws/config`.
-        role_arn: Assumed by whoever the rest says; renewed by itself.
-        role: What the role is asked for with, in boto3's words: a session's name, a policy, ...
-        sts_endpoint: A URL of who gives roles; None is Amazon's.
-        sts_region: Of it; None is that of the bucket.
-        anonymous: Requests are not signed.
-        written: What goes along with each object that is written: encryption, class, ACL, tags, in
-            boto3's words.
-        sources: Where each of them was said, by attribute.
+        endpoint: URL of the store; None = Amazon's.
+        region: Region of the bucket; None = boto3's default.
+        path_style: Whether the bucket is in the path; None = boto3's default.
+        access_key: Id of an access key; None = the keys that boto3 finds.
+        secret_key: Secret of the access key.
+        session_token: Session token of a temporary access key.
+        profile: Profile of `~/.aws/config`.
+        role_arn: Role to assume with the other credentials; renewed automatically.
+        role: Further arguments of boto3 to assume it: a session name, a policy, ...
+        sts_endpoint: URL of STS; None = Amazon's.
+        sts_region: Region of STS; None = that of the bucket.
+        anonymous: Whether requests are unsigned.
+        proxy: URL of a proxy.
+        ca_path: File with the TLS authorities to trust; None = the system's.
+        connect_timeout_s: Seconds to wait for a connection.
+        request_timeout_s: Seconds to wait for a response.
+        written: Further arguments of boto3 for each new object: encryption, class, ACL, tags.
+        sources: Property that each setting comes from, by attribute.
     """
 
     endpoint: str | None = None
@@ -138,16 +143,16 @@ class S3Settings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str], bucket: str) -> S3Settings:
-        """Those of a bucket.
+        """Return the settings of a bucket.
 
         Raises:
-            ConfigurationError: One makes no sense, or is not served.
+            ConfigurationError: If a setting is invalid or unsupported.
         """
         return _Found(properties, bucket).settings()
 
 
 class _Found:
-    """What is said, and where."""
+    """The search for one bucket's settings and their sources."""
 
     def __init__(self, properties: Mapping[str, str], bucket: str) -> None:
         self._properties = properties
@@ -157,13 +162,13 @@ class _Found:
         self.sources = self._search.sources
 
     def settings(self) -> S3Settings:
-        """All of them."""
+        """Return all settings of the bucket."""
         self._refuse()
         endpoint = self._text("endpoint", [S3_ENDPOINT], "endpoint")
         region = self._text("region", [S3_REGION], "endpoint.region")
         central = _CENTRAL.fullmatch(re.sub(r"^https?://|/+$", "", endpoint or ""))
         if central is not None:
-            # Amazon's own, as Hadoop's users write it: boto3 knows the host of a region better
+            # Amazon's own endpoint, as Hadoop's users set it: boto3 knows the hosts of regions
             region, endpoint = region or central["region"], None
         return S3Settings(
             endpoint=self._url(endpoint),
@@ -194,7 +199,7 @@ class _Found:
         return self._search.text(name, known, [f"fs.s3a.{one}" for one in each])
 
     def _seconds(self, known: Property[float], hadoop: str) -> float:
-        """A time-out; Hadoop counts milliseconds, and 0 is none."""
+        """Return a timeout in seconds; Hadoop's are in milliseconds, and its 0 is no timeout."""
         said = self._text("", [], hadoop)
         if said is None or known.key in self._properties:
             return known.of(self._properties)
@@ -204,7 +209,7 @@ class _Found:
             return known.default
 
     def _identity(self) -> dict[str, Any]:
-        """Who asks, by the first place that says it."""
+        """Return the credentials of the first source that has any."""
         role_arn = self._text("role_arn", [S3_ROLE_ARN])
         if S3_ANONYMOUS.of(self._properties):
             self.sources["anonymous"] = S3_ANONYMOUS.key
@@ -225,23 +230,24 @@ class _Found:
         keystore = None if found else self._keystore(of_settings=provider == _OF_SETTINGS_ONLY)
         if keystore is not None:
             raise ConfigurationError(
-                f"The keys of bucket {self._bucket} are in a keystore of Java's: {keystore}",
+                f"The keys of bucket {self._bucket} are in a Java keystore: {keystore}",
                 hint="icecomb does not read it: set s3.profile-name, or s3.access-key-id and "
                 "s3.secret-access-key",
             )
         return {**found, "role_arn": role_arn}
 
     def _keystore(self, *, of_settings: bool) -> str | None:
-        """The property that says that keys are in a keystore, if any.
+        """Return the property that names a keystore with the keys, if any.
 
-        One of all of Hadoop may hold other secrets: it does where only settings can have the keys.
+        Hadoop's global keystore may hold other secrets, so it counts only if no other source than
+        the settings can have the keys.
         """
         if self._text("", [], "security.credential.provider.path"):
             return "fs.s3a.security.credential.provider.path"
         return _KEYSTORES if of_settings and self._properties.get(_KEYSTORES) else None
 
     def _role(self) -> dict[str, Any]:
-        """See `S3Settings.role`."""
+        """Return the arguments of `S3Settings.role`."""
         name = self._text("role_session", [S3_ROLE_SESSION], "assumed.role.session.name")
         found: dict[str, Any] = {"RoleSessionName": name or "icecomb"}
         external = self._text("role_external_id", [S3_ROLE_EXTERNAL_ID], "assumed.role.external.id")
@@ -263,7 +269,7 @@ class _Found:
     def _keys(
         self, named: Mapping[str, tuple[Property[str | None] | None, str]]
     ) -> dict[str, str | None]:
-        """The keys, all of one place: half of one and half of another fit nowhere."""
+        """Return the keys from a single source: halves of two keys are useless."""
         found = {
             name: self._text(name, [ours]) if ours else self._text(name, [], key)
             for name, (ours, key) in named.items()
@@ -275,14 +281,14 @@ class _Found:
         for name, (ours, key) in named.items():
             if found[name] is None and name != "session_token":
                 raise ConfigurationError(
-                    f"Half of a key of S3 is set: there is no {ours or f'fs.s3a.{key}'}",
+                    f"The S3 key is incomplete: there is no {ours or f'fs.s3a.{key}'}",
                     hint="set s3.access-key-id and s3.secret-access-key (fs.s3a.access.key and "
                     "fs.s3a.secret.key), or neither",
                 )
         return found
 
     def _provider(self) -> str:
-        """Who gives keys, by `fs.s3a.aws.credentials.provider`."""
+        """Return the kind of provider that `fs.s3a.aws.credentials.provider` names."""
         said = self._text("provider", [], "aws.credentials.provider") or ""
         names = [one.strip().rpartition(".")[2] for one in said.split(",") if one.strip()]
         for name in names:
@@ -294,8 +300,8 @@ class _Found:
                 return _FOUND_BY_BOTO
         if names:
             raise ConfigurationError(
-                f"{self.sources['provider']} names {said}, a class of Java's that icecomb has no "
-                "equal of",
+                f"{self.sources['provider']} names {said}, a Java class without an equivalent in "
+                "icecomb",
                 hint="set s3.profile-name, or s3.access-key-id and s3.secret-access-key",
             )
         return ""
@@ -330,7 +336,7 @@ class _Found:
             said = S3_SSE_TYPE.of(self._properties) if is_set else self._written_by_hadoop() or ""
         if said.lower() not in _WRITTEN:
             raise ConfigurationError(
-                f"Encryption {said} of S3 is not served: its keys would have to be here",
+                f"S3 encryption {said} is not served: it needs the keys on this machine",
                 hint="use s3 or kms (s3.sse.type), or the bucket's own default encryption",
             )
         name = _WRITTEN[said.lower()]
@@ -358,13 +364,13 @@ class _Found:
                     self._search.refuse({key: reason})
         if arn := self._text("", [], "accesspoint.arn"):
             raise ConfigurationError(
-                f"Bucket {self._bucket} is reached by the access point {arn}, which is not served",
+                f"Bucket {self._bucket} uses the access point {arn}, which is not served",
                 hint="write the alias of the access point in place of the bucket's name, or leave "
                 f"fs.s3a.bucket.{self._bucket}.accesspoint.arn out for icecomb",
             )
         if S3_DELETE_ENABLED.of(self._properties) is False:
             raise ConfigurationError(
-                f"Property {S3_DELETE_ENABLED} is not served: what is deleted is deleted",
+                f"Property {S3_DELETE_ENABLED} is not served: icecomb really deletes files",
                 hint=f"leave {S3_DELETE_ENABLED} out for icecomb, and let the bucket keep versions",
                 property=S3_DELETE_ENABLED.key,
             )

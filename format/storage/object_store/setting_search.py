@@ -1,4 +1,4 @@
-"""Where a setting of a store is said: Iceberg's and PyIceberg's names first, then Hadoop's."""
+"""Search for a store's settings: under Iceberg's and PyIceberg's names, then under Hadoop's."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from icecomb.format.storage.hdfs.address import hadoop_properties
 
 
 class SettingSearch:
-    """Looks in properties, then in Hadoop's settings, and remembers what was found where.
+    """A search in properties and then in Hadoop's settings, which records the sources.
 
     Args:
-        properties: Of the `FileIO`; Hadoop's among them go before those of core-site.xml.
+        properties: Properties of the `FileIO`; Hadoop's among them override core-site.xml.
 
     Attributes:
-        properties: The same.
-        hadoop: Hadoop's, see `hadoop_properties`.
-        sources: The property that said it, by attribute of the settings.
+        properties: The same properties.
+        hadoop: Hadoop's settings; see `hadoop_properties`.
+        sources: Property that each setting comes from, by attribute of the settings.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -29,12 +29,12 @@ class SettingSearch:
     def text(
         self, name: str, known: Sequence[Property[str | None]], hadoop: Sequence[str] = ()
     ) -> str | None:
-        """What is said, or None.
+        """Return the value of a setting, or None.
 
         Args:
-            name: The attribute it is for; empty if its source tells nobody anything.
-            known: Properties of ours, the first that is set wins.
-            hadoop: Hadoop's keys, likewise, after them.
+            name: Attribute to record the source for; empty = do not record it.
+            known: Properties of icecomb; the first one set wins.
+            hadoop: Hadoop's keys, searched after them in the same way.
         """
         for one in known:
             if (said := one.of(self.properties)) is not None:
@@ -50,14 +50,14 @@ class SettingSearch:
         return said
 
     def refuse(self, reasons: Mapping[str, str], harmless: str = "false") -> None:
-        """Refuse what is set of settings that would change what is written, or who may read it.
+        """Refuse unsupported settings, which would change what is written or who may read it.
 
         Args:
-            reasons: Why each is not served, by property.
-            harmless: A value that asks for nothing.
+            reasons: Reason why each is not served, by property.
+            harmless: A value that has no effect and is accepted.
 
         Raises:
-            ConfigurationError: One of them is set.
+            ConfigurationError: If one of them is set.
         """
         for key, reason in reasons.items():
             said = self.hadoop.get(key, "").strip()

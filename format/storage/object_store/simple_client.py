@@ -1,4 +1,4 @@
-"""The least a store must be able to do: look, read, create without replacing, list, delete."""
+"""Client for minimal stores: status, read, create without overwriting, list, delete."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ _ATTEMPTS: Final = 4
 
 
 class SimpleObjectClient(ObjectClient):
-    """A bucket of a store that takes objects whole.
+    """A client of a bucket in a store that accepts only whole objects.
 
-    What is large is kept in a file of this machine until it is sent, and then in memory; override
-    `begin_upload`, `copy` and `pages` where the store can do better.
+    A large object is kept in a local file until it is sent, and then in memory; override
+    `begin_upload`, `copy` and `pages` if the store can do better.
     """
 
     where: str = "a store of its own"
-    """For `icecomb doctor`: the address of the store."""
+    """The address of the store, for `icecomb doctor`."""
 
     @abstractmethod
     def objects(self, prefix: str, location: str) -> Iterator[ObjectStatus]:
-        """All objects whose keys begin with a text, in any order.
+        """Yield all objects whose keys begin with a prefix, in any order.
 
         Args:
-            prefix: The text.
-            location: For messages.
+            prefix: The prefix.
+            location: The location, for messages.
         """
 
     def close(self) -> None:
-        """See `ObjectClient.close`: nothing is kept open."""
+        """Do nothing: no connections are kept open."""
 
     def facts(self, location: str) -> StoreFacts:  # noqa: ARG002
-        """See `ObjectClient.facts`."""
+        """Implement `ObjectClient.facts`."""
         return StoreFacts(self.where, "its own client", "its own settings")
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
-        """See `ObjectClient.begin_upload`: parts are kept until all are there."""
+        """Implement `ObjectClient.begin_upload`; parts are kept until all have arrived."""
         return _WholeUpload(self, key, location)
 
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
-        """See `ObjectClient.copy`: by way of this machine."""
+        """Implement `ObjectClient.copy` through this machine."""
         upload = _WholeUpload(self, key, location)
         try:
             upload.send(1, self.read(source.key, location))
@@ -64,7 +64,7 @@ class SimpleObjectClient(ObjectClient):
             upload.abort()
 
     def pages(self, prefix: str, location: str, *, below: bool) -> Iterator[ObjectPage]:
-        """See `ObjectClient.pages`: all that is below is listed, too."""
+        """Implement `ObjectClient.pages` by listing all objects with the prefix."""
         found = sorted(self.objects(prefix, location), key=lambda each: each.key.encode())
         folders: dict[str, None] = {}
         if not below:
@@ -76,7 +76,7 @@ class SimpleObjectClient(ObjectClient):
 
 
 class _WholeUpload(PartUpload):
-    """An upload to a store that knows none."""
+    """An upload in parts to a store without multipart uploads."""
 
     def __init__(self, client: SimpleObjectClient, key: str, location: str) -> None:
         self._client = client

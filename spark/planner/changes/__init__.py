@@ -1,1 +1,1 @@
-"""What commits inserted and deleted, row by row."""
+"""Changelogs: the rows that commits inserted and deleted."""

@@ -1,8 +1,8 @@
-"""CHANGES FROM: which commits it is about, and what Spark makes of their rows.
+"""CHANGES FROM: its range of commits, and the rows given to Spark.
 
-Of a row that a commit wrote anew and did not change, Spark tells by a version of the row that it is
-the same; tables of format version 2 have none. So where a commit rewrote files, only all that it
-deleted and inserted can be shown.
+Spark recognizes rows that a commit rewrote unchanged by a row version, which tables of format
+version 2 lack. So if a commit rewrote files, only all rows that it deleted and inserted can be
+shown.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _VIEW: Final = "CALL system.create_changelog_view compares rows"
 
 
 class Changelogs:
-    """The method of the protocol that loads a changelog."""
+    """The protocol's method that loads a changelog."""
 
     def __init__(self, states: TableStates) -> None:
         self._states = states
 
     def load_changelog(self, request: LoadChangelog) -> LoadedChangelog:
-        """See `LoadChangelog`.
+        """Answer `LoadChangelog`.
 
         Raises:
-            NoSuchSnapshotError: An end of the range is not there.
-            UnsupportedError: The commits of the range do not say what is asked for.
-            ValidationError: The range contradicts the table's history or its name.
+            NoSuchSnapshotError: If an end of the range does not exist.
+            UnsupportedError: If the requested changes cannot be derived from the commits.
+            ValidationError: If the range contradicts the table's history or name.
         """
         state = self._states.load(request.catalog, request.table)
         if state.time_travel or state.metadata_table is not None:
@@ -70,7 +70,7 @@ class Changelogs:
 def _commits(
     state: TableState, wanted: ChangelogRange
 ) -> tuple[Sequence[Snapshot], Sequence[Snapshot]]:
-    """The line of snapshots up to the end of a range, and those of it that are in the range."""
+    """Return the snapshots up to the end of a range, and those of them in the range."""
     end = state.snapshot_id
     if wanted.end_version is not None:
         end = _snapshot(state, wanted.end_version)
@@ -81,7 +81,7 @@ def _commits(
         ids = [snapshot.snapshot_id for snapshot in line]
         if start not in ids:
             raise ValidationError(
-                f"Table {state.name}: version {wanted.start_version} is no ancestor of "
+                f"Table {state.name}: version {wanted.start_version} is not an ancestor of "
                 f"{wanted.end_version or 'what the table shows'}",
                 hint=f"give versions of one line: CALL system.ancestors_of('{state.name}')",
                 table=state.name,
@@ -91,7 +91,7 @@ def _commits(
             last -= 1
     elif wanted.start_us is not None:
         within = [at for at, snapshot in enumerate(line) if _is_within(snapshot, wanted)]
-        # clocks of writers may differ: what lies between two commits of the range is in it
+        # clocks of writers may differ: commits between two commits of the range are in it
         first, last = (within[0], within[-1] + 1) if within else (0, 0)
     return line, line[first:last]
 
@@ -105,7 +105,7 @@ def _is_within(snapshot: Snapshot, wanted: ChangelogRange) -> bool:
 
 
 def _snapshot(state: TableState, version: str) -> int:
-    """The snapshot of an id, or of a branch or tag, as VERSION AS OF finds it."""
+    """Find the snapshot of an id, branch or tag, like VERSION AS OF."""
     metadata = state.metadata
     if version.isdecimal() and metadata.has_snapshot(int(version)):
         return int(version)
@@ -122,7 +122,7 @@ def _snapshot(state: TableState, version: str) -> int:
 def _ends(
     state: TableState, line: Sequence[Snapshot], chosen: Sequence[Snapshot]
 ) -> tuple[int | None, int | None]:
-    """The snapshot before the first of these commits, and the last of them."""
+    """Return the snapshot before the first of the chosen commits, and the last of them."""
     if not chosen:
         nothing = line[-1].snapshot_id if line else None
         return nothing, nothing
@@ -132,10 +132,10 @@ def _ends(
 
 
 def _check_shown(state: TableState, chosen: Sequence[Snapshot], request: LoadChangelog) -> None:
-    """Refuse what commits do not say.
+    """Refuse requests that cannot be answered from the commits.
 
     Raises:
-        UnsupportedError: That is asked for.
+        UnsupportedError: If the request is one of them.
     """
     if request.deduplication == _NET:
         raise UnsupportedError(
@@ -152,25 +152,25 @@ def _check_shown(state: TableState, chosen: Sequence[Snapshot], request: LoadCha
         changes = snapshot_changes(state.io, state.metadata, snapshot)
         if changes.added and changes.removed:
             raise UnsupportedError(
-                f"Snapshot {snapshot.snapshot_id} of table {state.name} wrote rows anew: its files "
+                f"Snapshot {snapshot.snapshot_id} of table {state.name} rewrote rows: its files "
                 "do not say which of them changed",
                 hint=f"ask for all with WITH (deduplicationMode = 'none'), without computeUpdates; "
                 f"{_VIEW}; write.delete.mode, write.update.mode and write.merge.mode = "
-                "merge-on-read write no row anew",
+                "merge-on-read do not rewrite rows",
                 table=state.name,
             )
 
 
 def _identifiers(state: TableState) -> tuple[str, ...]:
-    """The columns by which a deletion and an insertion are an update.
+    """Return the columns by which a deletion and an insertion are matched to an update.
 
     Raises:
-        UnsupportedError: There are none, or one is in a struct.
+        UnsupportedError: If there are none, or one is in a struct.
     """
     names = sorted(state.metadata.schema().identifier_field_names())
     if not names or any("." in name for name in names):
         raise UnsupportedError(
-            f"Updates of table {state.name} cannot be told: "
+            f"Updates of table {state.name} cannot be computed: "
             + ("an identifier field is in a struct" if names else "it has no identifier fields"),
             hint="ALTER TABLE … SET IDENTIFIER FIELDS with columns, or leave computeUpdates out",
             table=state.name,

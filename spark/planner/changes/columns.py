@@ -1,4 +1,4 @@
-"""The table ``t.changes`` and CHANGES FROM: a table's columns, and what happened to the row."""
+"""Columns of ``t.changes`` and CHANGES FROM: the table's, and those that describe the change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHANGES: Final = "changes"
 """Its name below the table's."""
 
 CHANGES_FROM: Final = "changes from"
-"""What CHANGES FROM is about; no name below a table's stands for it."""
+"""The kind of CHANGES FROM, which cannot be selected by a name below the table's."""
 
 CHANGE_TYPE: Final = NestedField(
     2147483543, "_change_type", StringType(), required=True, doc="INSERT or DELETE"
@@ -51,17 +51,17 @@ CHANGELOGS: Final = {
 
 
 def changelog_schema(schema: Schema, kind: str) -> Schema:
-    """The columns of the table of changes of a table.
+    """Return the columns of the changelog of a table.
 
     Source: ``org.apache.iceberg.ChangelogUtil``, ids of ``MetadataColumns``;
     ``org.apache.spark.sql.connector.catalog.Changelog``.
 
     Args:
-        schema: The table's.
+        schema: The table's schema.
         kind: One of `CHANGELOGS`.
 
     Raises:
-        ValidationError: A column of the table has the name of one of them.
+        ValidationError: If a column of the table has the name of a changelog column.
     """
     for column in CHANGELOGS[kind]:
         if schema.contains(column.name):

@@ -1,4 +1,4 @@
-"""Which rows of a data file its delete files delete, by their positions."""
+"""Positions of the rows of a data file that its delete files delete."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def stated_rows(file: DataFile) -> int:
-    """Return how many rows a data file has by its manifest.
+    """Return the row count of a data file according to its manifest.
 
     Raises:
-        UnsupportedError: Its writer did not know it.
+        UnsupportedError: If its writer did not know it.
     """
     if file.record_count < 0:
         raise UnsupportedError(
@@ -41,7 +41,7 @@ def stated_rows(file: DataFile) -> int:
 class DeletedRows:
     """The deleted rows of data files.
 
-    Where a file has equality deletes, the columns that they compare are read of it.
+    If a file has equality deletes, the columns that they compare are read from it.
 
     Args:
         state: The table.
@@ -52,12 +52,12 @@ class DeletedRows:
         self._scan = ArrowScan(state.metadata, state.io, Schema(ROW_POSITION), workers=1)
 
     def of(self, task: FileScanTask) -> npt.NDArray[np.int64]:
-        """The positions of the rows of a whole file that are deleted, ascending and each once.
+        """Return the distinct positions of a whole file's deleted rows, ascending.
 
         Raises:
-            CorruptFileError: The data file or a delete file is damaged.
-            FileMissingError: One of them is lost.
-            UnsupportedError: No schema of the table has a column any more that is compared.
+            CorruptFileError: If the data file or a delete file is damaged.
+            FileMissingError: If one of them is missing.
+            UnsupportedError: If no schema of the table has a compared column any more.
         """
         check_wanted()
         by_position = position_delete_files(task)

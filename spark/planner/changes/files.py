@@ -1,8 +1,7 @@
-"""The files that commits changed, and which of their rows were inserted or deleted.
+"""Files changed by commits, and the rows that were inserted or deleted in them.
 
-Rows of a file that a commit added were inserted, rows that a removed file had left were deleted.
-Of a file that stays, those rows were deleted that its deletes left before the commit, and do not
-leave after it.
+Rows of an added file were inserted, the live rows of a removed file were deleted. In a file that
+stays, the rows that became deleted between the two snapshots were deleted.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ _OF_ONE_STATE: Final = ("snapshot-id", "as-of-timestamp", "branch", "tag")
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What happened to rows of a file.
+    """A change of rows of a file.
 
     Args:
         file: The file.
         kind: ``INSERT`` or ``DELETE``.
-        ordinal: The place of the commit among those of the changelog.
+        ordinal: The index of the commit in the changelog.
         snapshot: The commit.
-        rows: The positions of these rows; None for all that are left of the file.
+        rows: The positions of the rows; None for all live rows of the file.
     """
 
     file: DataFile
@@ -64,7 +63,7 @@ class FileChange:
     rows: npt.NDArray[np.int64] | None
 
     def constants(self, changelog: str) -> dict[str, Any]:
-        """The values of the changelog's own columns, by field id as text.
+        """Return the values of the changelog's own columns, by field id as text.
 
         Args:
             changelog: One of `CHANGELOGS`.
@@ -78,23 +77,23 @@ class FileChange:
 
 
 class Changelog:
-    """What changed in a table.
+    """The changes of a table.
 
     Args:
         state: The table.
-        options: Which commits are asked for, in lower case.
+        options: The options that select commits, with lower-case keys.
 
     Raises:
-        NoSuchSnapshotError: An option names a snapshot that is not there, or what a commit changed
-            is not known any more.
-        UnsupportedError: No schema of the table has a column any more that deletes compare.
-        ValidationError: The options contradict each other.
+        NoSuchSnapshotError: If an option names a missing snapshot, or the changes of a commit are
+            not known any more.
+        UnsupportedError: If no schema of the table has a column any more that deletes compare.
+        ValidationError: If the options contradict each other.
     """
 
     def __init__(self, state: TableState, options: Mapping[str, str]) -> None:
         self.tasks: deque[FileScanTask] = deque()
         self.changes: dict[int, FileChange] = {}
-        """By the identity of their files."""
+        """Changes by the identity (`id`) of their files."""
         self._state = state
         self._deleted_rows = DeletedRows(state)
         for ordinal, snapshot in enumerate(_commits(state, options)):
@@ -126,7 +125,7 @@ class Changelog:
     def _add_partly(
         self, ordinal: int, snapshot: Snapshot, changed: set[str], new: set[str]
     ) -> None:
-        """The rows of files that stay."""
+        """Add the changed rows of files that stay."""
         parent = self._parent(snapshot)
         now = self._reached(snapshot, changed)
         before = self._reached(parent, changed) if parent else {}
@@ -152,10 +151,10 @@ class Changelog:
         snapshot: Snapshot,
         rows: npt.NDArray[np.int64] | None = None,
     ) -> None:
-        # a file may be in a changelog more than once: each time it is an object of its own
+        # a file may be in a changelog more than once, each time as an object of its own
         file = replace(task.file)
         self.changes[id(file)] = FileChange(file, kind, ordinal, snapshot, rows)
-        # which rows are meant is known then: no delete file is read once more
+        # the rows are known in this case: delete files need not be read again
         deletes = task.delete_files if rows is None else ()
         self.tasks.append(FileScanTask(file, deletes, task.residual, task.spec))
 
@@ -173,10 +172,10 @@ class Changelog:
         )
 
     def _parent(self, snapshot: Snapshot) -> Snapshot | None:
-        """The snapshot before, None for the first.
+        """Return the parent snapshot; None for the first.
 
         Raises:
-            NoSuchSnapshotError: It has expired.
+            NoSuchSnapshotError: If it has expired.
         """
         if snapshot.parent_snapshot_id is None:
             return None
@@ -191,19 +190,19 @@ class Changelog:
         return parent
 
     def _live(self, snapshot: Snapshot, paths: Collection[str]) -> dict[str, FileScanTask]:
-        """The files of a snapshot by their paths, with the deletes that apply."""
+        """Return files of a snapshot by path, with the deletes that apply."""
         if not paths:
             return {}
         tasks = self._planner().plan(snapshot)
         return {task.file.file_path: task for task in tasks if task.file.file_path in paths}
 
     def _reached(self, snapshot: Snapshot, changed: Collection[str]) -> dict[str, FileScanTask]:
-        """The files of a snapshot that some of these delete files may apply to."""
+        """Return files of a snapshot, by path, that some of the delete files may apply to."""
         found = reached_files(self._state.io, self._state.metadata, snapshot, changed)
         return {task.file.file_path: task for task in found}
 
     def _changed_deletes(self, own: list[ManifestFile], snapshot: Snapshot) -> set[str]:
-        """The delete files that a commit added or removed."""
+        """Return the delete files that a commit added or removed."""
         return {
             path
             for manifest in own
@@ -233,7 +232,7 @@ def _commits(state: TableState, options: Mapping[str, str]) -> list[Snapshot]:
         options = {key: str(end) for key, end in ends.items() if end is not None}
     elif named and named[0] in _OF_ONE_STATE:
         raise ValidationError(
-            f"Table {state.name}.changes is of no one state: option {named[0]}",
-            hint="say the first and the last commit: start-snapshot-id, end-snapshot-id",
+            f"Table {state.name}.changes is not of one state: option {named[0]}",
+            hint="give the first and the last commit: start-snapshot-id, end-snapshot-id",
         )
     return changed_snapshots(state.metadata, options)

@@ -1,4 +1,4 @@
-"""A changelog as Spark reads it: files with the values of the changelog's own columns."""
+"""Planned files of a changelog, with the values of the changelog's own columns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ChangedFiles(PlannedFiles):
 
 
 class _ChangedPositions(PositionsOfFiles):
-    """Of a file of which some rows changed, all others are left out."""
+    """Deleted positions that also exclude the unchanged rows of partly changed files."""
 
     def __init__(self, state: TableState, log: Changelog) -> None:
         super().__init__(state, log.tasks)
@@ -53,5 +53,5 @@ class _ChangedPositions(PositionsOfFiles):
         left_out = np.ones(stated_rows(change.file), np.bool_)
         left_out[change.rows] = False
         positions = np.flatnonzero(left_out)
-        # no positions is nothing to send: every row of the file changed
+        # if every row of the file changed, there are no positions to send
         return self._keep(positions) if len(positions) else None

@@ -1,4 +1,4 @@
-"""Which snapshots a changelog is about."""
+"""Selection of the snapshots of a changelog."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ END: Final = "end-snapshot-id"
 START_TIME: Final = "start-timestamp"
 END_TIME: Final = "end-timestamp"
 RANGE_OPTIONS: Final = (START, END, START_TIME, END_TIME)
-"""The options that choose them; others are not looked at."""
+"""The options that select snapshots; others are ignored."""
 
 
 def changed_snapshots(metadata: TableMetadata, options: Mapping[str, str]) -> list[Snapshot]:
-    """The snapshots whose changes are asked for, oldest first; replacing ones change no rows.
+    """Return the selected snapshots, oldest first, without `replace` ones, which change no rows.
 
     Raises:
-        NoSuchSnapshotError: An option names a snapshot that is not there.
-        ValidationError: The options contradict each other, or the table's history.
+        NoSuchSnapshotError: If an option names a snapshot that does not exist.
+        ValidationError: If the options contradict each other or the table's history.
     """
     given = {key: _whole(key, options[key]) for key in RANGE_OPTIONS if key in options}
     for one, other in ((START, START_TIME), (END, END_TIME)):
@@ -57,8 +57,8 @@ def changed_snapshots(metadata: TableMetadata, options: Mapping[str, str]) -> li
         ids = [snapshot.snapshot_id for snapshot in line]
         if given[START] not in ids:
             raise ValidationError(
-                f"{START} {given[START]} is no ancestor of the end",
-                hint="give a snapshot that the end came from: see ancestors_of",
+                f"{START} {given[START]} is not an ancestor of the end",
+                hint="give an ancestor of the end: see ancestors_of",
             )
         line = line[: ids.index(given[START])]
     return [s for s in reversed(line) if s.operation != Operation.REPLACE]
@@ -66,5 +66,5 @@ def changed_snapshots(metadata: TableMetadata, options: Mapping[str, str]) -> li
 
 def _whole(key: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,19}", text):
-        raise ValidationError(f"{key} is a whole number, not {text!r}", hint="give it as digits")
+        raise ValidationError(f"{key} must be an integer, not {text!r}", hint="give it as digits")
     return int(text)

@@ -1,7 +1,7 @@
-"""The procedures that CALL finds in the namespace ``system``, by Iceberg's names.
+"""Procedures for CALL in the namespace ``system``, under Iceberg's names.
 
-A new one is a function with the decorator `procedure` and its name in this list: its signature says
-the rest to Spark and to `DESCRIBE PROCEDURE`.
+A new one is a function with the decorator `procedure`, listed here; Spark and `DESCRIBE PROCEDURE`
+get the rest from its signature.
 """
 
 from __future__ import annotations

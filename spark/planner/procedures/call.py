@@ -1,4 +1,4 @@
-"""One call of a procedure: what it works on, and what it leaves for Spark to do."""
+"""The context of a procedure call."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _PART: Final = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a procedure is called with beside its arguments.
+    """The context of a procedure call, besides its arguments.
 
     Args:
         catalog: The catalog that it is called in.
-        namespace: Where names without one are: the session's own, if it uses this catalog.
-        session: Rewrites files where the planner should not.
-        query: Gives the rows of a query of the session, as dictionaries.
+        namespace: The namespace of unqualified names: the session's own, if it uses this catalog.
+        session: The engine that rewrites files if the planner should not.
+        query: A function that returns the rows of a query run by the session, as dictionaries.
         metastore: ``hive.metastore.uris`` of Spark's own Hive support.
-        summary: What snapshots say about the application.
-        case_sensitive: Whether names of columns are.
-        statements: SQL that the session runs when the procedure is done; the procedure adds to it.
-        listing: Lists folders where they are too many for the planner.
+        summary: Summary properties of snapshots that identify the application.
+        case_sensitive: Whether column names are case-sensitive.
+        statements: SQL that the session runs after the procedure, which appends to it.
+        listing: The engine that lists folders if they are too many for the planner.
     """
 
     catalog: Catalog
@@ -46,12 +46,12 @@ class Call:
     listing: FolderEngine | None = None
 
     def identifier(self, table: str) -> tuple[str, str]:
-        """The table that an argument names, as Iceberg reads it.
+        """Parse the name of a table in an argument, as Iceberg does.
 
-        It is ``t``, ``db.t`` or ``catalog.db.t``, with backquotes where Spark needs them.
+        It is ``t``, ``db.t`` or ``catalog.db.t``, with backquotes if Spark needs them.
 
         Raises:
-            ValidationError: It is no name, or names a table of another catalog.
+            ValidationError: If it is not a name, or names a table of another catalog.
         """
         parts = parse_name(table)
         if len(parts) == 1:
@@ -60,16 +60,16 @@ class Call:
             parts = parts[1:]
         if len(parts) != 2:
             raise ValidationError(
-                f"{table} is no table of catalog {self.catalog.name}",
+                f"{table} is not a table of catalog {self.catalog.name}",
                 hint="name it db.table, and call the procedure of the catalog that has the table",
             )
         return parts[0], parts[1]
 
     def source(self, table: str) -> tuple[str, str]:
-        """The Hive table that an argument names; ``spark_catalog`` is where Spark has it.
+        """Parse the name of a Hive table in an argument, which may begin with ``spark_catalog``.
 
         Raises:
-            ValidationError: It is no name, or Spark's own tables are in another metastore.
+            ValidationError: If it is not a name, or Spark's own tables are in another metastore.
         """
         parts = parse_name(table)
         if len(parts) != 3 or parts[0] != SESSION_CATALOG or self.catalog.name == parts[0]:
@@ -84,19 +84,19 @@ class Call:
         return parts[1], parts[2]
 
     def load(self, table: str) -> Table:
-        """The table that an argument names, as it is now."""
+        """Load the table named by an argument."""
         return self.catalog.load_table(self.identifier(table))
 
     def changed(self, table: Table) -> None:
-        """Let the session read a table anew where it has cached it."""
+        """Make the session refresh a table that it may have cached."""
         self.statements.append(f"REFRESH TABLE {quoted(self.catalog.name, *table.name())}")
 
 
 def parse_name(text: str) -> tuple[str, ...]:
-    """The parts of a name in SQL.
+    """Split an SQL name into its parts.
 
     Raises:
-        ValidationError: It is none.
+        ValidationError: If it is not a name.
     """
     parts: list[str] = []
     at = 0
@@ -109,13 +109,13 @@ def parse_name(text: str) -> tuple[str, ...]:
             break
         at += 1
     raise ValidationError(
-        f"{text!r} is no name of a table",
+        f"{text!r} is not a table name",
         hint="name it db.table; put parts with dots, blanks or backquotes between backquotes",
     )
 
 
 def quoted(*parts: str) -> str:
-    """A name in SQL, whatever its parts are."""
+    """Return an SQL name with every part quoted."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 

@@ -1,12 +1,12 @@
-"""The procedure that makes a view of what changed between two snapshots.
+"""The procedure that creates a view of the changes between two snapshots.
 
-The view is SQL over the table's versions, so that Spark reads and compares the rows. What a commit
-inserted and deleted are the rows of the files that it added and removed; where it has delete files,
-too, they are the rows (by file and position) that one of its two versions has and the other has
-not, in these files and those that the deletes reach.
+The view is SQL over the table's versions, so that Spark reads and compares the rows. A commit
+inserted and deleted the rows of the files that it added and removed; if it also has delete files,
+the rows (by file and position) that only one of its two versions has, in these files and in those
+that the deletes apply to.
 """
 
-# ruff: noqa: S608 - the SQL is built of quoted names, numbers, and texts that `_literal` makes safe
+# ruff: noqa: S608 - the SQL is built of quoted names, numbers, and texts escaped by `_literal`
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _CHANGE: Final = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
 @dataclass(frozen=True, slots=True)
 class ChangelogView:
-    """The view's name."""
+    """The name of the view."""
 
     changelog_view: Text
 
@@ -62,19 +62,19 @@ def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
     identifier_columns: Texts | None = None,
     net_changes: Flag = False,  # noqa: FBT002 - by Iceberg's name and default
 ) -> list[ChangelogView]:
-    """Make a temporary view of the rows that were inserted and deleted between two snapshots."""
+    """Create a temporary view of the rows that were inserted and deleted between two snapshots."""
     found = call.load(table)
     updates = bool(identifier_columns) if compute_updates is None else compute_updates
     if updates and net_changes:
         raise UnsupportedError(
-            "net_changes leaves out what compute_updates tells: states in between",
-            hint="give one of both",
+            "net_changes leaves out what compute_updates shows: states in between",
+            hint="give only one of them",
         )
     name = changelog_view or quoted(f"{found.name()[-1]}_changes")
     parts = parse_name(name)
     if len(parts) != 1:
         raise ValidationError(
-            f"{name} is no name of a temporary view", hint="give a name without a namespace"
+            f"{name} is not the name of a temporary view", hint="give a name without a namespace"
         )
     log = _Changelog(call, found, options or {})
     if updates:
@@ -86,7 +86,7 @@ def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
 
 
 class _Changelog:
-    """The SQL of what changed in a table between two snapshots."""
+    """The SQL query for the changes of a table between two snapshots."""
 
     def __init__(self, call: Call, table: Table, options: Mapping[str, str]) -> None:
         self._table = table
@@ -109,10 +109,10 @@ class _Changelog:
         return ", ".join(quoted(name) for _, name, _ in self._columns)
 
     def changes(self, *, rewritten: bool = False) -> str:
-        """The rows of each commit.
+        """Return the query for the changed rows of each commit.
 
         Args:
-            rewritten: Whether rows that it only wrote anew are shown as deleted and inserted.
+            rewritten: Whether unchanged rows in rewritten files count as deleted and inserted.
         """
         empty = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(n)}" for _, n, kind in self._columns)
         none = "'' AS _change_type, 0 AS _change_ordinal, 0L AS _commit_snapshot_id"
@@ -122,10 +122,10 @@ class _Changelog:
         return "\nUNION ALL ".join(parts)
 
     def net_changes(self) -> str:
-        """The rows that one end of the range has and the other has not.
+        """Return the query for the rows that only one end of the range has.
 
-        Of equal rows an insertion and a deletion cancel each other, as Iceberg's iterator over
-        them in the order of commits does.
+        An insertion and a deletion of equal rows cancel each other, as in Iceberg's iterator over
+        them in commit order.
         """
         self._check_comparable()
         rows = f"PARTITION BY {self.columns}"
@@ -143,7 +143,7 @@ class _Changelog:
         )
 
     def with_updates(self, identifiers: Sequence[str]) -> str:
-        """The changes, where a deletion and an insertion of one identifier are an update."""
+        """Return the query for changes, with a deletion and insertion of one key as an update."""
         ids = ", ".join(map(quoted, identifiers))
         window = f"OVER (PARTITION BY {ids}, _change_ordinal)"
         several = _literal(
@@ -188,7 +188,7 @@ class _Changelog:
     def _rows(
         self, changes: SnapshotChanges, snapshot: Snapshot, parent: Snapshot | None
     ) -> tuple[str, str]:
-        """The queries of the rows that a commit brought and took; empty where there are none."""
+        """Return the queries for the rows that a commit added and removed; empty if none."""
         if not changes.deletes or parent is None:
             return (
                 self._select(snapshot, self._in_files(changes.added)) if changes.added else "",
@@ -203,13 +203,13 @@ class _Changelog:
             )
             files.update(task.file_path for task in reached)
         if not files:
-            return "", ""  # delete files came and went that applied to nothing
+            return "", ""  # its delete files applied to nothing
         where = self._in_files(sorted(files))
         inserted = self._select(snapshot, f"{self._not_in(parent, where)} {where}")
         return inserted, self._select(parent, f"{self._not_in(snapshot, where)} {where}")
 
     def _select(self, snapshot: Snapshot, where: str) -> str:
-        """Rows of a version, as columns of the table as it is now."""
+        """Return the query for rows of a version, with the table's current columns."""
         schema = self._table.scan(snapshot_id=snapshot.snapshot_id).schema()
         shown = ", ".join(
             f"CAST({_column(schema, self._now, number, kind)} AS {kind}) AS {quoted(name)}"
@@ -218,7 +218,7 @@ class _Changelog:
         return f"(SELECT {shown} FROM {self._version(snapshot)} AS t {where})"
 
     def _in_files(self, paths: Sequence[str]) -> str:
-        # `_file` is what Spark is told
+        # `_file` has the locations given to Spark
         told = map(self._locations.of, paths)
         return f"WHERE t._file IN ({', '.join(map(_literal, told))})"
 
@@ -230,7 +230,7 @@ class _Changelog:
         return f"{self._name} VERSION AS OF {snapshot.snapshot_id}"
 
     def _check_comparable(self) -> None:
-        """Refuse what Spark cannot compare rows by."""
+        """Refuse columns that Spark cannot compare."""
         for _, name, kind in self._columns:
             if "MAP<" in kind:
                 raise UnsupportedError(
@@ -240,7 +240,7 @@ class _Changelog:
 
 
 def _column(schema: Schema, now: Schema, field_id: int, kind: str) -> str:
-    """The column of a version, or null where it had none yet."""
+    """Return the column of a version, or NULL if it did not exist yet."""
     old = next((field for field in schema.fields if field.field_id == field_id), None)
     if old is None:
         return "NULL"
@@ -255,23 +255,23 @@ def _column(schema: Schema, now: Schema, field_id: int, kind: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """A text in SQL, whatever it holds and however Spark is set to read escapes and variables."""
+    """Return a string in SQL, safe whatever Spark's settings for escapes and variables are."""
     if _PLAIN.fullmatch(text):
         return f"'{text}'"
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def _identifiers(table: Table, given: Sequence[str] | None) -> list[str]:
-    """The columns that tell rows apart.
+    """Return the columns that identify rows.
 
     Raises:
-        ValidationError: There are none.
+        ValidationError: If there are none.
     """
     schema = table.schema()
     names = given or sorted(schema.identifier_field_names())
     if not names:
         raise ValidationError(
-            f"Updates of table {'.'.join(table.name())} cannot be told without identifier columns",
+            f"Updates of table {'.'.join(table.name())} need identifier columns",
             hint="give identifier_columns, or ALTER TABLE ... SET IDENTIFIER FIELDS",
         )
     return [schema.find_field(name, case_sensitive=False).name for name in names]

@@ -1,4 +1,4 @@
-"""A procedure that runs, and what it asks the session that called it to do meanwhile."""
+"""The requests of a running procedure to the session that called it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ T = TypeVar("T")
 
 
 class Conversation:
-    """What a procedure says while it runs."""
+    """The requests of a procedure while it runs."""
 
     def __init__(self) -> None:
         self._said: SimpleQueue[Asked | None] = SimpleQueue()
 
     def ask(self, work: Asked) -> None:
-        """Ask the session to do something; it says elsewhere when it is done."""
+        """Ask the session to do something; completion is reported to the work itself."""
         self._said.put(work)
 
     def run(self, procedure: Callable[[], T]) -> Generator[Asked, None, T]:
-        """Run a procedure in a thread of its own; gives what it asks for, then its result.
+        """Run a procedure in a thread of its own; yield its requests and return its result.
 
-        Whoever stops waiting for the procedure cancels it, as its thread is bound to the same
+        A caller that stops waiting cancels the procedure, whose thread is bound to the same
         cancellation.
         """
         result: Future[T] = Future()
@@ -48,7 +48,7 @@ class Conversation:
             target=context.run, args=(work,), name="planner-procedure", daemon=True
         ).start()
         while (asked := self._said.get()) is not None:
-            # what a procedure asked for that has failed since is of no use
+            # requests of a procedure that has failed since are useless
             if not result.done():
                 yield asked
         return result.result()

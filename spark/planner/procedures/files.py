@@ -1,4 +1,4 @@
-"""Procedures that make tables of files which exist already."""
+"""Procedures that create tables from existing files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORMATS: Final = frozenset({"parquet", "orc", "avro"})
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What a registered table has."""
+    """The content of a registered table."""
 
     current_snapshot_id: Long | None
     total_records_count: Long | None
@@ -29,7 +29,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """How many files were added, to how many partitions."""
+    """Numbers of added files and changed partitions."""
 
     added_files_count: Long
     changed_partition_count: Long | None
@@ -37,21 +37,21 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """How many files were taken over."""
+    """The number of migrated files."""
 
     migrated_files_count: Long
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How many files of the source the new table has."""
+    """The number of the source's files in the new table."""
 
     imported_files_count: Long
 
 
 @procedure
 def register_table(call: Call, table: Text, metadata_file: Text) -> list[Registered]:
-    """Take an existing metadata file in under a name."""
+    """Register an existing metadata file as a table."""
     made = call.catalog.register_table(call.identifier(table), metadata_file)
     snapshot = made.current_snapshot()
     if snapshot is None:
@@ -75,12 +75,12 @@ def add_files(  # noqa: PLR0917 - the procedure's parameters
     check_duplicate_files: Flag = True,  # noqa: FBT002 - by Iceberg's name and default
     parallelism: Int = THREADS,
 ) -> list[Added]:
-    """Take the files of a Hive table or of a folder into a table, where they are."""
+    """Add the files of a Hive table or of a folder to a table, without moving them."""
     target = call.load(table)
     wanted = dict(partition_filter or {})
     if wanted and not target.spec().fields:
         raise ValidationError(
-            f"Table {table} is not partitioned: there is nothing for partition_filter to choose",
+            f"Table {table} is not partitioned: there is nothing for partition_filter to select",
             hint="leave partition_filter out",
         )
     parts = parse_name(source_table)
@@ -119,11 +119,11 @@ def migrate(  # noqa: PLR0917 - the procedure's parameters
     parallelism: Int = THREADS,
     ignore_missing_files: Flag = False,  # noqa: FBT002 - by Iceberg's name and default
 ) -> list[Migrated]:
-    """Make a Hive table an Iceberg table in place; `icecomb migrate revert` goes back."""
+    """Convert a Hive table to Iceberg in place; `icecomb migrate revert` undoes it."""
     if backup_table_name is not None:
         raise UnsupportedError(
             "Migrate makes no backup table, whose files would be those of the new table",
-            hint="leave backup_table_name out: `icecomb migrate revert` gives the old table back",
+            hint="leave backup_table_name out: `icecomb migrate revert` restores the old table",
         )
     place = call.source(table)
     done = migration.apply(
@@ -134,7 +134,7 @@ def migrate(  # noqa: PLR0917 - the procedure's parameters
         parallelism=parallelism,
     )
     if drop_backup:
-        # who asks for it wants no way back, and looks at the table afterwards, as with Iceberg's
+        # the user wants no way back, and checks the table afterwards, as with Iceberg's procedure
         migration.finalize(call.catalog, place, unverified=True)
     return [Migrated(done.files)]
 
@@ -149,7 +149,7 @@ def snapshot(  # noqa: PLR0917 - the procedure's parameters
     parallelism: Int = THREADS,
     ignore_missing_files: Flag = False,  # noqa: FBT002 - by Iceberg's name and default
 ) -> list[Imported]:
-    """Make an Iceberg table of a Hive table's files, to try; the Hive table stays."""
+    """Create an Iceberg table from a Hive table's files, for testing; the Hive table stays."""
     made = migration.snapshot(
         call.catalog,
         call.source(source_table),

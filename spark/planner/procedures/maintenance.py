@@ -1,4 +1,4 @@
-"""Procedures that tidy up what a table does not need any more."""
+"""Procedures that maintain tables."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from icecomb.spark.planner.procedures.snapshots import milliseconds
 _ENGINE: Final = "engine"
 _AUTO: Final = "auto"
 _STREAMED: Final = 20_000
-"""So many orphans at most are shown with `stream_results`, as by Iceberg."""
+"""The most orphans shown with `stream_results`, as by Iceberg."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """How many files were deleted, by their kind."""
+    """Numbers of deleted files by kind."""
 
     deleted_data_files_count: Long | None
     deleted_position_delete_files_count: Long | None
@@ -44,7 +44,7 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """How many manifests took the place of how many."""
+    """Numbers of replaced and new manifests."""
 
     rewritten_manifests_count: Int
     added_manifests_count: Int
@@ -52,7 +52,7 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenData:
-    """How many data files took the place of how many."""
+    """Numbers of replaced and new data files."""
 
     rewritten_data_files_count: Int
     added_data_files_count: Int
@@ -63,7 +63,7 @@ class RewrittenData:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenDeletes:
-    """How many delete files took the place of how many."""
+    """Numbers of replaced and new delete files."""
 
     rewritten_delete_files_count: Int
     added_delete_files_count: Int
@@ -73,7 +73,7 @@ class RewrittenDeletes:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedDeletes:
-    """The same, and how many of the replaced ones were equality deletes."""
+    """Numbers of replaced and new delete files, and of the equality deletes replaced."""
 
     rewritten_delete_files_count: Int
     added_delete_files_count: Int
@@ -96,7 +96,7 @@ def expire_snapshots(  # noqa: PLR0917 - the procedure's parameters
     older_than: Instant | None = None,
     retain_last: Int | None = None,
     max_concurrent_deletes: Int | None = None,
-    stream_results: Flag | None = None,  # noqa: ARG001 - names of files never get to the driver
+    stream_results: Flag | None = None,  # noqa: ARG001 - file names never reach the driver
     snapshot_ids: Longs | None = None,
     clean_expired_metadata: Flag | None = None,
     engine: Text | None = None,
@@ -105,7 +105,7 @@ def expire_snapshots(  # noqa: PLR0917 - the procedure's parameters
     from icecomb.catalog.maintenance.expiry import expiry_of_procedure
 
     if max_concurrent_deletes is not None:
-        # files are deleted in bulk, where Iceberg's own bulk deletes pass over it, too
+        # files are deleted in bulk, for which Iceberg ignores it, too
         checked_int("max_concurrent_deletes", max_concurrent_deletes, 1)
     found = call.load(table)
     expire = expiry_of_procedure(
@@ -133,7 +133,7 @@ def remove_orphan_files(  # noqa: PLR0917 - the procedure's parameters
     equal_schemes: Options | None = None,
     equal_authorities: Options | None = None,
     prefix_mismatch_mode: Text | None = None,
-    prefix_listing: Flag = False,  # noqa: ARG001, FBT002 - both ways of listing find the same
+    prefix_listing: Flag = False,  # noqa: ARG001, FBT002 - both listings find the same
     stream_results: Flag = False,  # noqa: FBT002
     engine: Text | None = None,
 ) -> list[Orphan]:
@@ -168,9 +168,9 @@ def remove_orphan_files(  # noqa: PLR0917 - the procedure's parameters
 
 
 def _listed(call: Call, view: str) -> Iterator[tuple[str, int]]:
-    """The files of a view, and when each was changed, in ms since 1970."""
+    """Yield the files of a view with their modification times, in ms since 1970."""
     columns = "file_path, unix_millis(last_modified) AS changed"
-    # what has no time is younger than any limit, as for Iceberg
+    # a file without a time is younger than any limit, as in Iceberg
     known = "file_path IS NOT NULL AND last_modified IS NOT NULL"
     name = quoted(*parse_name(view))
     statement = f"SELECT {columns} FROM {name} WHERE {known}"  # noqa: S608 - quoted
@@ -188,7 +188,7 @@ def rewrite_data_files(  # noqa: PLR0917 - the procedure's parameters
     where: Text | None = None,
     branch: Text | None = None,
 ) -> list[RewrittenData]:
-    """Write small, large and much deleted data files anew."""
+    """Rewrite data files that are small, large or have many deletes."""
     from icecomb.catalog.maintenance.compaction import RewriteRequest
     from icecomb.catalog.maintenance.compaction import rewrite_data_files as rewrite
     from icecomb.catalog.maintenance.engine import Engine
@@ -215,7 +215,7 @@ def rewrite_data_files(  # noqa: PLR0917 - the procedure's parameters
 def rewrite_position_delete_files(
     call: Call, table: Text, options: Options | None = None, where: Text | None = None
 ) -> list[RewrittenDeletes]:
-    """Write small and large position delete files anew."""
+    """Rewrite small and large position delete files."""
     found = call.load(table)
     given = dict(options or {})
     result = found.maintenance.rewrite_position_delete_files(
@@ -233,7 +233,7 @@ def rewrite_position_delete_files(
 def convert_equality_deletes(
     call: Call, table: Text, where: Text | None = None, options: Options | None = None
 ) -> list[ConvertedDeletes]:
-    """Delete by position what equality deletes delete by value."""
+    """Convert equality deletes to position deletes."""
     found = call.load(table)
     given = dict(options or {})
     result = found.maintenance.convert_equality_deletes(
@@ -251,12 +251,12 @@ def convert_equality_deletes(
 def rewrite_manifests(  # noqa: PLR0917 - the procedure's parameters
     call: Call,
     table: Text,
-    use_caching: Flag = False,  # noqa: ARG001, FBT002 - entries are read once in any case
+    use_caching: Flag = False,  # noqa: ARG001, FBT002 - entries are always read once
     spec_id: Int | None = None,
     sort_by: Texts | None = None,
     engine: Text | None = None,
 ) -> list[Rewritten]:
-    """Write the manifests of a partition spec anew, fewer and sorted by partition."""
+    """Rewrite the manifests of a partition spec, fewer and sorted by partition."""
     found = call.load(table)
     result = found.maintenance.rewrite_manifests(
         spec_id=spec_id,

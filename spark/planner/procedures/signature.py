@@ -1,4 +1,4 @@
-"""What a procedure takes and gives, read from the annotations of the function that it is.
+"""Parameters and result columns of procedures, from the annotations of their functions.
 
 A procedure is a function of a `Call` and of its own parameters, in Iceberg's order; its result is a
 list of dataclasses, whose members are the columns:
@@ -40,15 +40,15 @@ _R = TypeVar("_R", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SqlType:
-    """A type of Spark.
+    """A Spark type.
 
     Args:
-        name: As users see it.
-        json: As Spark writes it.
-        read: Makes the Python value of a JSON value.
+        name: The name shown to users.
+        json: Spark's JSON of the type.
+        read: A function that converts a JSON value to Python.
 
     Raises:
-        ValueError: By `read`, where the JSON is of another type.
+        ValueError: By `read`, if the JSON is of another type.
     """
 
     name: str
@@ -58,7 +58,7 @@ class SqlType:
 
 def _scalar(kind: type) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
-        # a truth value is a number for Python
+        # bool is a subclass of int
         if type(value) is not kind:
             raise ValueError(value)
         return value
@@ -99,10 +99,10 @@ class Parameter:
     """A parameter, or a column of the result.
 
     Args:
-        name: Its name.
-        type: Its type.
+        name: The name.
+        type: The type.
         required: Whether it must be given, and not as null.
-        default: What null and nothing stand for.
+        default: The value if it is null or not given.
     """
 
     name: str
@@ -116,11 +116,11 @@ class Procedure:
     """A procedure.
 
     Args:
-        name: Its name.
+        name: The name.
         description: One sentence.
-        parameters: What it takes.
-        columns: What its rows are made of.
-        run: Does it, given a `Call` and the arguments by name; its rows are dataclasses.
+        parameters: The parameters.
+        columns: The columns of the result.
+        run: The function, called with a `Call` and arguments by name; its rows are dataclasses.
     """
 
     name: str
@@ -130,14 +130,14 @@ class Procedure:
     run: Callable[..., Sequence[Any]]
 
     def bind(self, arguments: Sequence[tuple[str | None, Any]]) -> dict[str, Any]:
-        """The values of all parameters.
+        """Return the values of all parameters.
 
         Args:
             arguments: JSON values in the order of the statement, each with its name or, those by
                 position, without; see `icecomb.spark.planner.values` for their forms.
 
         Raises:
-            ValidationError: One is missing, unknown, given twice, or of another type.
+            ValidationError: If one is missing, unknown, given twice, or of another type.
         """
         given: dict[str, Any] = {}
         known = {parameter.name: parameter for parameter in self.parameters}
@@ -160,7 +160,7 @@ class Procedure:
         }
 
     def signature(self) -> str:
-        """The procedure as one calls it, with types; square brackets are around optional ones."""
+        """Return the procedure's call with types; optional parameters are in square brackets."""
         shown = (f"{p.name} {p.type.name}" for p in self.parameters)
         marked = (
             text if p.required else f"[{text}]"
@@ -197,7 +197,7 @@ class Procedure:
 
 
 def procedure(function: Callable[..., Sequence[Any]]) -> Procedure:
-    """Declare a procedure; see the module."""
+    """Declare a function as a procedure; see the module."""
     hints = get_type_hints(function, include_extras=True)
     (row,) = get_args(hints["return"])
     columns = get_type_hints(row, include_extras=True)
@@ -216,7 +216,7 @@ def procedure(function: Callable[..., Sequence[Any]]) -> Procedure:
 
 
 def as_row(kind: type[_R], result: Any) -> _R:
-    """A result of another floor as a row whose columns are the members of these names."""
+    """Convert a result of another layer to a row with its members of the same names."""
     names = [column.name for column in dataclasses.fields(kind)]
     return kind(**{name: getattr(result, name) for name in names})
 
@@ -226,7 +226,7 @@ def _default(parameter: inspect.Parameter) -> Any:
 
 
 def _type(hint: Any) -> tuple[SqlType, bool]:
-    """The type of an annotation, and whether it is never null."""
+    """Return the type of an annotation, and whether it is never null."""
     if get_origin(hint) in (Union, types.UnionType):
         given = next(part for part in get_args(hint) if part is not types.NoneType)
         return _type(given)[0], False

@@ -1,4 +1,4 @@
-"""Procedures that choose which snapshot a table or branch shows."""
+"""Procedures that set the current snapshot of a table or branch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from icecomb.spark.planner.procedures.signature import Instant, Long, Text, proc
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What `main` showed before, and shows now."""
+    """The previous and the current snapshot of `main`."""
 
     previous_snapshot_id: Long
     current_snapshot_id: Long
@@ -22,7 +22,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class SetTo:
-    """The same for a table that may have been empty."""
+    """The previous and the current snapshot of a table that may have been empty."""
 
     previous_snapshot_id: Long | None
     current_snapshot_id: Long
@@ -30,7 +30,7 @@ class SetTo:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """The snapshot that was picked, and what `main` shows now."""
+    """The snapshot that was picked, and the current snapshot of `main`."""
 
     source_snapshot_id: Long
     current_snapshot_id: Long
@@ -38,7 +38,7 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class FastForwarded:
-    """What a branch showed before, and shows now."""
+    """The previous and the current snapshot of a branch."""
 
     branch_updated: Text
     previous_ref: Long | None
@@ -47,7 +47,7 @@ class FastForwarded:
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """A snapshot, and when it was made, in milliseconds since 1970 UTC."""
+    """A snapshot and its time in milliseconds since 1970 UTC."""
 
     snapshot_id: Long | None
     timestamp: Long | None
@@ -55,7 +55,7 @@ class Ancestor:
 
 @procedure
 def rollback_to_snapshot(call: Call, table: Text, snapshot_id: Long) -> list[Moved]:
-    """Point main back to one of its earlier snapshots."""
+    """Roll main back to one of its earlier snapshots."""
     found = call.load(table)
     before = _current(found)
     with found.manage_snapshots() as manage:
@@ -66,7 +66,7 @@ def rollback_to_snapshot(call: Call, table: Text, snapshot_id: Long) -> list[Mov
 
 @procedure
 def rollback_to_timestamp(call: Call, table: Text, timestamp: Instant) -> list[Moved]:
-    """Point main back to its newest snapshot that is older than a time."""
+    """Roll main back to its newest snapshot that is older than a time."""
     found = call.load(table)
     before = _current(found)
     with found.manage_snapshots() as manage:
@@ -79,7 +79,7 @@ def rollback_to_timestamp(call: Call, table: Text, timestamp: Instant) -> list[M
 def set_current_snapshot(
     call: Call, table: Text, snapshot_id: Long | None = None, ref: Text | None = None
 ) -> list[SetTo]:
-    """Point main to any snapshot, given by its id, or by a branch or tag."""
+    """Set main to any snapshot, given by its id, or by a branch or tag."""
     if (snapshot_id is None) is (ref is None):
         raise ValidationError(
             "set_current_snapshot takes either snapshot_id or ref, not both or none",
@@ -95,7 +95,7 @@ def set_current_snapshot(
 
 @procedure
 def cherrypick_snapshot(call: Call, table: Text, snapshot_id: Long) -> list[Picked]:
-    """Make the changes of a snapshot again on main."""
+    """Apply the changes of a snapshot to main."""
     found = call.load(table)
     with found.manage_snapshots() as manage:
         manage.cherry_pick(snapshot_id)
@@ -105,7 +105,7 @@ def cherrypick_snapshot(call: Call, table: Text, snapshot_id: Long) -> list[Pick
 
 @procedure
 def publish_changes(call: Call, table: Text, wap_id: Text) -> list[Picked]:
-    """Make main show what was staged under a wap.id."""
+    """Publish on main the snapshot that was staged under a wap.id."""
     found = call.load(table)
     source = staged_snapshot(found.metadata, wap_id).snapshot_id
     with found.manage_snapshots() as manage:
@@ -116,7 +116,7 @@ def publish_changes(call: Call, table: Text, wap_id: Text) -> list[Picked]:
 
 @procedure
 def fast_forward(call: Call, table: Text, branch: Text, to: Text) -> list[FastForwarded]:
-    """Move a branch forward to where another branch or a tag is."""
+    """Fast-forward a branch to the snapshot of another branch or a tag."""
     found = call.load(table)
     there = found.refs().get(branch)
     before = None if there is None else there.snapshot_id
@@ -129,7 +129,7 @@ def fast_forward(call: Call, table: Text, branch: Text, to: Text) -> list[FastFo
 
 @procedure
 def ancestors_of(call: Call, table: Text, snapshot_id: Long | None = None) -> list[Ancestor]:
-    """List a snapshot and those that it came from, the newest first."""
+    """List a snapshot and its ancestors, newest first."""
     metadata = call.load(table).metadata
     if snapshot_id is not None and not metadata.has_snapshot(snapshot_id):
         raise NoSuchSnapshotError(
@@ -142,20 +142,20 @@ def ancestors_of(call: Call, table: Text, snapshot_id: Long | None = None) -> li
 
 
 def milliseconds(microseconds: int) -> int:
-    """A time of Spark as Iceberg has it; what is below a millisecond is cut off, as in Java."""
+    """Convert a time of Spark to milliseconds, rounding down as in Java."""
     return microseconds // 1000
 
 
 def _current(table: Table) -> int:
-    """The current snapshot of a table that has one.
+    """Return the current snapshot of a table.
 
     Raises:
-        NoSuchSnapshotError: It has none.
+        NoSuchSnapshotError: If it has none.
     """
     current = table.metadata.current_snapshot_id
     if current is None:
         raise NoSuchSnapshotError(
             f"Table {'.'.join(table.name())} has no snapshot yet",
-            hint="there is nothing to choose before the first write",
+            hint="there is nothing to select before the first write",
         )
     return current

@@ -1,11 +1,11 @@
-"""Every request of the bridge and every answer of the planner, member by member.
+"""All requests of the bridge and answers of the planner.
 
-A request's class is named as its method: `PlanScan` is ``plan_scan``. The bridge has the same
-messages as records, in ``Protocol.java``; a test compares the two. What only one side can read
-travels through the other as `Any`: Spark's schemas, filters and transforms have modules of their
-own on both sides (`predicates`, `partitioning`, `alterations`; ``Condition``, ``Transforms``,
+A request's class is named like its method: `PlanScan` is ``plan_scan``. The bridge has the same
+messages as records, in ``Protocol.java``; a test compares the two. Values that only one side can
+read travel through the other as `Any`: Spark's schemas, filters and transforms have modules of
+their own on both sides (`predicates`, `partitioning`, `alterations`; ``Condition``, ``Transforms``,
 ``Changes``), and `Reference`, `WriteState` with its `StreamedWrite`, `FileEntry` and its
-`DeleteEntry` are the planner's own words, which the bridge hands back as it got them.
+`DeleteEntry` are opaque to the bridge, which returns them unchanged.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ from icecomb.spark.planner.protocol.writes import (
 )
 
 PROTOCOL: Final = 36
-"""The version of all this, part of the greeting: bridge and planner must agree."""
+"""The version of the protocol, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
     "PROTOCOL",

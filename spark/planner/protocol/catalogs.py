@@ -1,4 +1,4 @@
-"""Catalogs and their namespaces."""
+"""Messages about catalogs and namespaces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from icecomb.spark.planner.message import Message, Repeatable, Unrepeatable
 
 @dataclass(frozen=True, slots=True)
 class Done(Message):
-    """It is done, and there is nothing to say about it."""
+    """An empty answer to a request that was executed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,11 @@ class Environment(Message):
 
     Args:
         metastore_uris: ``hive.metastore.uris`` of Spark's own Hive support.
-        application_id: Spark's name for it.
-        spark_version: As ``4.3.0``.
-        hadoop: What its Hadoop configuration states about file systems and metastores; may hold
-            secrets.
-        principal: Who Kerberos says it is, where it has a keytab; None where it has none.
-        keytab: That keytab on the driver's host.
+        application_id: Spark's id of the application.
+        spark_version: Spark's version, as ``4.3.0``.
+        hadoop: Its Hadoop settings for file systems and metastores; may contain secrets.
+        principal: Its Kerberos principal; None if it has no keytab.
+        keytab: The path of its keytab on the driver's host.
     """
 
     metastore_uris: str | None
@@ -37,13 +36,13 @@ class Environment(Message):
 
 @dataclass(frozen=True, slots=True)
 class Identity(Message):
-    """Hadoop's user whose statement it is.
+    """The Hadoop user whose statement it is.
 
     Args:
-        user: Whose rights count.
-        real_user: The server that acts for this user; None where there is none.
-        login: Whether it is who started the application.
-        secured: Whether Hadoop takes nobody's word for who he is (Kerberos).
+        user: The user whose rights apply.
+        real_user: The server that acts for this user; None if there is none.
+        login: Whether the user started the application.
+        secured: Whether Hadoop requires authentication (Kerberos).
         tokens: The user's delegation tokens, each as Hadoop's ``Token.encodeToUrlString``.
     """
 
@@ -56,15 +55,15 @@ class Identity(Message):
 
 @dataclass(frozen=True, slots=True)
 class OpenCatalog(Repeatable):
-    """Opens a catalog; nothing is asked of the metastore yet. Answer: `OpenedCatalog`.
+    """Request to open a catalog, without access to the metastore yet. Answer: `OpenedCatalog`.
 
-    One that is open is told the user's new tokens.
+    A catalog that is already open gets the user's new tokens.
 
     Args:
-        name: Its name in SQL.
-        options: ``spark.sql.catalog.<name>.*``.
+        name: The name in SQL.
+        options: The options ``spark.sql.catalog.<name>.*``.
         environment: The application.
-        identity: For whom.
+        identity: The user.
     """
 
     name: str
@@ -75,15 +74,14 @@ class OpenCatalog(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class OpenedCatalog(Message):
-    """A catalog that is open.
+    """An open catalog.
 
     Args:
-        catalog: Its handle, which says nothing but name, settings and user: a restart gives the
-            same.
-        default_namespace: Where names without one are.
-        version: Of icecomb, for ``system.iceberg_version()``.
-        hadoop: What tasks are told of file systems over Spark's Hadoop configuration; may hold
-            secrets.
+        catalog: The handle, which depends only on name, settings and user: it is the same after a
+            restart.
+        default_namespace: The namespace of unqualified names.
+        version: The version of icecomb, for ``system.iceberg_version()``.
+        hadoop: Hadoop settings of tasks, which override Spark's own; may contain secrets.
     """
 
     catalog: str
@@ -94,7 +92,7 @@ class OpenedCatalog(Message):
 
 @dataclass(frozen=True, slots=True)
 class ListNamespaces(Repeatable):
-    """Names the namespaces inside another; the metastore has one level. Answer: `Namespaces`."""
+    """Request to list namespaces; the metastore has one level. Answer: `Namespaces`."""
 
     catalog: str
     parent: tuple[str, ...]
@@ -109,7 +107,7 @@ class Namespaces(Message):
 
 @dataclass(frozen=True, slots=True)
 class LoadNamespace(Repeatable):
-    """Asks for a namespace. Answer: `NamespaceProperties`."""
+    """Request to load a namespace. Answer: `NamespaceProperties`."""
 
     catalog: str
     namespace: tuple[str, ...]
@@ -117,14 +115,14 @@ class LoadNamespace(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class NamespaceProperties(Message):
-    """What a namespace says of itself."""
+    """The properties of a namespace."""
 
     properties: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class CreateNamespace(Unrepeatable):
-    """Makes a namespace. Answer: `Done`."""
+    """Request to create a namespace. Answer: `Done`."""
 
     catalog: str
     namespace: tuple[str, ...]
@@ -133,7 +131,7 @@ class CreateNamespace(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class AlterNamespace(Unrepeatable):
-    """Sets and removes properties of a namespace. Answer: `Done`."""
+    """Request to set and remove properties of a namespace. Answer: `Done`."""
 
     catalog: str
     namespace: tuple[str, ...]
@@ -143,7 +141,7 @@ class AlterNamespace(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class DropNamespace(Unrepeatable):
-    """Drops a namespace. Answer: `Dropped`."""
+    """Request to drop a namespace. Answer: `Dropped`."""
 
     catalog: str
     namespace: tuple[str, ...]
@@ -152,6 +150,6 @@ class DropNamespace(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class Dropped(Message):
-    """Whether there was something to drop."""
+    """The answer whether there was something to drop."""
 
     dropped: bool

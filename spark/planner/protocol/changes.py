@@ -1,4 +1,4 @@
-"""Changelogs: what commits of a table inserted and deleted."""
+"""Messages about changelogs: rows that a table's commits inserted and deleted."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from icecomb.spark.planner.protocol.tables import Audit, TableDescription, Table
 
 @dataclass(frozen=True, slots=True)
 class ChangelogRange(Message):
-    """Which commits are meant: from a version, from a time, or all.
+    """A range of commits: by versions, by times, or all.
 
     Args:
         start_version: A snapshot id, a branch or a tag.
-        end_version: The same; None for what the table shows.
+        end_version: A snapshot id, a branch or a tag; None for the current snapshot.
         start_us: A time in microseconds since 1970 UTC.
-        end_us: The same; None for any later time.
-        start_inclusive: Whether the commit at the start is meant, too.
-        end_inclusive: The same of the end.
+        end_us: A time in microseconds since 1970 UTC; None for no end.
+        start_inclusive: Whether the commit at the start is included.
+        end_inclusive: Whether the commit at the end is included.
     """
 
     start_version: str | None
@@ -31,15 +31,15 @@ class ChangelogRange(Message):
 
 @dataclass(frozen=True, slots=True)
 class LoadChangelog(Repeatable):
-    """Asks for the changes of a table. Answer: `LoadedChangelog`.
+    """Request to load the changes of a table. Answer: `LoadedChangelog`.
 
     Args:
         catalog: The catalog's handle.
         table: The table, or a branch below it.
-        range: Which commits.
+        range: The range of commits.
         deduplication: Spark's ``deduplicationMode``.
-        compute_updates: Whether a deletion and an insertion are to be an update.
-        audit: Of the session.
+        compute_updates: Whether to show a deletion and an insertion as an update.
+        audit: The session's WAP settings.
     """
 
     catalog: str
@@ -55,8 +55,8 @@ class LoadedChangelog(Message):
     """The changes of a table.
 
     Args:
-        table: What they are read as.
-        identifiers: The columns that tell rows apart, where updates are to be told.
+        table: The description of the changelog as a table.
+        identifiers: The columns that identify rows, if updates are computed.
     """
 
     table: TableDescription

@@ -1,4 +1,4 @@
-"""Procedures: named, described, called."""
+"""Messages about procedures: names, descriptions, calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from icecomb.spark.planner.protocol.tables import TableName
 
 @dataclass(frozen=True, slots=True)
 class ListProcedures(Repeatable):
-    """Names the procedures of a namespace; they are in ``system``. Answer: `ProcedureNames`."""
+    """Request to list a namespace's procedures: ``system`` has them. Answer: `ProcedureNames`."""
 
     catalog: str
     namespace: tuple[str, ...]
@@ -27,7 +27,7 @@ class ProcedureNames(Message):
 
 @dataclass(frozen=True, slots=True)
 class LoadProcedure(Repeatable):
-    """Asks for a procedure. Answer: `ProcedureDescription`."""
+    """Request to describe a procedure. Answer: `ProcedureDescription`."""
 
     catalog: str
     procedure: TableName
@@ -38,9 +38,9 @@ class ProcedureParameter(Message):
     """A parameter.
 
     Args:
-        name: Its name.
+        name: The name.
         type: Spark's type.
-        fallback: What stands for it when it is not given, as SQL; None where it must be given.
+        fallback: The default as SQL; None if it must be given.
     """
 
     name: str
@@ -50,13 +50,13 @@ class ProcedureParameter(Message):
 
 @dataclass(frozen=True, slots=True)
 class ProcedureDescription(Message):
-    """What the bridge learns about a procedure.
+    """The description of a procedure for the bridge.
 
     Args:
-        name: Its name.
-        description: What it does, takes and gives, in a sentence.
-        parameters: What it takes.
-        schema: Spark's schema of the rows it gives.
+        name: The name.
+        description: The purpose, signature and result, in a sentence.
+        parameters: The parameters.
+        schema: Spark's schema of the result.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ProcedureDescription(Message):
 
 @dataclass(frozen=True, slots=True)
 class ProcedureArgument(Message):
-    """An argument: by name or, where that is null, by position."""
+    """An argument: by name or, if that is null, by position."""
 
     name: str | None
     value: Any
@@ -75,7 +75,7 @@ class ProcedureArgument(Message):
 
 @dataclass(frozen=True, slots=True)
 class CurrentNamespace(Message):
-    """Where the session looks for names that say neither catalog nor namespace."""
+    """The session's current catalog and namespace, for unqualified names."""
 
     catalog: str
     namespace: tuple[str, ...]
@@ -83,14 +83,14 @@ class CurrentNamespace(Message):
 
 @dataclass(frozen=True, slots=True)
 class CallProcedure(Unrepeatable):
-    """Calls a procedure. Answer: `ProcedurePage`s, then `ProcedureResult`.
+    """Request to call a procedure. Answer: `ProcedurePage`s, then `ProcedureResult`.
 
     Args:
         catalog: The catalog's handle.
-        procedure: Its name.
-        arguments: Those of the statement, in its order.
-        current: Of the session.
-        case_sensitive: Whether names of columns are.
+        procedure: The procedure's name.
+        arguments: The arguments in the statement's order.
+        current: The session's current namespace.
+        case_sensitive: Whether column names are case-sensitive.
     """
 
     catalog: str
@@ -102,11 +102,11 @@ class CallProcedure(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class SessionWork(Message):
-    """Rows of a table that the session reads, and appends to the table, for a procedure.
+    """Work of the session for a procedure: read rows of a table and append them to it.
 
     Args:
-        id: What it is called when it has ended, see `EndWork`.
-        table: The table, as SQL names it.
+        id: The id with which its end is reported, see `EndWork`.
+        table: The table's name in SQL.
         read: Options of the read.
         write: Options of the append.
     """
@@ -119,12 +119,12 @@ class SessionWork(Message):
 
 @dataclass(frozen=True, slots=True)
 class SessionQuery(Message):
-    """Rows that the session writes into a file, for a procedure: a JSON object a line.
+    """Work of the session for a procedure: write a query's rows to a file, a JSON object per line.
 
     Args:
-        id: What it is called when it has ended, see `EndWork`.
+        id: The id with which its end is reported, see `EndWork`.
         statement: The query.
-        file: The path of the file, which is there, on the driver's machine.
+        file: The path of the file, which exists, on the driver's host.
     """
 
     id: str
@@ -137,8 +137,8 @@ class ListedFolder(Message):
     """A folder to list.
 
     Args:
-        location: Where it is.
-        path: Its path as the known ones are spelled.
+        location: The folder's location.
+        path: The folder's path, spelled like those of the known files.
     """
 
     location: str
@@ -147,19 +147,19 @@ class ListedFolder(Message):
 
 @dataclass(frozen=True, slots=True)
 class SessionListing(Message):
-    """Files that the session's executors list into a file, for a procedure: an object a line.
+    """Work of the session for a procedure: list folders to a file, a JSON object per line.
 
     An object has ``folder``, the location of the folder, ``name``, ``mtime_ms``, ``is_folder``.
 
     Args:
-        id: What it is called when it has ended, see `EndWork`.
-        folders: Which.
-        deep: Whether folders in them are listed, too; otherwise they are told.
-        hidden_folders: Names of folders that are told, and not listed; a regular expression.
-        hidden_files: Names of files that are passed over; the same.
-        always: Names of files that are told although they are known; the same.
-        known: The path of a file of paths, one a line: such files are not told.
-        file: The path of the file, which is there, on the driver's machine.
+        id: The id with which its end is reported, see `EndWork`.
+        folders: The folders.
+        deep: Whether to list folders in them, too; otherwise they are reported.
+        hidden_folders: A regular expression of names of folders to report but not list.
+        hidden_files: A regular expression of names of files to ignore.
+        always: A regular expression of names of files to report although they are known.
+        known: The path of a file with one path per line: files that are not reported.
+        file: The path of the file, which exists, on the driver's host.
     """
 
     id: str
@@ -174,13 +174,13 @@ class SessionListing(Message):
 
 @dataclass(frozen=True, slots=True)
 class ProcedurePage(Message):
-    """What comes of a procedure while it runs.
+    """Rows and requests of a procedure while it runs.
 
     Args:
-        rows: What it gives, see `icecomb.spark.planner.values`.
-        work: What the session is to do.
-        queries: What it is to answer.
-        listings: What it is to list.
+        rows: Rows of the result, see `icecomb.spark.planner.values`.
+        work: Rewrites for the session.
+        queries: Queries for the session.
+        listings: Listings for the session.
     """
 
     rows: tuple[Any, ...]
@@ -202,12 +202,12 @@ class ProcedureResult(Message):
 
 @dataclass(frozen=True, slots=True)
 class EndWork(Unrepeatable):
-    """Says that the session is done with some work. Answer: `Done`.
+    """Report that a session has ended a piece of work. Answer: `Done`.
 
     Args:
         catalog: The catalog's handle.
-        work: Its id.
-        problem: Why it could not be done; None if it was.
+        work: The id of the work.
+        problem: The reason why it could not be done; None if it was.
     """
 
     catalog: str

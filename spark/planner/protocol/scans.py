@@ -1,4 +1,4 @@
-"""Scans: what is read."""
+"""Messages about scans."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from icecomb.spark.planner.protocol.tables import Reference
 
 @dataclass(frozen=True, slots=True)
 class SplitHints(Message):
-    """What Spark knows about the size of partitions.
+    """Spark's hints for the size of partitions.
 
     Args:
-        parallelism: How many tasks run at once.
-        split_bytes: ``spark.sql.files.maxPartitionBytes`` where somebody has set it.
-        open_cost_bytes: ``spark.sql.files.openCostInBytes`` where somebody has set it.
+        parallelism: The number of tasks that run at once.
+        split_bytes: ``spark.sql.files.maxPartitionBytes`` if it is set.
+        open_cost_bytes: ``spark.sql.files.openCostInBytes`` if it is set.
     """
 
     parallelism: int
@@ -27,14 +27,14 @@ class SplitHints(Message):
 
 @dataclass(frozen=True, slots=True)
 class Selection(Message):
-    """What a query reads of a table.
+    """The rows of a table that a query reads.
 
     Args:
         reference: The table's state.
-        filters: Spark's predicates; they only leave out files.
-        case_sensitive: Whether names in them are.
-        options: Of the query.
-        settings: Of its session, those that begin with ``spark.sql.iceberg.``.
+        filters: Spark's predicates, used only to skip files.
+        case_sensitive: Whether names in them are case-sensitive.
+        options: Options of the query.
+        settings: Settings of its session that begin with ``spark.sql.iceberg.``.
     """
 
     reference: Reference
@@ -46,13 +46,13 @@ class Selection(Message):
 
 @dataclass(frozen=True, slots=True)
 class TopRows(Message):
-    """The first rows of an order, of which all keys but the first are not told.
+    """The first rows of a sort order, of which only the first key is given.
 
     Args:
         field_id: The first key, a column at the top of the schema.
         descending: Whether the largest value comes first.
         nulls_first: Whether nulls come before all values.
-        count: How many rows.
+        count: The number of rows.
     """
 
     field_id: int
@@ -63,17 +63,17 @@ class TopRows(Message):
 
 @dataclass(frozen=True, slots=True)
 class PlanScan(Repeatable):
-    """Asks which ranges of which files a query reads. Answer: `ScanPage`s, then `ScanPlan`.
+    """Request to plan the file ranges of a query. Answer: `ScanPage`s, then `ScanPlan`.
 
     Args:
-        selection: Of which rows.
-        files: Spark's names for the data files that are read; None for all.
-        field_ids: The columns to read, and `_partition` by its reserved id.
-        hints: About partitions.
-        changes: What a statement changes that reads this: ``files`` where it replaces them (see
-            `Replaced`), ``rows`` where it deletes rows by position (see `Delta`), else None.
-        limit: How many rows are enough; None for all. Spark cuts the rows itself.
-        top: Which rows are enough; None for all. Spark sorts and cuts the rows itself.
+        selection: The rows to read.
+        files: Spark's names of the data files to read; None for all.
+        field_ids: Field ids of the columns to read, including `_partition`'s reserved id.
+        hints: Hints for the size of partitions.
+        changes: ``files`` for a statement that replaces files (see `Replaced`), ``rows`` for one
+            that deletes rows by position (see `Delta`), else None.
+        limit: A number of rows that is enough; None for all. Spark truncates the rows itself.
+        top: The rows that are enough; None for all. Spark sorts and truncates the rows itself.
     """
 
     selection: Selection
@@ -87,7 +87,7 @@ class PlanScan(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class DecideFilters(Repeatable):
-    """Asks which filters of a query need not be evaluated on rows. Answer: `DecidedFilters`.
+    """Request for the filters that need not be evaluated on rows. Answer: `DecidedFilters`.
 
     Args:
         selection: The query, with the filters in question.
@@ -98,10 +98,10 @@ class DecideFilters(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class DecidedFilters(Message):
-    """Which filters select whole partitions: all rows of the files that they keep match.
+    """The filters that select whole partitions: all rows of the selected files match.
 
     Args:
-        whole: For each filter whether it does.
+        whole: Whether each filter does.
     """
 
     whole: tuple[bool, ...]
@@ -109,11 +109,11 @@ class DecidedFilters(Message):
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction(Message):
-    """What a query asks about its rows.
+    """An aggregate function of a query.
 
     Args:
         name: ``count``, ``min`` or ``max``.
-        column: Of which column, as a list of names; None to count rows.
+        column: The column, as a list of names; None to count rows.
     """
 
     name: str
@@ -122,12 +122,12 @@ class AggregateFunction(Message):
 
 @dataclass(frozen=True, slots=True)
 class AggregateFiles(Repeatable):
-    """Asks for aggregates that need no data file. Answer: `Aggregated`.
+    """Request for aggregates without reading data files. Answer: `Aggregated`.
 
     Args:
-        selection: Of which rows; all its filters are such as `DecidedFilters` names whole.
-        group_by: The columns whose values make groups, each as a list of names.
-        functions: What is asked of each group.
+        selection: The rows; all filters are whole according to `DecidedFilters`.
+        group_by: The columns to group by, each as a list of names.
+        functions: The functions to compute for each group.
     """
 
     selection: Selection
@@ -140,8 +140,8 @@ class Aggregated(Message):
     """Aggregates of a query.
 
     Args:
-        rows: A row a group, the values of its columns first; some groups may come more than once,
-            in parts. None where files would have to be read.
+        rows: One row per group, beginning with the group's values; a group may appear several
+            times with partial aggregates. None if files would have to be read.
     """
 
     rows: tuple[tuple[Any, ...], ...] | None
@@ -149,12 +149,12 @@ class Aggregated(Message):
 
 @dataclass(frozen=True, slots=True)
 class DeleteEntry(Message):
-    """A file of position deletes, as the table has it.
+    """A position delete file, as the table has it.
 
     Args:
-        path: The table's name for it.
-        rows: How many it holds.
-        size: In bytes.
+        path: The table's name of the file.
+        rows: The number of its rows.
+        size: The size in bytes.
     """
 
     path: str
@@ -164,17 +164,17 @@ class DeleteEntry(Message):
 
 @dataclass(frozen=True, slots=True)
 class FileEntry(Message):
-    """A file that a statement reads and may replace, as the table has it.
+    """A data file that a statement reads and may replace, as the table has it.
 
     Args:
-        path: The table's name for it.
-        spec_id: Its partition spec.
-        partition: Its partition, by the spec.
-        rows: How many it holds, deleted ones included.
-        size: In bytes.
+        path: The table's name of the file.
+        spec_id: The id of its partition spec.
+        partition: Its partition values.
+        rows: The number of its rows, including deleted ones.
+        size: The size in bytes.
         has_deletes: Whether some of its rows are deleted.
-        own_deletes: The files of position deletes that are about no other data file; only where
-            rows of it may be deleted by position.
+        own_deletes: The position delete files that apply to no other data file; only if rows of it
+            may be deleted by position.
     """
 
     path: str
@@ -191,9 +191,9 @@ class KeyColumns(Message):
     """The columns that equality deletes compare.
 
     Args:
-        field_ids: Their ids, also of fields in structs.
-        schema: The table's columns that they are or are in, with nothing else inside, as Spark has
-            them; a column that was dropped as the table had it last.
+        field_ids: Their field ids, which may be inside structs.
+        schema: Spark's schema of the top-level columns that contain them, without other fields; a
+            dropped column has its last type.
     """
 
     field_ids: tuple[int, ...]
@@ -205,9 +205,9 @@ class DeleteFile(Message):
     """A delete file that tasks read.
 
     Args:
-        path: Spark's name for it.
+        path: Spark's name of the file.
         format: ``parquet``, ``orc`` or ``avro``.
-        rows: As many as its manifest states; less than 0 for a number that is not known.
+        rows: The number of its rows according to its manifest; negative if unknown.
     """
 
     path: str
@@ -220,8 +220,8 @@ class EqualityDeletes(Message):
     """Delete files that apply to a data file and compare the same columns.
 
     Args:
-        keys: The place of the columns in `ScanPage.keys`.
-        files: The places of the files in `ScanPage.delete_files`.
+        keys: The index of the columns in `ScanPage.keys`.
+        files: The indices of the files in `ScanPage.delete_files`.
     """
 
     keys: int
@@ -233,8 +233,8 @@ class PositionDeleteFiles(Message):
     """Position delete files that tasks read for a data file.
 
     Args:
-        path: What they call the data file: the table's name for it.
-        files: Their places in `ScanPage.delete_files`.
+        path: The data file's path in the delete files: the table's name of it.
+        files: The indices of the delete files in `ScanPage.delete_files`.
     """
 
     path: str
@@ -243,13 +243,13 @@ class PositionDeleteFiles(Message):
 
 @dataclass(frozen=True, slots=True)
 class DeletePlace(Message):
-    """Where position deletes of a data file go.
+    """The target of position deletes of a data file.
 
     Args:
-        file: What they call the data file, the table's name for it, where Spark has another.
+        file: The data file's path in the delete files, if it differs from Spark's name.
         partition: The number of its partition, the same for files of one partition of one spec.
-        folder: The folders of that partition, each with a slash at its end.
-        has_own: Whether there are delete files about no other data file, which new ones replace.
+        folder: The path of that partition's folders, each with a trailing slash.
+        has_own: Whether there are delete files for this data file only, which new ones replace.
     """
 
     file: str | None
@@ -260,20 +260,22 @@ class DeletePlace(Message):
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile(Message):
-    """A file of a plan, named by its place in the list.
+    """A file of a plan, referred to by its index in the list.
 
     Args:
-        path: Spark's name for it.
+        path: Spark's name of the file.
         format: ``parquet``, ``orc`` or ``avro``.
-        spec_id: Its partition spec.
-        constants: Columns that have one value in it, by field id; also those that deletes compare.
-        deletes: Where its deleted positions are in `ScanPage.deletes`.
-        position_delete_files: Where tasks find them, if the scan has too many to send.
-        equality_deletes: What deletes rows of it by their values.
-        partition: The value of `_partition` by field name, where it was asked for; null in a table
-            without partitions.
-        entry: What the bridge hands back when the file is changed; only where that was asked for.
-        delete_place: Where deletes of its rows go; only where `PlanScan.changes` is ``rows``.
+        spec_id: The id of its partition spec.
+        constants: Values of columns that are constant in it, by field id; also of those that
+            deletes compare.
+        deletes: The index of its deleted positions in `ScanPage.deletes`.
+        position_delete_files: Its position delete files, if the scan has too many positions to
+            send.
+        equality_deletes: The equality deletes that apply to it.
+        partition: The value of `_partition` by field name, if requested; null in an unpartitioned
+            table.
+        entry: The entry that the bridge returns when the file is changed; only if requested.
+        delete_place: The target for deletes of its rows; only if `PlanScan.changes` is ``rows``.
     """
 
     path: str
@@ -293,11 +295,11 @@ class FileRange(Message):
     """A part of a file.
 
     Args:
-        file: Its place in `ScanPage.files`.
-        start: The first byte.
-        length: In bytes.
-        last: Whether it goes to the end of the file, also if its manifest states a smaller size.
-        rows: Of a whole file as many as its manifest states; less than 0 where that is not known.
+        file: The file's index in `ScanPage.files`.
+        start: The offset of the first byte.
+        length: The length in bytes.
+        last: Whether it extends to the end of the file, even if its manifest has a smaller size.
+        rows: The row count of a whole file according to its manifest; negative if unknown.
     """
 
     file: int
@@ -309,12 +311,12 @@ class FileRange(Message):
 
 @dataclass(frozen=True, slots=True)
 class ScanStatistics(Message):
-    """The size of a scan, as far as it is known: an estimate.
+    """The estimated size of a scan.
 
     Args:
-        rows: Without those whose positions are in the plan.
-        bytes: Of its files.
-        distinct_values: How many columns have, by field id as text.
+        rows: The number of rows, without deleted ones whose positions are in the plan.
+        bytes: The size of its files.
+        distinct_values: Numbers of distinct values of columns, by field id as text.
     """
 
     rows: int
@@ -324,11 +326,11 @@ class ScanStatistics(Message):
 
 @dataclass(frozen=True, slots=True)
 class GroupingField(Message):
-    """A value by which the tasks of a scan are told apart.
+    """A field by which the tasks of a scan are grouped.
 
     Args:
-        transform: How it is made of a column, as Spark has it.
-        type: Its type, as Spark has it.
+        transform: Spark's transform of a column.
+        type: Spark's type of the result.
     """
 
     transform: Any
@@ -337,18 +339,18 @@ class GroupingField(Message):
 
 @dataclass(frozen=True, slots=True)
 class ScanPage(Message):
-    """A part of what the tasks of a scan read; the lists of all pages make the plan.
+    """A part of a scan's plan; the plan is the lists of all pages together.
 
-    A place counts through the lists of all pages, and is named only where what it names has come.
+    Indices count through the lists of all pages, and refer only to elements already sent.
 
     Args:
         files: The files, each once.
         partitions: The parts of files that each task reads.
         deletes: Deleted positions, base64 of compressed differences.
         delete_files: The delete files that tasks read.
-        keys: What equality deletes compare.
-        grouping_keys: For each of `partitions` the values of `ScanPlan.grouping`, or nothing where
-            there is none. Tasks of other values read other rows.
+        keys: The columns that equality deletes compare.
+        grouping_keys: The values of `ScanPlan.grouping` for each of `partitions`, or nothing if
+            there is none. Tasks with different values read different rows.
     """
 
     files: tuple[PlannedFile, ...]
@@ -361,18 +363,18 @@ class ScanPage(Message):
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan(Message):
-    """What there is to say of a scan after its pages, each a `ScanPage`.
+    """The rest of a scan's plan, after its `ScanPage`s.
 
     Args:
         name_mapping: Iceberg's name mapping for files without ids.
-        statistics: Of all together.
-        vectorized: Whether tasks hand on batches of columns; else row by row.
-        batch_rows: How many rows such a batch has; None for Spark's own number.
-        partition_columns: Those of the columns to read by which the files are partitioned, whatever
-            the transform: what a join comes to know of their values narrows the scan.
-        grouping: What all rows of a task have in common, where the session asked for that.
-        locality: Whether tasks are best run where their files lie.
-        metrics: What planning looked at and left out, by Iceberg's names of a scan's metrics.
+        statistics: The size of the whole scan.
+        vectorized: Whether tasks return columnar batches; else rows.
+        batch_rows: The number of rows of a batch; None for Spark's default.
+        partition_columns: The columns to read by which the files are partitioned under any
+            transform: runtime filters of joins on them narrow the scan.
+        grouping: The fields that are constant within a task, if the session requested grouping.
+        locality: Whether tasks prefer the hosts of their files.
+        metrics: Metrics of planning, under Iceberg's names of scan metrics.
     """
 
     name_mapping: Any
@@ -387,10 +389,10 @@ class ScanPlan(Message):
 
 @dataclass(frozen=True, slots=True)
 class NarrowScan(Repeatable):
-    """Asks which files of a plan remain, when more is known of the rows. Answer: `NarrowedScan`.
+    """Request for the files of a plan that match runtime filters. Answer: `NarrowedScan`.
 
     Args:
-        selection: As when it was planned, and with the filters that came to be known at run time.
+        selection: The planned selection, plus the filters that became known at run time.
     """
 
     selection: Selection
@@ -398,10 +400,10 @@ class NarrowScan(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class NarrowedScan(Message):
-    """The files that may hold rows that are wanted.
+    """The files that may contain matching rows.
 
     Args:
-        files: Spark's names for them.
+        files: Spark's names of the files.
     """
 
     files: tuple[str, ...]
@@ -409,15 +411,15 @@ class NarrowedScan(Message):
 
 @dataclass(frozen=True, slots=True)
 class ReadRows(Repeatable):
-    """Asks for the rows of a table that has no files. Answer: `Rows`.
+    """Request for the rows of a table that has no files. Answer: `Rows`.
 
     Args:
         reference: The table's state.
-        field_ids: The columns to read, of structs the fields inside them.
-        filters: Spark's predicates; they only leave out rows.
-        case_sensitive: Whether names in filters are.
-        limit: How many rows are enough; None for all.
-        options: Of the query.
+        field_ids: Field ids of the columns to read; for structs, of the fields inside them.
+        filters: Spark's predicates, which may be applied only partly.
+        case_sensitive: Whether names in filters are case-sensitive.
+        limit: A number of rows that is enough; None for all.
+        options: Options of the query.
     """
 
     reference: Reference
@@ -434,7 +436,7 @@ class Rows(Message):
 
     Args:
         streams: Arrow IPC streams with the columns in the table's order, compressed by zlib, in
-            base64. Where no column was asked for they have one all the same.
+            base64. They have one column even if none was requested.
     """
 
     streams: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Streams: what was appended to a table since a query last looked."""
+"""Messages about streams: rows appended to a table since a query's last batch."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from icecomb.spark.planner.protocol.scans import PlanScan
 
 @dataclass(frozen=True, slots=True)
 class StreamTable(Message):
-    """The table of a stream as it was when the query started; needs no file of that time.
+    """The table of a stream when the query started; requires no file of that time.
 
     Args:
         catalog: The catalog's handle.
         identifier: Namespace and name.
-        uuid: Of the table: another one of its name is not it.
-        schema: The columns that are read, as Iceberg has them.
-        options: Of the query.
-        branch: Which of its branches is followed.
+        uuid: The table's uuid, which a re-created table does not share.
+        schema: Iceberg's schema of the columns that are read.
+        options: Options of the query.
+        branch: The branch that is followed.
     """
 
     catalog: str
@@ -33,11 +33,11 @@ class StreamTable(Message):
 
 @dataclass(frozen=True, slots=True)
 class OpenStream(Repeatable):
-    """Begins a stream, or goes on with it. Answer: `OpenedStream`.
+    """Request to begin or continue a stream. Answer: `OpenedStream`.
 
     Args:
-        scan: What is read of the table.
-        initial: Where the stream began, as the checkpoint has it; None for a new one.
+        scan: The scan of the table.
+        initial: The stream's initial offset from the checkpoint; None for a new stream.
     """
 
     scan: PlanScan
@@ -49,12 +49,12 @@ class OpenedStream(Message):
     """A stream.
 
     Args:
-        stream: Names it to the planner.
-        initial: Where it began, an offset.
-        max_files: How many files a batch has at most; None for no limit.
-        max_rows: With how many rows a batch is full; None for no limit.
+        stream: The stream's table, for further requests.
+        initial: The initial offset.
+        max_files: The most files of a batch; None for no limit.
+        max_rows: The number of rows with which a batch is full; None for no limit.
         vectorized: As in `ScanPlan`.
-        batch_rows: The same.
+        batch_rows: As in `ScanPlan`.
     """
 
     stream: StreamTable
@@ -67,14 +67,14 @@ class OpenedStream(Message):
 
 @dataclass(frozen=True, slots=True)
 class LatestOffset(Repeatable):
-    """Asks up to where the next batch reads. Answer: `StreamPosition`.
+    """Request for the end offset of the next batch. Answer: `StreamPosition`.
 
     Args:
         stream: The stream.
-        start: Where the batch begins.
-        max_files: How many files it has at most; None for no limit.
-        max_rows: With how many rows it is full; None for no limit.
-        until: The offset that is not passed, see `StreamEnd`; None for none.
+        start: The offset at which the batch begins.
+        max_files: The most files of the batch; None for no limit.
+        max_rows: The number of rows with which it is full; None for no limit.
+        until: The last offset of the query, see `StreamEnd`; None for no limit.
     """
 
     stream: StreamTable
@@ -86,7 +86,7 @@ class LatestOffset(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd(Repeatable):
-    """Asks where the table is now. Answer: `StreamPosition`."""
+    """Request for the current end of the table's branch. Answer: `StreamPosition`."""
 
     stream: StreamTable
 
@@ -100,13 +100,13 @@ class StreamPosition(Message):
 
 @dataclass(frozen=True, slots=True)
 class PlanStream(Repeatable):
-    """Asks which ranges of which files a batch reads. Answer: `ScanPlan`.
+    """Request to plan the file ranges of a batch. Answer: `ScanPlan`.
 
     Args:
         stream: The stream.
-        scan: What is read of the table; its reference and filters are not looked at.
-        start: Where the batch begins.
-        end: Where it ends.
+        scan: The scan of the table; its reference and filters are ignored.
+        start: The offset at which the batch begins.
+        end: The offset at which it ends.
     """
 
     stream: StreamTable

@@ -1,4 +1,4 @@
-"""Tables: named, described, made, changed."""
+"""Messages about tables: names, descriptions, creation, changes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class TableName(Message):
 
 @dataclass(frozen=True, slots=True)
 class Audit(Message):
-    """The session's settings of write-audit-publish, as they are now.
+    """The session's current settings for write-audit-publish (WAP).
 
     Args:
-        wap_id: ``spark.wap.id``.
-        wap_branch: ``spark.wap.branch``.
+        wap_id: The value of ``spark.wap.id``.
+        wap_branch: The value of ``spark.wap.branch``.
     """
 
     wap_id: str | None
@@ -32,7 +32,7 @@ class Audit(Message):
 
 @dataclass(frozen=True, slots=True)
 class Reference(Message):
-    """A table in the state that a query holds on to; see `TableState`."""
+    """A reference to the table state pinned by a query; see `TableState`."""
 
     catalog: str
     identifier: tuple[str, ...]
@@ -49,7 +49,7 @@ class Reference(Message):
 
 @dataclass(frozen=True, slots=True)
 class ListTables(Repeatable):
-    """Names the tables of a namespace. Answer: `TableNames`."""
+    """Request to list the tables of a namespace. Answer: `TableNames`."""
 
     catalog: str
     namespace: tuple[str, ...]
@@ -64,7 +64,7 @@ class TableNames(Message):
 
 @dataclass(frozen=True, slots=True)
 class TableExists(Repeatable):
-    """Asks whether there is a table. Answer: `Exists`."""
+    """Request to check whether a table exists. Answer: `Exists`."""
 
     catalog: str
     table: TableName
@@ -72,21 +72,21 @@ class TableExists(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class Exists(Message):
-    """Whether there is one."""
+    """The answer whether it exists."""
 
     exists: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LoadTable(Repeatable):
-    """Asks for a table as it is, or was. Answer: `TableDescription`.
+    """Request to load a current or past state of a table. Answer: `TableDescription`.
 
     Args:
         catalog: The catalog's handle.
-        table: Its name, or one below it, see `selectors`; without a namespace, its place.
+        table: The name, or one below it, see `selectors`; without a namespace, the location.
         version: A snapshot id, a branch or a tag.
         timestamp_us: A time, in microseconds since 1970 UTC.
-        audit: The session's settings.
+        audit: The session's WAP settings.
     """
 
     catalog: str
@@ -98,23 +98,22 @@ class LoadTable(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class TableDescription(Message):
-    """What the bridge learns about a table.
+    """The description of a table for the bridge.
 
     Args:
-        reference: Names its state in further requests.
+        reference: The reference to its state, for further requests.
         schema: Spark's schema, with field ids.
         partitioning: Spark's transforms.
-        partition_type: Of the metadata column `_partition`, as Spark's struct; null for none.
-        properties: As users see them.
-        uuid: The table's, whatever is shown of it.
-        identity: Of what is shown: rows that a session has cached of it are of this only.
-        version: Of its rows; never null, Spark would read an empty table as empty for ever.
-        has_files: Whether `PlanScan` plans what is read; else `ReadRows` gives the rows.
-        takes_any_rows: Whether the planner looks at the columns of rows that are written, and Spark
-            does not.
-        evolves: Whether statements that say so may change its columns.
+        partition_type: Spark's struct of the metadata column `_partition`; null if none.
+        properties: The properties shown to users.
+        uuid: The table's uuid, whatever part of it is shown.
+        identity: The identity of what is shown, to which rows cached by a session belong.
+        version: The version of its rows; never null, or Spark would cache an empty table forever.
+        has_files: Whether it is read by `PlanScan`; else by `ReadRows`.
+        takes_any_rows: Whether the planner, not Spark, checks the columns of written rows.
+        evolves: Whether statements with schema evolution may change its columns.
         table: The name of the table itself.
-        below: Whether it was named as something below the table, see `selectors`.
+        below: Whether the name selected something below the table, see `selectors`.
     """
 
     reference: Reference
@@ -134,7 +133,7 @@ class TableDescription(Message):
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition(Message):
-    """What a new table is to be."""
+    """The definition of a new table."""
 
     table: TableName
     schema: Any
@@ -144,7 +143,7 @@ class TableDefinition(Message):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(Unrepeatable):
-    """Makes a table. Answer: `TableDescription`."""
+    """Request to create a table. Answer: `TableDescription`."""
 
     catalog: str
     definition: TableDefinition
@@ -152,13 +151,13 @@ class CreateTable(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class CreateTableLike(Unrepeatable):
-    """Makes an empty table like one that there is. Answer: `TableDescription`.
+    """Request to create an empty table like an existing one. Answer: `TableDescription`.
 
     Args:
         catalog: The new table's catalog.
-        table: Its name.
-        source: The state of the table that it is to be like, of any catalog.
-        properties: What the statement says, over those of the source.
+        table: The new table's name.
+        source: The state of the table to copy, of any catalog.
+        properties: The statement's properties, which override those of the source.
     """
 
     catalog: str
@@ -169,12 +168,12 @@ class CreateTableLike(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class StageTable(Repeatable):
-    """Begins a table that `CommitStaged` makes or replaces. Answer: `TableDescription`.
+    """Request to stage a table for `CommitStaged`. Answer: `TableDescription`.
 
     Args:
         catalog: The catalog's handle.
         operation: ``create``, ``replace`` or ``create_or_replace``.
-        definition: What it is to be.
+        definition: The table's definition.
     """
 
     catalog: str
@@ -184,7 +183,7 @@ class StageTable(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class AlterTable(Unrepeatable):
-    """Makes the changes of one statement. Answer: `TableDescription`."""
+    """Request to apply the changes of one statement. Answer: `TableDescription`."""
 
     catalog: str
     table: TableName
@@ -193,7 +192,7 @@ class AlterTable(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class DropTable(Unrepeatable):
-    """Drops a table. Answer: `Dropped`."""
+    """Request to drop a table. Answer: `Dropped`."""
 
     catalog: str
     table: TableName
@@ -202,7 +201,7 @@ class DropTable(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class RenameTable(Unrepeatable):
-    """Gives a table another name. Answer: `Done`."""
+    """Request to rename a table. Answer: `Done`."""
 
     catalog: str
     table: TableName

@@ -1,4 +1,4 @@
-"""Views: named, described, made, changed."""
+"""Messages about views: names, descriptions, creation, changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from icecomb.spark.planner.protocol.tables import TableName
 
 @dataclass(frozen=True, slots=True)
 class ListViews(Repeatable):
-    """Names the views of a namespace. Answer: `TableNames`."""
+    """Request to list the views of a namespace. Answer: `TableNames`."""
 
     catalog: str
     namespace: tuple[str, ...]
@@ -20,7 +20,7 @@ class ListViews(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class ViewExists(Repeatable):
-    """Asks whether there is a view. Answer: `Exists`."""
+    """Request to check whether a view exists. Answer: `Exists`."""
 
     catalog: str
     view: TableName
@@ -28,7 +28,7 @@ class ViewExists(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class LoadView(Repeatable):
-    """Asks for a view. Answer: `ViewDescription`."""
+    """Request to load a view. Answer: `ViewDescription`."""
 
     catalog: str
     view: TableName
@@ -36,17 +36,17 @@ class LoadView(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class ViewDescription(Message):
-    """A view, as it is or is to be.
+    """The description of an existing or new view.
 
     Args:
-        query: Its SQL, in the dialect of Spark.
-        schema: Its columns, as Spark's schema.
-        query_columns: The names that the query itself gives them; empty where nobody says.
-        current_catalog: Where the query's names without a catalog are.
-        current_namespace: Where those without a namespace are.
-        settings: Of the session that made it, under which Spark reads the query.
-        schema_mode: What Spark does when the query's columns have changed; null where nobody says.
-        properties: As users see them.
+        query: The query in Spark SQL.
+        schema: Spark's schema of its columns.
+        query_columns: The query's own names of the columns; empty if unknown.
+        current_catalog: The catalog of the query's names without a catalog.
+        current_namespace: The namespace of the query's names without a namespace.
+        settings: Settings of the session that created it, under which Spark reads the query.
+        schema_mode: Spark's behavior when the query's columns have changed; null if unknown.
+        properties: The properties shown to users.
     """
 
     query: str
@@ -61,7 +61,7 @@ class ViewDescription(Message):
 
 @dataclass(frozen=True, slots=True)
 class CreateView(Unrepeatable):
-    """Makes a view. Answer: `ViewDescription`."""
+    """Request to create a view. Answer: `ViewDescription`."""
 
     catalog: str
     view: TableName
@@ -70,13 +70,13 @@ class CreateView(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class ReplaceView(Unrepeatable):
-    """Makes a view another one; properties that are not given go. Answer: `ViewDescription`.
+    """Request to replace a view and all its properties. Answer: `ViewDescription`.
 
     Args:
         catalog: The catalog's handle.
-        view: Its name.
-        definition: What it becomes.
-        create: Whether it is made where there is none.
+        view: The view's name.
+        definition: The new definition.
+        create: Whether to create it if it does not exist.
     """
 
     catalog: str
@@ -87,7 +87,7 @@ class ReplaceView(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class AlterView(Unrepeatable):
-    """Sets and removes properties of a view. Answer: `ViewDescription`."""
+    """Request to set and remove properties of a view. Answer: `ViewDescription`."""
 
     catalog: str
     view: TableName
@@ -97,7 +97,7 @@ class AlterView(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class DropView(Unrepeatable):
-    """Drops a view. Answer: `Dropped`."""
+    """Request to drop a view. Answer: `Dropped`."""
 
     catalog: str
     view: TableName
@@ -105,7 +105,7 @@ class DropView(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class RenameView(Unrepeatable):
-    """Gives a view another name. Answer: `Done`."""
+    """Request to rename a view. Answer: `Done`."""
 
     catalog: str
     view: TableName

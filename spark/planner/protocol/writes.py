@@ -1,4 +1,4 @@
-"""Writes: begun, committed, given up; and deletes that need no tasks."""
+"""Messages about writes: their beginning, commit and abort; and deletes without tasks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from icecomb.spark.planner.protocol.tables import Audit, Reference
 
 @dataclass(frozen=True, slots=True)
 class PlanChange(Repeatable):
-    """Asks how a statement changes rows. Answer: `PlannedChange`.
+    """Request to plan how a statement changes rows. Answer: `PlannedChange`.
 
     Args:
         reference: The table's state.
         command: ``delete``, ``update`` or ``merge``.
-        options: Of the statement.
+        options: Options of the statement.
         settings: As in `BeginWrite`.
     """
 
@@ -30,13 +30,13 @@ class PlanChange(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange(Message):
-    """How a statement changes rows.
+    """The way in which a statement changes rows.
 
     Args:
-        merge_on_read: Whether their files stay, and position deletes say which rows are gone;
-            else the files are written anew.
-        metadata_columns: What Spark is to keep of rows that go, besides their file and position:
-            `WriteInstructions.distribution` and `WriteInstructions.ordering` may name it.
+        merge_on_read: Whether files stay and position deletes remove rows; else the files are
+            rewritten.
+        metadata_columns: Metadata columns of removed rows that Spark keeps, besides file and
+            position, for `WriteInstructions.distribution` and `WriteInstructions.ordering`.
     """
 
     merge_on_read: bool
@@ -48,8 +48,8 @@ class StreamingQuery(Message):
     """The streaming query of a write.
 
     Args:
-        id: Spark's, kept in its checkpoint.
-        uuid: Of its table: another one of the name is not it.
+        id: Spark's id of the query, stored in its checkpoint.
+        uuid: The table's uuid, which a re-created table does not share.
     """
 
     id: str
@@ -58,11 +58,11 @@ class StreamingQuery(Message):
 
 @dataclass(frozen=True, slots=True)
 class QueriedTable(Message):
-    """What a query reads of a table.
+    """A read of a table by a query.
 
     Args:
         reference: The table's state.
-        options: Of the reading.
+        options: Options of the read.
     """
 
     reference: Reference
@@ -71,23 +71,23 @@ class QueriedTable(Message):
 
 @dataclass(frozen=True, slots=True)
 class BeginWrite(Repeatable):
-    """Asks how rows are to be written. Answer: `WriteInstructions`.
+    """Request to begin a write. Answer: `WriteInstructions`.
 
     Args:
         reference: The table's state.
         operation: ``append``, ``overwrite``, ``overwrite_partitions``, ``replace_files`` or
             ``change_rows``.
-        command: Of the last two: ``delete``, ``update`` or ``merge``. Of ``append``: ``merge``
-            where it has the rows that a MERGE found missing, which does nothing else.
-        filters: Of ``overwrite``: which rows go.
-        options: Of the write.
-        settings: Of the session: those that belong to Iceberg, and what Spark says of shuffles.
-        audit: What the session says of write-audit-publish.
-        query: The streaming query, if it is one: it writes to the table as it is now.
-        rows: The columns of the rows, as Spark's struct; None where they are the table's.
-        case_sensitive: Whether names of columns differ by case.
-        queried: What the rows come from, of this table, where they stand for others or go by what
-            is read of it.
+        command: For the last two: ``delete``, ``update`` or ``merge``. For ``append``: ``merge``
+            for an insert-only MERGE.
+        filters: For ``overwrite``: the rows to delete.
+        options: Options of the write.
+        settings: Settings of the session: Iceberg's, and Spark's for shuffles.
+        audit: The session's WAP settings.
+        query: The streaming query, if it is one, which writes to the current table.
+        rows: Spark's struct of the rows' columns; None if they are the table's.
+        case_sensitive: Whether column names are case-sensitive.
+        queried: The query's reads of this table, if the rows replace others or depend on those
+            reads.
     """
 
     reference: Reference
@@ -105,14 +105,14 @@ class BeginWrite(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class StreamedWrite(Message):
-    """What the commit of an epoch needs to know besides.
+    """Further information for the commit of an epoch.
 
     Args:
         query: The query's id.
-        merged: Whether an append puts manifests together.
-        lost_ms: Until when snapshots of the query may have expired, in ms since 1970; None where
-            none has.
-        commit_epoch: The epoch that is committed though it may have been such a snapshot.
+        merged: Whether an append merges manifests.
+        lost_ms: The time until which snapshots of the query may have expired, in ms since 1970;
+            None if none has.
+        commit_epoch: The epoch to commit although it may be in such a snapshot.
     """
 
     query: str
@@ -123,34 +123,35 @@ class StreamedWrite(Message):
 
 @dataclass(frozen=True, slots=True)
 class WriteState(Message):
-    """What the commit of a write needs to know of its beginning.
+    """The state of a write from its beginning, for its commit.
 
     Args:
         catalog: The catalog's handle.
         identifier: The table's name.
-        uuid: Its identity.
-        schema_id: The schema the rows are written with.
-        spec_id: Their partition spec.
-        specs: All partition specs of the table, as in metadata files: an id may be another's by the
-            time of the commit.
-        sort_order_id: Their order; 0 where there is none.
+        uuid: The table's uuid.
+        schema_id: The id of the schema of the rows.
+        spec_id: The id of the partition spec of new files.
+        specs: All partition specs of the table, as in metadata files: an id may be another spec's
+            by the time of the commit.
+        sort_order_id: The id of the sort order of new files; 0 if there is none.
         operation: As in `BeginWrite`.
         command: As in `BeginWrite`.
         filters: As in `BeginWrite`.
-        rewrite: The group of files that its files stand for, which a procedure commits; else None.
-        snapshot_id: What others do after it is looked at.
+        rewrite: The id of the file group that its files replace, which a procedure commits; else
+            None.
+        snapshot_id: The snapshot from which concurrent commits are validated.
         older: Whether that is an older snapshot than the one whose rows it changes.
-        branch: Where the change goes.
-        wap_id: What it is staged under.
-        serializable: Whether rows that others add meanwhile conflict with an overwrite; None where
-            the table says that.
+        branch: The branch to commit to.
+        wap_id: The id to stage the snapshot under; None to commit to the branch.
+        serializable: Whether concurrently added rows conflict with an overwrite; None to use the
+            table's properties.
         metrics: Metrics modes by field id.
-        file_format: Of new data files.
-        delete_format: Of new delete files.
-        root: The folder of new files as the table names it.
-        told_root: The same as Spark was told it.
-        summary: More keys of the snapshot's summary.
-        streamed: Of a streaming query.
+        file_format: The format of new data files.
+        delete_format: The format of new delete files.
+        root: The table's name of the folder of new files.
+        told_root: Spark's name of that folder.
+        summary: Further properties of the snapshot's summary.
+        streamed: The state of a streaming query.
     """
 
     catalog: str
@@ -183,9 +184,9 @@ class PartitionColumn(Message):
     """A field of the partition spec.
 
     Args:
-        name: Its name.
-        transform: Iceberg's word for it, without the parameter.
-        parameter: Of bucket and truncate.
+        name: The field's name.
+        transform: Iceberg's name of the transform, without the parameter.
+        parameter: The parameter of bucket and truncate.
         source: The path of the column; empty for ``void``.
     """
 
@@ -197,13 +198,13 @@ class PartitionColumn(Message):
 
 @dataclass(frozen=True, slots=True)
 class DataLocation(Message):
-    """Where the tasks put new files, each by its own name.
+    """The location in which tasks create new files.
 
     Args:
-        root: The folder they are all below.
-        hashed: Whether a hash stands before each path, for object stores.
-        partitioned_paths: Whether a hashed path names the partition.
-        context: What names the table in hashed paths outside its folder.
+        root: The common root folder.
+        hashed: Whether each path begins with a hash, for object stores.
+        partitioned_paths: Whether a hashed path contains the partition.
+        context: The table's name in hashed paths outside its folder.
     """
 
     root: str
@@ -214,7 +215,7 @@ class DataLocation(Message):
 
 @dataclass(frozen=True, slots=True)
 class SortField(Message):
-    """A field of the order that rows are to come in."""
+    """A field of the required sort order of rows."""
 
     transform: Any
     direction: str
@@ -223,18 +224,18 @@ class SortField(Message):
 
 @dataclass(frozen=True, slots=True)
 class FileInstructions(Message):
-    """How files of one kind are written.
+    """Instructions for writing files of one kind.
 
     Args:
         format: ``parquet``, ``orc`` or ``avro``.
-        schema: Their columns, with ids.
-        file_schema: The same in the format's own words: Avro's JSON, ORC's type. None for Parquet,
-            whose schema Spark makes.
-        attributes: Of ORC: what is said about each of its types, in the order of their numbers.
-        target_bytes: Where a file is full.
+        schema: Spark's schema of the files, with ids.
+        file_schema: The schema in the file format: Avro's JSON, ORC's type. None for Parquet,
+            whose schema Spark creates.
+        attributes: For ORC: the attributes of each type, in the order of type ids.
+        target_bytes: The size at which a file is full.
         writer: Settings of the format's writer.
         metrics: Metrics modes by field id.
-        metadata: Keys and values that each file holds.
+        metadata: Key-value metadata of each file.
     """
 
     format: str
@@ -249,11 +250,11 @@ class FileInstructions(Message):
 
 @dataclass(frozen=True, slots=True)
 class DeleteInstructions(Message):
-    """How the tasks write position deletes.
+    """Instructions for tasks that write position deletes.
 
     Args:
-        files: The files.
-        by_file: Whether a file is about one data file; else about all those of a partition.
+        files: The instructions for delete files.
+        by_file: Whether a delete file applies to one data file; else to all of a partition.
     """
 
     files: FileInstructions
@@ -262,21 +263,21 @@ class DeleteInstructions(Message):
 
 @dataclass(frozen=True, slots=True)
 class WriteInstructions(Message):
-    """How the tasks write.
+    """Instructions for tasks that write.
 
     Args:
-        write: To be handed back with the files.
-        files: How data files are written.
+        write: The state of the write, to be returned with the files.
+        files: The instructions for data files.
         partition: The fields of the partition spec.
-        location: Where files go.
-        operation_id: Part of every file's name.
+        location: The location of new files.
+        operation_id: A part of every file's name.
         distribution: Transforms to cluster the rows by.
-        ranges: The order whose ranges make the tasks, instead of `distribution`.
-        ordering: The order of the rows in a task.
-        advisory_bytes: How much of a shuffle a task is to get, about; None where Spark says that.
+        ranges: The order whose ranges are distributed to tasks, instead of `distribution`.
+        ordering: The order of the rows within a task.
+        advisory_bytes: The approximate bytes of a shuffle per task; None for Spark's default.
         fanout: Whether a task keeps files of several partitions open.
-        deletes: Of ``change_rows``: how deletes are written.
-        as_given: Whether rows come as the query gives them, and tasks make them fit the table.
+        deletes: For ``change_rows``: the instructions for position deletes.
+        as_given: Whether Spark does not cast the rows, so that tasks have to fit them to the table.
     """
 
     write: WriteState
@@ -295,20 +296,20 @@ class WriteInstructions(Message):
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile(Message):
-    """A new data file, as the task that wrote it says.
+    """A new data file, as reported by the task that wrote it.
 
     Args:
-        path: As Spark was told to name it.
-        size: In bytes.
-        rows: How many.
+        path: Spark's name of the file.
+        size: The size in bytes.
+        rows: The number of rows.
         partition: Its partition values.
-        split_offsets: Where its row groups or stripes begin.
+        split_offsets: The offsets of its row groups or stripes.
         columns: A JSON array as text, which takes a tenth of the memory of its values: a commit
             may have thousands of files of hundreds of columns. For each column its field id, its
-            size in bytes, and where they are asked for and known: values, nulls, and the bounds as
-            base64 of Iceberg's binary form, one character or byte longer than
-            `FileInstructions.metrics` asks for; for floating numbers in data files the count of
-            NaN, too. Avro files tell nothing.
+            size in bytes and, if requested and known: the counts of values and nulls, and the
+            bounds as base64 of Iceberg's binary form, one character or byte longer than
+            `FileInstructions.metrics` asks for; for floating-point numbers in data files also the
+            count of NaN. Avro files have no metrics.
     """
 
     path: str
@@ -321,11 +322,11 @@ class WrittenFile(Message):
 
 @dataclass(frozen=True, slots=True)
 class Replaced(Message):
-    """The files that UPDATE, DELETE or MERGE has read and written anew.
+    """The files that UPDATE, DELETE or MERGE has read and rewritten.
 
     Args:
         reference: The state that was read.
-        filters: What the files were chosen by.
+        filters: The filters that selected the files.
         files: The files.
     """
 
@@ -336,13 +337,13 @@ class Replaced(Message):
 
 @dataclass(frozen=True, slots=True)
 class WrittenDeletes(Message):
-    """A new file of position deletes, as the task that wrote it says.
+    """A new position delete file, as reported by the task that wrote it.
 
     Args:
-        file: The file, without a partition: that is its data files'.
-        files: The data files that it deletes rows of, by the table's names.
-        deleted: How many of its rows the statement has deleted; the others were deleted before.
-        replaces: Whether it has all that the delete files about its data file alone have.
+        file: The file, without a partition, which is that of its data files.
+        files: The table's names of the data files it applies to.
+        deleted: The number of its rows that the statement deleted; the others were deleted before.
+        replaces: Whether it contains all deletes of the delete files for its data file only.
     """
 
     file: WrittenFile
@@ -357,7 +358,7 @@ class Delta(Message):
 
     Args:
         reference: The state that was read.
-        filters: What its files were chosen by; None where Spark found that none need be read.
+        filters: The filters that selected its files; None if Spark found that none need be read.
         files: The data files that lose rows.
         deletes: The new delete files.
     """
@@ -373,8 +374,8 @@ class Epoch(Message):
     """A batch of a streaming query.
 
     Args:
-        number: Of the batch, as its checkpoint counts them.
-        planned_ms: When Spark planned it first, in ms since 1970; None where that is not known.
+        number: The number of the batch in its checkpoint.
+        planned_ms: The time when Spark first planned it, in ms since 1970; None if unknown.
     """
 
     number: int
@@ -383,17 +384,17 @@ class Epoch(Message):
 
 @dataclass(frozen=True, slots=True)
 class MergedRows(Message):
-    """How many rows a MERGE has treated in which way, as Spark counts them; -1 where it did not.
+    """Spark's row counts of a MERGE; -1 for those it did not count.
 
     Args:
-        copied: Written anew, but as they were.
-        deleted: Deleted.
-        updated: Updated.
-        inserted: Inserted.
-        matched_updated: Updated because a row of the source matched.
-        matched_deleted: Deleted because of that.
-        unmatched_updated: Updated because no row of the source matched.
-        unmatched_deleted: Deleted because of that.
+        copied: Rows rewritten unchanged.
+        deleted: Deleted rows.
+        updated: Updated rows.
+        inserted: Inserted rows.
+        matched_updated: Rows updated because a source row matched.
+        matched_deleted: Rows deleted because a source row matched.
+        unmatched_updated: Rows updated because no source row matched.
+        unmatched_deleted: Rows deleted because no source row matched.
     """
 
     copied: int
@@ -408,17 +409,17 @@ class MergedRows(Message):
 
 @dataclass(frozen=True, slots=True)
 class CommitWrite(Unrepeatable):
-    """Commits a write; nothing is committed when nothing changes. Answer: `Committed`.
+    """Request to commit a write, unless nothing changes. Answer: `Committed`.
 
-    Nor is an epoch that the table has already: the files are deleted then.
+    An epoch that the table already has is not committed; its files are deleted.
 
     Args:
-        write: What began it.
+        write: The state of the write.
         files: The new data files.
-        replaced: Of ``replace_files``: the files they stand for.
-        delta: Of ``change_rows``: the rows that go. Of an ``append`` of MERGE: what it read.
-        epoch: Of a streaming query.
-        merged: Of a MERGE, where Spark counts its rows.
+        replaced: For ``replace_files``: the files they replace.
+        delta: For ``change_rows``: the deleted rows. For an ``append`` of MERGE: its read.
+        epoch: The batch of a streaming query.
+        merged: The row counts of a MERGE, if Spark has them.
     """
 
     write: WriteState
@@ -431,10 +432,10 @@ class CommitWrite(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class Committed(Message):
-    """What a commit did.
+    """The result of a commit.
 
     Args:
-        metrics: What it changed, by Iceberg's names for Spark's UI; empty where nothing was.
+        metrics: Its metrics for Spark's UI, under Iceberg's names; empty if nothing changed.
     """
 
     metrics: Mapping[str, int]
@@ -442,7 +443,7 @@ class Committed(Message):
 
 @dataclass(frozen=True, slots=True)
 class AbortWrite(Repeatable):
-    """Deletes the files of a write that failed, given by their paths. Answer: `Done`."""
+    """Request to delete the files of a failed write, by path. Answer: `Done`."""
 
     write: WriteState
     files: tuple[str, ...]
@@ -450,13 +451,13 @@ class AbortWrite(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class CommitStaged(Unrepeatable):
-    """Makes, or replaces, a table together with its rows, if there are any. Answer: `Done`.
+    """Request to create or replace a table together with its rows, if any. Answer: `Done`.
 
     Args:
         reference: The table.
-        write: What began the write of its rows.
+        write: The state of the write of its rows.
         files: The new data files.
-        read: The states of the table it replaces that the rows come from.
+        read: The states of the replaced table that the rows come from.
     """
 
     reference: Reference
@@ -467,7 +468,7 @@ class CommitStaged(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class AbortStaged(Repeatable):
-    """Forgets a table that was begun, and deletes its files. Answer: `Done`."""
+    """Request to discard a staged table and delete its files. Answer: `Done`."""
 
     reference: Reference
     files: tuple[str, ...]
@@ -475,7 +476,7 @@ class AbortStaged(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class CanDeleteWhere(Repeatable):
-    """Asks whether the planner can delete rows alone, as Spark means it. Answer: `Possible`."""
+    """Request to check whether the planner itself can delete rows exactly. Answer: `Possible`."""
 
     reference: Reference
     filters: tuple[Any, ...]
@@ -483,14 +484,14 @@ class CanDeleteWhere(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class Possible(Message):
-    """Whether it can."""
+    """The answer whether it can."""
 
     possible: bool
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteWhere(Unrepeatable):
-    """Deletes the rows that match all filters, in one commit. Answer: `Done`."""
+    """Request to delete the rows that match all filters, in one commit. Answer: `Done`."""
 
     reference: Reference
     filters: tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""ALTER TABLE statements of Iceberg's SQL extensions: their grammar, and what each does to a table.
+"""ALTER TABLE statements of Iceberg's SQL extensions: their grammar and execution.
 
-One grammar serves all Spark versions: the bridge sends the text behind the table's name.
+One grammar serves all Spark versions: the bridge sends the text after the table's name.
 """

@@ -1,4 +1,4 @@
-"""What a statement does to a table: one commit, or none where nothing changes."""
+"""Execution of statements: one commit each, or none if nothing changes."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 
 def change_by_statement(transaction: Transaction, text: str, *, case_sensitive: bool) -> None:
-    """Make the change that a statement describes.
+    """Apply the change of a statement to a transaction.
 
     Args:
-        transaction: Takes the change.
-        text: What stands behind ``ALTER TABLE name``.
-        case_sensitive: Whether names of columns tell ``Id`` from ``id``.
+        transaction: The transaction.
+        text: The text after ``ALTER TABLE name``.
+        case_sensitive: Whether column names are case-sensitive.
 
     Raises:
-        ValidationError: The statement cannot be read, or does not fit the table.
-        NoSuchSnapshotError: There is no such snapshot, branch or tag.
-        UnsupportedError: A transform that Iceberg does not have.
+        ValidationError: If the statement cannot be parsed, or does not fit the table.
+        NoSuchSnapshotError: If there is no such snapshot, branch or tag.
+        UnsupportedError: If Iceberg does not have a transform.
     """
     change = _Change(transaction, case_sensitive=case_sensitive)
     match parse_statement(text):
@@ -81,9 +81,9 @@ class _Change:
             _add(update, statement.replacement, statement.name)
 
     def _partition_field(self, term: Term) -> str:
-        """The name of the partition field that a term means.
+        """Return the name of the partition field that a term refers to.
 
-        A word that is no column is the name itself, as for Iceberg Java.
+        A word that is not a column is the name itself, as in Iceberg Java.
         """
         schema, spec = self._transaction.metadata.schema(), self._transaction.metadata.spec()
         word = term.plain_name
@@ -124,7 +124,7 @@ class _Change:
             if kept.pop(found, None) is None:
                 names = ", ".join(sorted(map(str, schema.identifier_field_names())))
                 raise ValidationError(
-                    f"Column {column!r} is no identifier field",
+                    f"Column {column!r} is not an identifier field",
                     hint=f"identifier fields are {names}" if names else "the table has none",
                 )
         self.set_identifier_fields(tuple(kept.values()))
@@ -136,6 +136,6 @@ def _add(update: UpdateSpec, term: Term, name: str | None) -> None:
 
 
 def _source(term: Term) -> tuple[Transform, str]:
-    """Iceberg's transform of a term, and the column it is of."""
+    """Return Iceberg's transform of a term, and its column."""
     transform, column = iceberg_transform(term.to_spark())
     return transform, ".".join(column)

@@ -1,6 +1,6 @@
-"""The grammar of the statements, from the word behind the table's name to the end.
+"""The grammar of statements, from the word after the table's name to the end.
 
-It is that of Iceberg's SQL extensions for Spark (``IcebergSqlExtensions.g4``), rule by rule.
+It follows that of Iceberg's SQL extensions for Spark (``IcebergSqlExtensions.g4``), rule by rule.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ _FORMS: Final = {
 
 
 def parse_statement(text: str) -> Statement:
-    """The statement of a text.
+    """Parse a statement.
 
     Args:
-        text: What stands behind ``ALTER TABLE name``.
+        text: The text after ``ALTER TABLE name``.
 
     Raises:
-        ValidationError: It is none, or says something twice.
+        ValidationError: If it is not a statement, or repeats a clause.
     """
     return _Parser(text).statement()
 
 
 class _Parser:
-    """Reads a text from left to right, one token ahead."""
+    """A recursive descent parser with a lookahead of one token."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -70,7 +70,7 @@ class _Parser:
         self._next = 0
 
     def statement(self) -> Statement:
-        """The whole text."""
+        """Parse the whole text."""
         statement = self._one_of(
             (("ADD", "PARTITION", "FIELD"), self._add_partition_field),
             (("DROP", "PARTITION", "FIELD"), lambda: DropPartitionField(self._term())),
@@ -243,7 +243,7 @@ class _Parser:
         raise self._unexpected("a change that the table takes")
 
     def _take(self, *keywords: str) -> bool:
-        """Go behind these words if they come next."""
+        """Consume keywords if they come next; return whether they did."""
         ahead = self._tokens[self._next : self._next + len(keywords)]
         came = len(ahead) == len(keywords) and all(map(Token.says, ahead, keywords))
         self._next += len(keywords) if came else 0

@@ -1,4 +1,4 @@
-"""What a statement says, as values."""
+"""Statements as values."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Column = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A transform of columns, or a column as it is.
+    """A transform of columns, or a plain column.
 
     Args:
-        transform: Its name, ``identity`` for a column as it is.
-        columns: The columns it takes, by their parts.
-        constants: What else it takes.
+        transform: The name of the transform, ``identity`` for a plain column.
+        columns: The columns in its arguments, as name parts.
+        constants: Its other arguments.
     """
 
     transform: str
@@ -25,14 +25,14 @@ class Term:
     constants: tuple[Any, ...] = ()
 
     def to_spark(self) -> dict[str, Any]:
-        """The term as the bridge writes transforms."""
+        """Return the term in the bridge's form of transforms."""
         arguments = [{"value": constant} for constant in self.constants]
         named = [{"column": list(column)} for column in self.columns]
         return {"name": self.transform, "arguments": arguments + named}
 
     @property
     def plain_name(self) -> str | None:
-        """The one word that the term is, which may name a partition field; None if it is more."""
+        """The term if it is one word, which may name a partition field; None otherwise."""
         one_word = self.transform == "identity" and [len(c) for c in self.columns] == [1]
         return self.columns[0][0] if one_word and not self.constants else None
 
@@ -63,7 +63,7 @@ class ReplacePartitionField:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """One key of an order; its nulls stand first or last."""
+    """A sort key, with nulls first or last."""
 
     term: Term
     descending: bool
@@ -72,11 +72,11 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class SetWriteOrder:
-    """``WRITE …``: how rows are spread over tasks and sorted as they are written.
+    """``WRITE …``: the distribution and order of written rows.
 
     Args:
-        distribution: The new value of ``write.distribution-mode``; None leaves it.
-        order: The sort order, which is none without keys.
+        distribution: The new value of ``write.distribution-mode``; None to leave it unchanged.
+        order: The sort order; unsorted without keys.
     """
 
     distribution: Literal["none", "hash", "range"] | None

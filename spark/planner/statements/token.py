@@ -1,4 +1,4 @@
-"""The words of a statement."""
+"""Tokens of a statement."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Kind = Literal["number", "decimal", "word", "quoted", "string", "symbol", "end"]
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a number, a string or a sign.
+    """A word, number, string or symbol.
 
     Args:
-        kind: What it is; ``quoted`` is a word in backquotes.
-        text: As it was written; of quoted words and strings what is inside.
+        kind: The kind; ``quoted`` is a word in backquotes.
+        text: The original text, without the quotes of quoted words and strings.
     """
 
     kind: Kind
     text: str
 
     def says(self, keyword: str) -> bool:
-        """Whether it is this keyword or sign; what is quoted never is."""
+        """Return whether it is this keyword or symbol; quoted tokens never are."""
         return self.kind in {"word", "symbol"} and self.text.upper() == keyword
 
     @property
     def is_name(self) -> bool:
-        """Whether it can name something; no keyword of this grammar is reserved."""
+        """Whether it can be a name; no keyword of this grammar is reserved."""
         return self.kind in {"word", "quoted"}
 
     def __str__(self) -> str:
@@ -53,10 +53,10 @@ END: Final = Token("end", "")
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens of a text, without comments; `END` is the last.
+    """Yield the tokens of a text, without comments; `END` is the last.
 
     Raises:
-        ValidationError: A name in backquotes is empty.
+        ValidationError: If a name in backquotes is empty.
     """
     for match in _TOKEN.finditer(text):
         kind, found = cast("Kind", match.lastgroup), match[0]

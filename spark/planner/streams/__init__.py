@@ -1,1 +1,1 @@
-"""Structured streaming: the appends of a table, batch by batch."""
+"""Structured streaming: a table's appends in batches, and batches written to a table."""

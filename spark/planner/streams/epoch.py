@@ -1,15 +1,15 @@
-"""Epochs: what the batches of a streaming query write to a branch, each once.
+"""Epochs: batches of a streaming query, each committed to a branch exactly once.
 
-The snapshot of an epoch names the query and the number, by Iceberg Java's keys (SparkWrite,
-``BaseStreamingWrite``), so that a checkpoint of a query that wrote by it goes on here, and the
-other way round. An epoch is committed when the branch comes from a snapshot of the query with this
-number or a later one. That is looked up on each state that the commit is tried on: the answer of an
-earlier attempt may have been lost, and its request may still be on its way.
+The snapshot of an epoch has the query and the number under Iceberg Java's keys (SparkWrite,
+``BaseStreamingWrite``), so that a query of Iceberg Java can continue here from its checkpoint, and
+vice versa. An epoch is committed if the branch's history has a snapshot of the query with this
+number or a later one. That is checked on the metadata of each commit attempt: the answer to an
+earlier attempt may have been lost, and its request may still be in flight.
 
-Where snapshots expired, or one of the query is in the table but on another line than the branch, it
-may not be known: the table may have been replaced by a query of itself, the branch rolled back or
-made anew. Iceberg Java commits again then, and the rows are twice in the table. Here the time
-decides at which Spark planned the epoch: what was committed before that was another one.
+If snapshots expired, or one of the query is in the table but not in the branch's history, this may
+be unknown: the table may have been replaced by a query of itself, the branch rolled back or
+re-created. Iceberg Java then commits again, which duplicates the rows. Here the time at which Spark
+planned the epoch decides: anything committed before that was another epoch.
 """
 
 from __future__ import annotations
@@ -45,37 +45,37 @@ if TYPE_CHECKING:
 
 _MERGED: Final = flag(
     "use-merge-append-for-streaming",
-    "Whether batches put manifests together as other appends do.",
+    "Whether batches merge manifests like other appends.",
     default=False,
 )
 _COMMIT_EPOCH: Final = optional_number(
-    "commit-epoch", "The batch that is committed though it may be in the table.", least=0
+    "commit-epoch", "The batch to commit although it may be in the table.", least=0
 )
 
 
 class EpochThereError(CommitFailedError):
-    """The branch has the epoch: there is nothing to be committed."""
+    """The branch already has the epoch: there is nothing to commit."""
 
 
 def streamed_write(
     query: StreamingQuery, state: TableState, place: Place, options: Options
 ) -> StreamedWrite:
-    """What the commit of an epoch that begins needs to know.
+    """Return the information needed to commit an epoch that begins.
 
     Args:
         query: The query.
-        state: The table as it is now.
-        place: Where the epoch goes.
-        options: Of the write.
+        state: The current state of the table.
+        place: The target of the epoch.
+        options: Options of the write.
 
     Raises:
-        UnsupportedError: It is to be staged.
-        ConfigurationError: An option cannot be what it says.
+        UnsupportedError: If it is to be staged.
+        ConfigurationError: If an option has an invalid value.
     """
     if place.is_staged:
         raise UnsupportedError(
             f"Table {state.name}: the batches of a streaming query cannot all be staged as "
-            f"{place.wap_id!r} (spark.wap.id): what is published by a name is one snapshot",
+            f"{place.wap_id!r} (spark.wap.id): only one snapshot can be published under an id",
             hint="write to a branch: spark.wap.branch, or the option branch; or stage one batch "
             "in foreachBatch",
             table=state.name,
@@ -90,12 +90,12 @@ def streamed_write(
 
 @dataclass(frozen=True, slots=True)
 class EpochChange:
-    """A change that is made once, however often its epoch is run.
+    """A change that is committed once, however often its epoch is run.
 
     Args:
-        change: What the epoch does to the table.
-        write: What began the write.
-        streamed: What began it, of the query.
+        change: The change that the epoch makes to the table.
+        write: The write, as it began.
+        streamed: The state of the streaming query, as it began.
         epoch: The epoch.
     """
 
@@ -106,30 +106,30 @@ class EpochChange:
 
     @property
     def starting_point(self) -> tuple[str, int] | None:
-        """See `SnapshotProducer.starting_point`."""
+        """Starting point, see `SnapshotProducer.starting_point`."""
         return self.change.starting_point
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `SnapshotProducer.apply`.
+        """Implement `SnapshotProducer.apply`.
 
         Raises:
-            EpochThereError: The table has it.
-            CommitFailedError: It may have had it.
+            EpochThereError: If the table has the epoch.
+            CommitFailedError: If the table may have had it.
         """
         self.change.producer.check_not_committed(base)
         number = self.epoch.number
         last = _last_epoch(base, self.write.branch, self.streamed.query)
         if last is not None and last >= number:
             raise EpochThereError(
-                f"Batch {number} is committed already", hint="nothing is left to be done"
+                f"Batch {number} is already committed", hint="nothing is left to be done"
             )
-        # all rows of before go: they are not there twice
+        # an overwrite removes all earlier rows, so none can be duplicated
         if self.write.operation == "append":
             self._check_new(base, last)
         return self.change.apply(base)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `SnapshotProducer.clean_up`."""
+        """Implement `SnapshotProducer.clean_up`."""
         self.change.clean_up(committed)
 
     def _check_new(self, base: TableMetadata, last: int | None) -> None:
@@ -140,8 +140,8 @@ class EpochChange:
         if aside is not None and self._may_be_of(aside.timestamp_ms):
             raise self._unsure(
                 f"snapshot {aside.snapshot_id} of it is in the table's history, but not on branch "
-                f"{self.write.branch}, which was replaced, rolled back or made anew",
-                "let a query go on with the branch that it began with",
+                f"{self.write.branch}, which was replaced, rolled back or re-created",
+                "let a query continue with the branch that it began with",
             )
         if last is None and lost is not None and self._may_be_of(lost):
             raise self._unsure(
@@ -151,7 +151,7 @@ class EpochChange:
             )
 
     def _may_be_of(self, committed_ms: int) -> bool:
-        """Whether the epoch may have been committed until a time."""
+        """Return whether the epoch may have been committed by a time."""
         planned = self.epoch.planned_ms
         return planned is None or planned <= committed_ms
 
@@ -160,7 +160,7 @@ class EpochChange:
         return CommitFailedError(
             f"Table {name}: batch {number} of the streaming query {self.streamed.query} was begun "
             f"before and may have been committed: {found}",
-            hint=f"look whether its rows are in the table: if they are, copy a file of the "
+            hint=f"check whether its rows are in the table: if they are, copy a file of the "
             f"checkpoint's folder commits to commits/{number}; if not, start the query once with "
             f"the option {_COMMIT_EPOCH} set to {number}; {next_time}",
             table=name,
@@ -175,15 +175,15 @@ def epoch_change(  # noqa: PLR0917 - a write, its epoch, and what it adds
     files: Sequence[DataFile],
     summary: Mapping[str, str],
 ) -> EpochChange:
-    """What an epoch does to the table: it adds rows, or its rows stand for all there were.
+    """Return the change of an epoch: it appends its rows, or replaces all rows by them.
 
     Args:
-        table: The table as it is now.
-        write: What began the write.
-        streamed: What began it, of the query.
+        table: The current table.
+        write: The write, as it began.
+        streamed: The state of the streaming query, as it began.
         epoch: The epoch.
         files: The new data files.
-        summary: More keys of the snapshot's summary.
+        summary: Further properties of the snapshot's summary.
     """
     from icecomb.format.operation.append import FastAppend
     from icecomb.format.operation.overwrite import MergeAppend, OverwriteFiles
@@ -195,7 +195,7 @@ def epoch_change(  # noqa: PLR0917 - a write, its epoch, and what it adds
         kind = MergeAppend if streamed.merged else FastAppend
         change = kind(table.io, told, write.branch)
     else:
-        # what others added meanwhile goes, too: the query's result is the whole table
+        # concurrently added rows are removed, too: the query's result is the whole table
         rows = exact_filter(write.filters, table.metadata.schema(), case_sensitive=True)
         change = OverwriteFiles(table.io, told, write.branch).overwrite_by_row_filter(rows)
     for file in files:
@@ -205,21 +205,21 @@ def epoch_change(  # noqa: PLR0917 - a write, its epoch, and what it adds
 
 
 def _last_epoch(metadata: TableMetadata, branch: str, query: str) -> int | None:
-    """Return the last epoch of a query that a branch has, as far as its snapshots are known."""
+    """Return the last epoch of a query in a branch's known history; None if there is none."""
     last = None
     for snapshot in ancestors_of(metadata, head(metadata, branch)):
         batch = batch_of(snapshot.summary)
         if batch is None or batch[0] != query:
             continue
         last = batch[1] if last is None else max(last, batch[1])
-        # what was picked may be older than what was there; what the query wrote is not
+        # a cherry-picked snapshot may be older than its ancestors; the query's own are in order
         if SOURCE_SNAPSHOT not in snapshot.summary:
             break
     return last
 
 
 def _aside(metadata: TableMetadata, branch: str, query: str, number: int) -> Snapshot | None:
-    """Return the newest snapshot of a query's epoch, or a later one, beside a branch."""
+    """Return the newest snapshot of a query's epoch or a later one outside a branch's history."""
 
     def is_it(summary: Mapping[str, str] | None) -> bool:
         batch = batch_of(summary or {})
@@ -234,11 +234,11 @@ def _aside(metadata: TableMetadata, branch: str, query: str, number: int) -> Sna
 
 
 def _lost_since(metadata: TableMetadata, branch: str, query: str) -> int | None:
-    """Return until when snapshots of a branch expired that may have been the query's.
+    """Return the time until which expired snapshots of a branch may have been the query's.
 
     Returns:
-        The time of the oldest snapshot that is left, in ms since 1970; None where none expired, or
-        one that is left says how far the query is.
+        The time of the oldest snapshot that is left, in ms since 1970; None if none expired, or a
+        remaining one has an epoch of the query.
     """
     if _last_epoch(metadata, branch, query) is not None:
         return None
@@ -250,10 +250,10 @@ def _lost_since(metadata: TableMetadata, branch: str, query: str) -> int | None:
 
 
 def _had_others_before(metadata: TableMetadata, oldest: Snapshot) -> bool:
-    """Return whether the table had snapshots before the oldest of a line that are not known."""
+    """Return whether the table had unknown snapshots before the oldest known ancestor."""
     if oldest.parent_snapshot_id not in {None, NO_PARENT}:
         return True
-    # REPLACE TABLE begins a line of its own; format version 1 has no numbers to tell by
+    # REPLACE TABLE starts a new history; format version 1 has no sequence numbers to compare
     number = oldest.sequence_number
     if not number:
         return True

@@ -1,4 +1,4 @@
-"""The files of a snapshot that a stream reads, in an order that never changes."""
+"""Files of a snapshot that a stream reads, in a stable order."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class SnapshotFiles:
-    """The files that a snapshot added, or all that it has.
+    """The files that a snapshot added, or all its files.
 
-    They are in the order of its manifest list and of the entries in each manifest, which is what
-    the position in an offset of Iceberg Java counts (``MicroBatches``). Deletes apply to all that
-    it has, as in any scan of that snapshot; what an append added has none.
+    They are in the order of its manifest list and of the entries in each manifest, by which the
+    position in Iceberg Java's offsets is counted (``MicroBatches``). Deletes apply to all its
+    files, as in any scan of that snapshot; files added by an append have none.
 
     Args:
         state: The table.
         snapshot: The snapshot.
-        everything: Whether all its files are meant.
+        everything: Whether to include all its files.
     """
 
     def __init__(self, state: TableState, snapshot: Snapshot, *, everything: bool) -> None:
@@ -46,18 +46,18 @@ class SnapshotFiles:
         self._snapshot = snapshot
 
     def rows(self) -> npt.NDArray[np.int64]:
-        """How many rows each of the files has."""
+        """Return the row count of each file."""
         manifests, _ = self._manifests()
         selected = self._planner.selected(manifests, DeleteFileIndex())
         counts = [one.column("record_count").to_numpy(zero_copy_only=False) for one in selected]
         return np.concatenate([np.zeros(0, np.int64), *counts]).astype(np.int64)
 
     def tasks(self, start: int, end: int | None) -> Sequence[FileScanTask]:
-        """The files from one position to another, whole.
+        """Return tasks of the whole files from one position to another.
 
         Args:
-            start: The first.
-            end: The one after the last; None for all.
+            start: The position of the first file.
+            end: The position after the last file; None for all.
         """
         manifests, deletes = self._manifests()
         return list(islice(self._planner.plan_manifests(manifests, deletes), start, end))

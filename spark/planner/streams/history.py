@@ -1,7 +1,7 @@
-"""The way of a table's branch, as a stream walks it: from snapshot to snapshot, none left out.
+"""The history of a table's branch, which a stream follows without skipping a snapshot.
 
-Where a step is not known, because a snapshot has expired or the branch went back, the stream ends
-with an error: to go on from the next snapshot that is known would lose rows in silence.
+If a step is unknown, because a snapshot has expired or the branch was rolled back, the stream ends
+with an error: continuing from the next known snapshot would silently lose rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _ANEW = (
     "start the query with a new checkpoint: it then reads all rows of the table, "
-    "or what came after the option stream-from-timestamp"
+    "or those appended since the option stream-from-timestamp"
 )
 
 
@@ -28,11 +28,11 @@ class History:
 
     Args:
         name: The table's name, for messages.
-        metadata: The table as it is now.
+        metadata: The table's current metadata.
         branch: The branch's name.
 
     Raises:
-        NoSuchSnapshotError: There is no such branch.
+        NoSuchSnapshotError: If there is no such branch.
     """
 
     def __init__(self, name: str, metadata: TableMetadata, branch: str = MAIN_BRANCH) -> None:
@@ -41,28 +41,27 @@ class History:
         self._branch = branch
         ref = metadata.refs.get(branch)
         if branch != MAIN_BRANCH and (ref is None or not ref.is_branch):
-            found = "no branch" if ref is None else "a tag, and no branch,"
+            found = "no branch" if ref is None else "a tag, not a branch,"
             names = sorted(n for n, other in metadata.refs.items() if other.is_branch)
             raise NoSuchSnapshotError(
                 f"Table {name} has {found} that is called {branch}: a stream cannot follow it",
                 hint=f"its branches: {', '.join(names) or MAIN_BRANCH}; one that was dropped is "
-                f"followed again when it comes from where the query is, otherwise {_ANEW}",
+                f"followed again if its history has the query's last snapshot, otherwise {_ANEW}",
                 table=name,
             )
         self._head = metadata.current_snapshot_id if ref is None else ref.snapshot_id
 
     def beginning(self, from_timestamp: int | None) -> StreamOffset:
-        """Where a new stream begins.
+        """Return the offset at which a new stream begins.
 
-        Without a time that is the first snapshot of the table. Where that has expired it is the
-        oldest one there is, with all its files: Iceberg Java reads those only that this snapshot
-        added.
+        Without a time that is the first snapshot of the table. If it has expired, it is the oldest
+        remaining snapshot with all its files, of which Iceberg Java reads only those that it added.
 
         Args:
-            from_timestamp: Only snapshots of this time or later are read, in ms since 1970.
+            from_timestamp: The earliest time of snapshots to read, in ms since 1970; None for all.
 
         Raises:
-            NoSuchSnapshotError: It is not known which snapshots came after the time.
+            NoSuchSnapshotError: If it is not known which snapshots came after the time.
         """
         line = list(ancestors_of(self._metadata, self._head))
         if not line:
@@ -76,14 +75,14 @@ class History:
         return BEFORE_ALL if first is None else StreamOffset(first.snapshot_id, 0)
 
     def first_of(self, line: list[Snapshot], from_timestamp: int | None) -> Snapshot | None:
-        """The first snapshot of a time or later.
+        """Return the first snapshot of a time or later.
 
         Args:
             line: A snapshot, its parent and so on.
-            from_timestamp: In ms since 1970; None for any time.
+            from_timestamp: The time in ms since 1970; None for any time.
 
         Raises:
-            NoSuchSnapshotError: Snapshots have expired that may have been of the time, too.
+            NoSuchSnapshotError: If expired snapshots may also have been of the time or later.
         """
         first = None
         for snapshot in line:
@@ -101,11 +100,11 @@ class History:
         return first
 
     def head(self, until: StreamOffset | None) -> Snapshot | None:
-        """The last snapshot that a query reads: the branch's head, or where it ends.
+        """Return the last snapshot that a query reads: the branch's head, or the query's end.
 
         Raises:
-            NoSuchSnapshotError: Where it ends has expired.
-            ValidationError: The branch does not come from there any more.
+            NoSuchSnapshotError: If the query's end has expired.
+            ValidationError: If it is not in the branch's history any more.
         """
         if until is None:
             return next(ancestors_of(self._metadata, self._head), None)
@@ -117,11 +116,11 @@ class History:
         raise self._lost(until.snapshot_id, self._head)
 
     def between(self, start: int, end: int) -> list[Snapshot]:
-        """The snapshots from one to another, both included, the oldest first.
+        """Return the snapshots from one to another, inclusive, oldest first.
 
         Raises:
-            NoSuchSnapshotError: One on the way has expired.
-            ValidationError: The second does not come from the first.
+            NoSuchSnapshotError: If one in between has expired.
+            ValidationError: If the first is not an ancestor of the second.
         """
         line: list[Snapshot] = []
         for snapshot in ancestors_of(self._metadata, end):
@@ -131,10 +130,10 @@ class History:
         raise self._lost(start, end)
 
     def before(self, end: int, from_timestamp: int | None) -> StreamOffset:
-        """Where a stream that began before all has its first file, on the way to a snapshot.
+        """Return the offset of the first snapshot, up to another, for a stream begun at none.
 
         Raises:
-            NoSuchSnapshotError: That is not known any more.
+            NoSuchSnapshotError: If it is not known any more.
         """
         line = list(ancestors_of(self._metadata, end))
         if not line:
@@ -143,7 +142,7 @@ class History:
         return BEFORE_ALL if first is None else StreamOffset(first.snapshot_id, 0)
 
     def _lost(self, start: int, end: int | None) -> NoSuchSnapshotError | ValidationError:
-        """Why there is no way from a snapshot to another."""
+        """Return the error that explains why one snapshot is not an ancestor of another."""
         known = self._metadata.has_snapshot(start)
         oldest = [None, *ancestors_of(self._metadata, end)][-1]
         broken = oldest is not None and oldest.parent_snapshot_id is not None
@@ -151,15 +150,15 @@ class History:
             lead = "Table" if self._branch == MAIN_BRANCH else f"Branch {self._branch} of table"
             return ValidationError(
                 f"{lead} {self._name} was rolled back or replaced: the stream is at "
-                f"snapshot {start}, which snapshot {end} does not come from",
-                hint=f"make {self._branch} come from that snapshot again, or {_ANEW}",
+                f"snapshot {start}, which is not an ancestor of snapshot {end}",
+                hint=f"restore a history of {self._branch} with that snapshot, or {_ANEW}",
                 table=self._name,
                 snapshot_id=start,
             )
         lost = start if not known or oldest is None else oldest.parent_snapshot_id
         return NoSuchSnapshotError(
             f"The stream is at snapshot {start} of table {self._name}, and snapshot {lost} "
-            "is not there any more: it expired, or the table was made anew",
+            "is not there any more: it expired, or the table was re-created",
             hint=f"{_ANEW}; keep snapshots (history.expire.max-snapshot-age-ms) for longer than "
             "the query is ever stopped",
             table=self._name,

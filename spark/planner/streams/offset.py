@@ -1,4 +1,4 @@
-"""Where a stream is: an offset, in the form that Iceberg Java writes into checkpoints."""
+"""Offsets of streams, in the form that Iceberg Java writes to checkpoints."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _NOWHERE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """All of the table's history up to a snapshot, and some of that snapshot's files.
+    """A position in the table's history: a snapshot and a number of its files.
 
     Source: ``org.apache.iceberg.spark.source.StreamingOffset``.
 
     Args:
         snapshot_id: The snapshot.
-        position: How many of its files are before this offset, in the order of its manifests.
+        position: The number of its files before this offset, in the order of its manifests.
         scan_all_files: Whether all its files count, not only those that it added.
     """
 
@@ -30,10 +30,10 @@ class StreamOffset:
 
     @classmethod
     def parse(cls, text: str) -> StreamOffset:
-        """The offset of its text.
+        """Parse an offset.
 
         Raises:
-            ValidationError: It is none.
+            ValidationError: If it is not an offset of an Iceberg table.
         """
         try:
             raw = json.loads(text)
@@ -43,13 +43,13 @@ class StreamOffset:
             version = None
         if version != _VERSION or tuple(map(type, fields)) != (int, int, bool):
             raise ValidationError(
-                f"The checkpoint has an offset that is none of an Iceberg table: {text!r}",
+                f"The checkpoint has an offset that is not of an Iceberg table: {text!r}",
                 hint="start the query with the checkpoint that it had, or with a new, empty one",
             )
         return cls(*fields)
 
     def text(self) -> str:
-        """The offset as text."""
+        """Return the offset as text."""
         members = {
             "version": _VERSION,
             "snapshot_id": self.snapshot_id,
@@ -60,4 +60,4 @@ class StreamOffset:
 
 
 BEFORE_ALL: Final = StreamOffset(_NOWHERE, _NOWHERE)
-"""Of a stream that began when the table had no snapshot that it reads."""
+"""The offset of a stream that began when the table had no snapshot to read."""

@@ -1,4 +1,4 @@
-"""What options ask of a stream; names are Iceberg's."""
+"""Options of a stream, under Iceberg's names."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from icecomb.spark.planner.states import TableState
 
 _FROM: Final = optional_number(
-    "stream-from-timestamp", "Only snapshots of this time or later, in ms since 1970."
+    "stream-from-timestamp", "The earliest time of snapshots to read, in ms since 1970."
 )
 _MAX_FILES: Final = optional_number(
-    "streaming-max-files-per-micro-batch", "How many files a batch has at most.", least=1
+    "streaming-max-files-per-micro-batch", "The most files of a batch.", least=1
 )
 _MAX_ROWS: Final = optional_number(
-    "streaming-max-rows-per-micro-batch", "With how many rows a batch is full.", least=1
+    "streaming-max-rows-per-micro-batch", "The number of rows with which a batch is full.", least=1
 )
 _SKIP_DELETES: Final = flag(
-    "streaming-skip-delete-snapshots", "Whether deletes are passed over.", default=False
+    "streaming-skip-delete-snapshots", "Whether deletes are ignored.", default=False
 )
 _SKIP_OVERWRITES: Final = flag(
-    "streaming-skip-overwrite-snapshots", "Whether overwrites are passed over.", default=False
+    "streaming-skip-overwrite-snapshots", "Whether overwrites are ignored.", default=False
 )
 _SKIPPING: Final = {
     Operation.DELETE.value: _SKIP_DELETES,
@@ -41,14 +41,14 @@ _OF_BATCHES: Final = (
 
 
 class StreamOptions:
-    """The options of one stream; ``async-…`` of Iceberg changes nothing about its rows.
+    """The options of one stream; Iceberg's ``async-…`` is ignored, as it does not affect rows.
 
     Args:
         name: The table's name, for messages.
-        options: Of the query, in any case.
+        options: Options of the query, case-insensitive.
 
     Raises:
-        ConfigurationError: One of them cannot be what it says.
+        ConfigurationError: If one of them has an invalid value.
     """
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
@@ -60,11 +60,11 @@ class StreamOptions:
         self._skipped = {kind for kind, skip in _SKIPPING.items() if skip.of(self._options)}
 
     def branch(self, state: TableState) -> str:
-        """The branch that the stream follows.
+        """Return the branch that the stream follows.
 
         Raises:
-            UnsupportedError: What is asked for is no branch.
-            ValidationError: The table's name and an option name two branches.
+            UnsupportedError: If something other than a branch is selected.
+            ValidationError: If the table's name and an option name two branches.
         """
         chosen = next((option for option in _OF_BATCHES if option in self._options), None)
         named = self._options.get(_BRANCH)
@@ -95,10 +95,10 @@ class StreamOptions:
         )
 
     def reads(self, snapshot: Snapshot) -> bool:
-        """Whether the rows of a snapshot's files are new to the table.
+        """Return whether a stream reads the files of a snapshot: those of appends.
 
         Raises:
-            ValidationError: It changed rows that were there, and is not to be passed over.
+            ValidationError: If it changed existing rows, and options do not skip it.
         """
         operation = snapshot.operation
         if operation == Operation.APPEND:
@@ -111,7 +111,7 @@ class StreamOptions:
             "and a stream has only rows that were appended",
             hint="start the query with a new checkpoint, after that snapshot"
             if skip is None
-            else f"set the option {skip.key} to true to pass over such snapshots",
+            else f"set the option {skip.key} to true to skip such snapshots",
             table=self._name,
             snapshot_id=snapshot.snapshot_id,
         )

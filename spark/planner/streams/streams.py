@@ -1,7 +1,7 @@
-"""The methods of the protocol that follow a table: where the next batch ends, and what is in it.
+"""The protocol's methods for streams that follow a table: offsets and plans of batches.
 
-A batch is named by two offsets, which Spark keeps in its checkpoint before it runs the batch. What
-is between them never changes, so that a batch that is run again reads the same rows.
+A batch is defined by two offsets, which Spark stores in its checkpoint before it runs the batch.
+The files between them never change, so that a batch that is run again reads the same rows.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from icecomb.spark.planner.states import TableState, TableStates
 
 _KEPT: Final = 32
-"""Of how many snapshots the rows of each file are remembered: a query looks often."""
+"""The number of snapshots whose files' row counts are cached: a query polls often."""
 
 
 class Streams:
-    """Streams of tables; all that they are is in their requests."""
+    """Streams of tables, whose state is entirely in their requests."""
 
     def __init__(self, states: TableStates) -> None:
         self._states = states
@@ -56,13 +56,13 @@ class Streams:
         self._lock = threading.Lock()
 
     def open_stream(self, request: OpenStream) -> OpenedStream:
-        """See `OpenStream`.
+        """Answer `OpenStream`.
 
         Raises:
-            ConfigurationError: An option cannot be what it says.
-            NoSuchSnapshotError: There is no such branch.
-            UnsupportedError: No stream can read that.
-            ValidationError: Two branches are named.
+            ConfigurationError: If an option has an invalid value.
+            NoSuchSnapshotError: If there is no such branch.
+            UnsupportedError: If a stream cannot read the selected state.
+            ValidationError: If two branches are named.
         """
         selection = request.scan.selection
         state = self._states.find(selection.reference)
@@ -93,19 +93,19 @@ class Streams:
         )
 
     def stream_end(self, request: StreamEnd) -> StreamPosition:
-        """See `StreamEnd`."""
+        """Answer `StreamEnd`."""
         state = self._now(request.stream)
         head = History(state.name, state.metadata, request.stream.branch).head(None)
         end = BEFORE_ALL if head is None else StreamOffset(head.snapshot_id, 0)
         return StreamPosition(end.text())
 
     def latest_offset(self, request: LatestOffset) -> StreamPosition:
-        """See `LatestOffset`.
+        """Answer `LatestOffset`.
 
         Raises:
-            NoSuchSnapshotError: What was appended since is not known any more, or the branch is
-                not there.
-            ValidationError: The branch does not come from where the stream is, or rows were
+            NoSuchSnapshotError: If the appends since are not known any more, or the branch does not
+                exist.
+            ValidationError: If the stream's snapshot is not in the branch's history, or rows were
                 changed.
         """
         state = self._now(request.stream)
@@ -133,12 +133,12 @@ class Streams:
         return StreamPosition(None if end == asked else end.text())
 
     def plan_stream(self, request: PlanStream) -> Generator[ScanPage, None, ScanPlan]:
-        """See `PlanStream`.
+        """Answer `PlanStream`.
 
         Raises:
-            NoSuchSnapshotError: A snapshot of the batch has expired.
-            ValidationError: The snapshots of the batch do not come from each other.
-            UnsupportedError: A data file is where Spark cannot open it.
+            NoSuchSnapshotError: If a snapshot of the batch has expired.
+            ValidationError: If the batch's first snapshot is not an ancestor of its last.
+            UnsupportedError: If Spark cannot open a data file at its location.
         """
         state = self._now(request.stream)
         options = StreamOptions(state.name, request.stream.options)
@@ -158,16 +158,16 @@ class Streams:
         return (yield from scan_plan(state, tasks, request.scan, ScanMetrics()))
 
     def _now(self, stream: StreamTable) -> TableState:
-        """The table as it is now.
+        """Load the current state of the stream's table.
 
         Raises:
-            UnsupportedError: It is another table of the name.
-            SchemaError: A column is of another type now.
+            UnsupportedError: If the table was re-created.
+            SchemaError: If the type of a column has changed.
         """
         state = self._states.current(stream.catalog, stream.identifier)
         if str(state.metadata.table_uuid) != stream.uuid:
             raise UnsupportedError(
-                f"Table {state.name} was dropped and made anew while a query followed it",
+                f"Table {state.name} was dropped and re-created while a query followed it",
                 hint="start the query again, with a new checkpoint",
                 table=state.name,
             )
@@ -190,11 +190,11 @@ class Streams:
 
 
 class _Batch:
-    """What still fits into a batch.
+    """The remaining capacity of a batch.
 
     Args:
-        files: How many files; None for any number.
-        rows: The batch is full when it has so many; None for never.
+        files: The most files; None for no limit.
+        rows: The number of rows with which the batch is full; None for no limit.
     """
 
     def __init__(self, files: int | None, rows: int | None) -> None:
@@ -202,14 +202,14 @@ class _Batch:
         self._rows = rows
 
     def take(self, counts: npt.NDArray[np.int64]) -> int:
-        """How many of these files fit: as in Iceberg Java the one that fills it is the last.
+        """Take as many files as fit, including the one that fills it, as in Iceberg Java.
 
         Args:
-            counts: Their rows.
+            counts: The row counts of the files.
         """
         fitting = len(counts) if self._files is None else min(len(counts), self._files)
         if self._rows is not None:
-            # the first file with which the sum of rows is as great
+            # the first file with which the sum of rows reaches the limit
             full = int(np.searchsorted(np.cumsum(counts), self._rows)) + 1
             fitting = min(fitting, full) if self._rows > 0 else 0
             self._rows -= int(counts[:fitting].sum())
@@ -219,7 +219,7 @@ class _Batch:
 
 
 def _within(snapshot: Snapshot, start: StreamOffset) -> StreamOffset:
-    """Where a batch begins in a snapshot on its way."""
+    """Return the offset at which a batch begins within one of its snapshots."""
     begins = snapshot.snapshot_id == start.snapshot_id
     return start if begins else StreamOffset(snapshot.snapshot_id, 0)
 
@@ -227,13 +227,13 @@ def _within(snapshot: Snapshot, start: StreamOffset) -> StreamOffset:
 def _is_read(
     options: StreamOptions, snapshot: Snapshot, at: StreamOffset, start: StreamOffset, files: int
 ) -> bool:
-    """Whether a batch has the rows of the files that are left of a snapshot.
+    """Return whether a batch reads the remaining files of a snapshot.
 
     Raises:
-        ValidationError: The snapshot changed rows.
+        ValidationError: If the snapshot changed rows.
     """
     if at is start and not files:
-        return False  # a batch before has passed it, whatever it did
+        return False  # an earlier batch has already processed it
     return at.scan_all_files or options.reads(snapshot)
 
 
@@ -242,10 +242,10 @@ def _columns(schema: Schema, field_ids: Iterable[int]) -> Schema:
 
 
 def _check_types(state: TableState, read: Schema) -> None:
-    """Refuse to read a column as what it was when the query started.
+    """Refuse columns whose type has changed since the query started.
 
     Raises:
-        SchemaError: It is of another type now.
+        SchemaError: If there is one.
     """
     now = state.metadata.schema()
     for field in walk(read.as_struct()):

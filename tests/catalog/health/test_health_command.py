@@ -68,7 +68,7 @@ def test_one_table_is_shown_in_full(health: Any) -> None:
     code, out, _ = health("db.well")
     assert code == 0
     assert re.search(r"^score: +100 of 100 \(file sizes 40 of 40", out, re.MULTILINE)
-    assert "nothing is the matter" in out
+    assert "nothing found" in out
 
 
 @pytest.mark.usefixtures("tables")

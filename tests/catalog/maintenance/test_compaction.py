@@ -184,7 +184,7 @@ def test_a_z_order_keeps_all_rows_and_near_ones_together(lake):
         ({"options": {"max-file-size-bytes": "5"}}, "not more than"),
         ({"options": {"compression-factor": "2"}}, "no option compression-factor"),
         ({"strategy": "best"}, "no strategy 'best'"),
-        ({"strategy": "binpack", "sort_order": "id"}, "takes no sort_order"),
+        ({"strategy": "binpack", "sort_order": "id"}, "does not take a sort_order"),
         ({"sort_order": "nothing"}, "nothing"),
         ({"sort_order": "id DESC,"}, "a column's name is missing"),
         ({"sort_order": "id NULLS"}, "FIRST or LAST"),

@@ -268,9 +268,9 @@ def ask_for_more(table):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (add_column, "its columns are not those of the table now"),
+        (add_column, "its columns are not the table's current columns"),
         (promote, "column i is INT32"),
-        (move, "its columns are not those of the table now"),
+        (move, "its columns are not the table's current columns"),
         (delete, "rows of it are deleted"),
         (partition, "of partition spec 0, new files of 1"),
         (ask_for_bloom_filters, "no bloom filter of column s"),
@@ -349,7 +349,7 @@ def test_columns_that_became_optional_are_copied(lake):
     table.maintenance.rewrite_data_files(options=REQUIRE)
     assert rows(table.refresh()) == [(0, None), (1, None)]
     table.append(pa.table([[2], ["two"]], schema.set(0, pa.field("id", pa.int64()))))
-    with pytest.raises(ValidationError, match="written in another way than before"):
+    with pytest.raises(ValidationError, match="written differently from the file before"):
         table.maintenance.rewrite_data_files(options=REQUIRE)
     table.maintenance.rewrite_data_files(options=AUTO)
     assert rows(table.refresh()) == [(0, None), (1, None), (2, "two")]

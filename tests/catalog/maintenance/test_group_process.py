@@ -50,7 +50,7 @@ from icecomb.format.storage.delegation_token import give_tokens
 from icecomb.format.storage.file_io import FileIO
 from tests.rings import sampled
 
-SILENT = "says nothing for 1 s"
+SILENT = "sent nothing for 1 s"
 PROCESSES = pytest.mark.gate("starts processes")
 FULL = pytest.mark.full("both orders in memory and on the disk")
 PAIRS = {**ALL, "max-file-group-input-files": "2"}
@@ -497,8 +497,8 @@ def executable(folder: Path, text: str) -> str:
     ("owner", "name", "value", "reason"),
     [
         (sys, "executable", "/no/python", "No such file"),
-        (sys, "executable", "", "interpreter in it"),
-        (sys, "frozen", True, "interpreter in it"),
+        (sys, "executable", "", "interpreter is built into"),
+        (sys, "frozen", True, "interpreter is built into"),
         (sys, "executable", "exit 3", "it ended|Broken pipe|reset"),
         (sys, "executable", "exec sleep 99", SILENT),
         (sys, "getfilesystemencoding", lambda: "iso8859-1", "this is .*iso8859-1"),

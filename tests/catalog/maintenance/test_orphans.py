@@ -329,7 +329,7 @@ class TestOtherTables:
     def test_the_folder_of_another_format_is_refused(self, table: Table, inner: str) -> None:
         orphan = left(folder(table) / "data" / "left.parquet")
         left(folder(table) / inner)
-        with pytest.raises(ValidationError, match="its folder is that of a"):
+        with pytest.raises(ValidationError, match="its folder is also that of a"):
             remove(table)
         assert Path(orphan).exists()
 

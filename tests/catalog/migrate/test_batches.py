@@ -224,7 +224,7 @@ def test_a_pattern_for_tables_of_a_migration_leaves_others_alone(
     for command in ("verify", "finalize", "revert"):
         code, found, err = run(command, f"made.{prefix}*")
         assert (code, found) == (1, {})
-        assert err.startswith("error: No table that is meant matches")
+        assert err.startswith("error: No suitable table matches")
     assert run("status", f"made.{prefix}*")[1][hive.name]["detail"] == "never migrated by icecomb"
     with pytest.raises(NoSuchTableError):
         migrate.status(hive.catalog, "made.gone")
@@ -238,7 +238,7 @@ def test_a_database_by_its_bare_name_is_only_looked_at(
     for command in ("apply", "revert", "finalize"):
         code, found, err = run(command, "made")
         assert (code, found) == (2, {})
-        assert "made is no table: made.* means all tables of that database" in err
+        assert "made is not a table: made.* means all tables of that database" in err
         assert run(command)[0] == run(command, table.name, "--all")[0] == 2
     assert table.state == before
     assert table.name in run("status", "made")[1]

@@ -15,7 +15,7 @@ from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import FOLDER
 from icecomb.format.errors import MigrationError
 
-DROPPED = "Hive dropped 1 partitions after the turn, whose rows are in it still: k=3\\n"
+DROPPED = "Hive dropped 1 partitions after the conversion, whose rows are still in it: k=3\\n"
 MADE = "dropped"
 
 
@@ -41,7 +41,7 @@ def interrupted(
 
         def drop() -> None:
             table.catalog.client.partitions.drop(*table.name.split("."), ["k=3"])
-            if with_files:  # as of a managed table, where that began before the turn
+            if with_files:  # as of a managed table, where that began before the conversion
                 shutil.rmtree(table.folder / "p2")
 
         proxy.after("drop_partitions_req", drop)
@@ -59,7 +59,7 @@ def test_a_partition_that_hive_drops_is_told_until_its_rows_are_gone(
     with pytest.raises(MigrationError, match=DROPPED):
         migrate.apply(table.catalog, table.name)
     found = migrate.verify(table.catalog, table.name)
-    assert found.differences == ["k=3: Hive dropped it after the turn, its rows are in Iceberg's"]
+    assert found.differences == ["k=3: Hive dropped it after the conversion, its rows are in Iceberg's"]
     assert migrate.status(table.catalog, table.name)["state"].endswith("run apply again")
     table.catalog.load_table(table.name).delete("k = 3")
     assert migrate.apply(table.catalog, table.name).partitions == 3

@@ -520,7 +520,7 @@ def test_an_attempt_that_is_given_up_takes_only_its_own_files_away(
         raise CommitFailedError("changed", hint="again")
 
     monkeypatch.setattr(Takeover, "_check_unchanged", disturbed)
-    with pytest.raises(MigrationError, match="lie in sub-folders"):
+    with pytest.raises(MigrationError, match="are in sub-folders"):
         migrate.apply(table.catalog, table.name)
     assert min(map(len, seen)) == 3, "a manifest, a list and the metadata"
     assert [path.name for path in writers.parent.iterdir()] == [writers.name]

@@ -258,7 +258,7 @@ def test_times_of_avro_that_the_runtime_of_hive_3_cannot_read_are_told(
     if level == "ok":
         return
     assert "f hold times as timestamp-millis" in message
-    command = (remedy or "").partition("write the files anew: icecomb ")[2]
+    command = (remedy or "").partition("rewrite the files: icecomb ")[2]
     (table.folder / "f").rename(table.folder / "away")
     code, [(said, message, remedy)] = doctor(table.name)
     assert (code, said) == (3, "problem")

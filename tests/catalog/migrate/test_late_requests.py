@@ -117,7 +117,7 @@ def test_the_last_alter_of_a_revert_that_arrives_late_takes_no_row_away(
     before = table.state
     migrate.apply(table.catalog, table.name)
     _know(proxied)
-    # before it: the old columns, and the turn
+    # before it: the old columns, and the conversion
     delay_alter(proxy, 2)
     with pytest.raises(CommitStateUnknownError, match="marker"):
         migrate.revert(proxied, table.name, dry_run=False)
@@ -187,11 +187,11 @@ def test_a_partition_that_hive_adds_after_the_turn_is_not_dropped_unread(
 
     _know(proxied)
     proxy.after(ALTER, add)
-    with pytest.raises(MigrationError, match="after the turn, which are not in it"):
+    with pytest.raises(MigrationError, match="after the conversion, which are not in it"):
         migrate.apply(proxied, table.name)
     assert ids(table) == [1]
     assert [p.storage.location for p in table.partitions][-1] == f"file:{late}"
-    with pytest.raises(MigrationError, match="after the turn"):
+    with pytest.raises(MigrationError, match="after the conversion"):
         migrate.apply(table.catalog, table.name)
     where = {"k": 2 if added == "a partition" else 1}
     loaded = table.catalog.load_table(table.name)

@@ -153,7 +153,7 @@ def test_the_statements_of_a_plan_take_constraints_off_and_put_them_on_again(liv
         ("PRIMARY KEY", "FOREIGN KEY", "UNIQUE", "NOT NULL", "DEFAULT", "CHECK")
     )
     [found] = migrate.plan(live.catalog, table).blockers
-    off, on = (found.remedy or "").split("; after a revert put them on again: ")
+    off, on = (found.remedy or "").split("; after a revert add them again: ")
     statements = [
         [f"ALTER TABLE {one.removesuffix('; ')}" for one in text.split("ALTER TABLE ")[1:]]
         for text in (off, on)

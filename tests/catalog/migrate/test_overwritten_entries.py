@@ -54,7 +54,7 @@ def test_apply_does_not_start_over_with_the_partitions_that_are_left(
     proxy.after("drop_partitions_req", lambda: write_back(three, before))
     with pytest.raises(MigrationError, match=OVERWRITTEN) as caught:
         migrate.apply(proxied, three.name)
-    assert f"icecomb migrate revert {three.name} gives back" in (caught.value.hint or "")
+    assert f"icecomb migrate revert {three.name} restores" in (caught.value.hint or "")
     assert len(three.partitions) == 2
     # a job that runs again every night
     with pytest.raises(MigrationError, match=OVERWRITTEN):

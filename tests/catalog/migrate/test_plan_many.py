@@ -147,7 +147,7 @@ def test_no_more_plans_are_held_than_are_asked_for(
 def test_text_json_and_csv_say_the_same(shop: Any, run: Any) -> None:
     _, database = shop
     code, out, err = run("plan", database)
-    assert (code, err) == (3, "2 views and Iceberg tables are left out\n")
+    assert (code, err) == (3, "2 views and Iceberg tables are skipped\n")
     lines = out.splitlines()
     assert lines[0].split() == [
         *("TABLE", "VERDICT", "PARTITIONS", "FILES", "BYTES"),

@@ -1,4 +1,4 @@
-"""Writers of Hive that begin before the turn and end after it: what Hive was told is done is in the table, or named."""
+"""Writers of Hive that begin before the conversion and end after it: what Hive was told is done is in the table, or named."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_an_insert_that_began_before_the_turn_keeps_the_files_of_its_partition(
     said = Said(lambda: begun[0].end(7))
     done = migrate.apply(proxied, two.name, progress=said)
     assert f"waiting for writers of {two.name}: file:{two.folder}/p0/{STAGING}" in said.messages[0]
-    assert "1 files that Hive added after the turn were taken in" in said.messages[-1]
+    assert "1 files that Hive added after the conversion were taken in" in said.messages[-1]
     assert (done.files, done.rows) == (2, 2)
     assert ids(two) == [1, 2, 7]
     found = migrate.verify(two.catalog, two.name)

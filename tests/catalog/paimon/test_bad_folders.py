@@ -31,8 +31,8 @@ def rewritten(path, **members):
 BAD = {
     "missing schema-0": (lambda s: s.rename(s.with_name("schema-1")), "schema-0 is missing, though"),
     "gap": (lambda s: shutil.copy(s, s.with_name("schema-2")), "schema-1 is missing, though"),
-    "truncated": (lambda s: s.write_text(s.read_text()[:-9]), "schema-0 is cut short or no JSON"),
-    "empty": (lambda s: s.write_text(""), "schema-0 is cut short or no JSON"),
+    "truncated": (lambda s: s.write_text(s.read_text()[:-9]), "schema-0 is truncated or not JSON"),
+    "empty": (lambda s: s.write_text(""), "schema-0 is truncated or not JSON"),
     "version": (lambda s: rewritten(s, version=4), "schema-0: version 4 is unknown"),
     "type": (lambda s: replaced(s, "BIGINT", "BIGGINT"), "schema-0: fields.id: unknown type 'BIGGINT'"),
     "duplicate ids": (lambda s: replaced(s, '"id" : 1', '"id" : 0'), "schema-0: fields: id 0 is given 2"),

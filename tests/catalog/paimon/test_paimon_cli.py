@@ -171,7 +171,7 @@ def test_wrong_commands_change_nothing(orders, run):
     assert "it is a partition key" in run(
         "paimon", "evolve", orders.location, "--drop", "day", "--yes", code=1
     )
-    assert "is no place" in run(
+    assert "is not a position" in run(
         "paimon", "evolve", orders.location, "--move", "id", "up", "--yes", code=1
     )
     assert "unknown type 'INTT'" in run(

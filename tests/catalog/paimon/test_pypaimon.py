@@ -253,7 +253,7 @@ def test_damaged_files_of_a_table_are_named_and_nothing_is_made(pypaimon, lake):
         (data, None, "Data file data-.* is missing"),
         (data, data.read_bytes()[:-20], "data-"),
         (manifest, manifest.read_bytes()[:-5], "truncated or damaged Avro"),
-        (latest, b'{"id": 1', "cut short or no snapshot file"),
+        (latest, b'{"id": 1', "truncated or not a snapshot file"),
         (latest, lying, "says 3 rows, its data files have 2"),
     ):
         good = path.read_bytes()

@@ -152,7 +152,7 @@ def test_files_that_are_neither_parquet_nor_orc(paimon_java, lake):
 @pytest.mark.parametrize("kind", ["orc", "parquet"])
 def test_manifests_that_are_not_avro(paimon_java, kind):
     source = paimon_java.make(f"m_{kind}", COLUMNS, ROWS, options={"manifest.format": kind})
-    with pytest.raises(UnsupportedError, match="icecomb reads Avro manifests only"):
+    with pytest.raises(UnsupportedError, match="icecomb reads only Avro manifests"):
         plan_import(source)
 
 

@@ -142,11 +142,11 @@ def test_a_renamed_key_is_the_same_key(files):
         (UpdateDescription(("name",), "__VECTOR_FIELD;3"), "Paimon takes for a command"),
         (AddColumn(("_ROW_ID",), parse_type("INT")), "_ROW_ID is one of Paimon's own columns"),
         (RenameColumn(("name",), "_KEY_a"), "_KEY_a is one of Paimon's own columns"),
-        (UpdateDefault(("price",), "cheap"), "'cheap' is no default value for price"),
+        (UpdateDefault(("price",), "cheap"), "'cheap' is not a default value for price"),
         (UpdateDefault(("spots",), "[]"), "no default value for spots"),
-        (SetOption("rowkind.field", "kind"), "names the column kind, which is not there"),
+        (SetOption("rowkind.field", "kind"), "names the column kind, which does not exist"),
         (SetOption("bucket-key", "name"), "names name, which is not in the primary key"),
-        (SetOption("bucket", "many"), "no number of buckets"),
+        (SetOption("bucket", "many"), "not a number of buckets"),
         (SetOption("path", "/elsewhere"), "Option path cannot change"),
         (SetOption("partition", "k"), "Option partition cannot change"),
         (SetOption("primary-key", "k"), "Option primary-key cannot change"),
@@ -208,13 +208,13 @@ def test_of_many_writers_each_change_lands_once(files):
 
 
 def test_a_default_value_stays_a_value_of_its_column(files):
-    with pytest.raises(SchemaError, match="'five' is no default value for name, which is INT"):
+    with pytest.raises(SchemaError, match="'five' is not a default value for name, which is INT"):
         files.evolve([UpdateDefault(("name",), "'five'"), UpdateType(("name",), parse_type("INT"))])
     new = files.evolve(
         [UpdateDefault(("name",), "'5'"), UpdateType(("name",), parse_type("TINYINT"))]
     )
     assert new.fields[2].default_value == "'5'"
-    with pytest.raises(SchemaError, match="'500' is no default value for name, which is TINYINT"):
+    with pytest.raises(SchemaError, match="'500' is not a default value for name, which is TINYINT"):
         files.evolve([UpdateDefault(("name",), "500")])
     assert files.evolve([UpdateDefault(("name",), None)]).fields[2].default_value is None
 

@@ -213,7 +213,7 @@ def test_an_unknown_version_is_refused(version):
 
 @pytest.mark.parametrize("length", [0, 1, 40, len(EXAMPLE) - 1])
 def test_a_schema_file_that_is_cut_short_is_refused(length):
-    with pytest.raises(CorruptFileError, match="schema-0 is cut short or no JSON"):
+    with pytest.raises(CorruptFileError, match="schema-0 is truncated or not JSON"):
         read_table_schema(EXAMPLE[:length], "schema-0", 0)
 
 

@@ -61,6 +61,6 @@ def test_the_location_of_new_files_changes():
     with pytest.raises(ValidationError, match="needs a location"):
         UpdateLocation("")
     for location in ("s3a://b/wh//t", "s3://b/wh/../t", "abfs://c@a.dfs.core.windows.net//t"):
-        with pytest.raises(ValidationError, match="engines that write by Hadoop"):
+        with pytest.raises(ValidationError, match="engines that write through Hadoop"):
             UpdateLocation(location)
     assert commit(table(), UpdateLocation("hdfs://nn//t")).location == "hdfs://nn//t"

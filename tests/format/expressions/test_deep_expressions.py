@@ -135,7 +135,7 @@ def test_filters_of_arrow_of_any_depth_are_taken_over() -> None:
     refused = pc.add(pc.field("id"), 1)
     for _ in range(DEPTH):
         refused = pc.add(refused, 1)
-    with pytest.raises(ExpressionError, match="taken over exactly") as caught:
+    with pytest.raises(ExpressionError, match="converted exactly") as caught:
         from_arrow(refused == 7)
     assert len(str(caught.value)) < 900
 

@@ -378,7 +378,7 @@ def test_types_of_version_3_in_sql_text_are_refused_by_that_name(text):
 
 
 def test_other_transforms_are_no_terms():
-    with pytest.raises(ExpressionError, match="Cannot ask for the transform void"):
+    with pytest.raises(ExpressionError, match="Cannot use the transform void"):
         UnboundTransform(VoidTransform(), Reference("a"))
 
 

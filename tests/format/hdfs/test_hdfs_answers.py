@@ -322,7 +322,7 @@ def test_a_file_is_read_whose_answers_never_say_where_they_end(memory, memory_pr
 def test_a_file_that_is_cut_each_time_is_an_error_of_the_way_there(memory, memory_proxy, memory_io):
     memory.put("/t/x", DATA)
     memory_proxy.faults["OPEN@data"] = ["unframed"] * 9
-    with pytest.raises(FileIOError, match="500 bytes came, where there are 1000") as caught:
+    with pytest.raises(FileIOError, match="500 bytes arrived instead of 1000") as caught:
         memory_io.read(f"{PLACE}/x")
     assert "remove" not in str(caught.value)
 

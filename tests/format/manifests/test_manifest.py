@@ -647,7 +647,7 @@ def _avro(schema, records) -> bytes:
     [
         (b"", "empty"),
         (b"not avro", "not an Avro file"),
-        (_avro(WRONG, [{"a": 1}]), "is an Avro file but no manifest"),
+        (_avro(WRONG, [{"a": 1}]), "is an Avro file but not a manifest"),
         (
             _avro(
                 {

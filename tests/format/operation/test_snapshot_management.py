@@ -191,7 +191,7 @@ def test_main_goes_back_to_an_ancestor_only_or_to_anything_when_set(history):
     back = managed(metadata, lambda u: u.rollback_to_snapshot(ids[0]))
     assert back.current_snapshot_id == back.refs["main"].snapshot_id == ids[0]
     assert [entry.snapshot_id for entry in back.snapshot_log] == [*ids, ids[0]]
-    with pytest.raises(ValidationError, match="no ancestor"):
+    with pytest.raises(ValidationError, match="not an ancestor"):
         ManageSnapshots(back).rollback_to_snapshot(ids[2])
     assert managed(back, lambda u: u.set_current_snapshot(ids[2])).current_snapshot_id == ids[2]
     tagged = managed(back, lambda u: u.create_tag(ids[1], "t").set_current_snapshot(ref_name="t"))
@@ -248,7 +248,7 @@ def test_a_branch_is_fast_forwarded_to_its_own_descendants_only(history):
         ahead.refs["b"].snapshot_id
     )
     apart, _ = append(ahead, file("y"))
-    with pytest.raises(ValidationError, match="no ancestor"):
+    with pytest.raises(ValidationError, match="not an ancestor"):
         ManageSnapshots(apart).fast_forward("main", "b")
 
 
@@ -369,7 +369,7 @@ def test_a_staged_change_on_the_head_of_main_is_simply_taken(history):
     assert picked.current_snapshot_id == operation.snapshot_id
     assert len(picked.snapshots) == len(staged.snapshots)
     moved, _ = append(staged, file("other"))
-    with pytest.raises(ValidationError, match="no append"):
+    with pytest.raises(ValidationError, match="not an append"):
         ManageSnapshots(moved, IO).cherry_pick(operation.snapshot_id)
 
 

@@ -1,4 +1,4 @@
-"""Equality delete files: rows are deleted by their values (spec: Equality Delete Files)."""
+"""Writing of equality deletes, which delete rows by values (spec: Equality Delete Files)."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 
 
 class EqualityDeleteWriter:
-    """Writes which values the rows to delete have, into files of one partition each.
+    """A writer of the values of rows to delete, into files of one partition each.
 
-    Deletes of a partition apply to older rows of that partition only; those of a spec without
-    fields to all older rows of the table. Format and size are those of position delete files.
+    Deletes of a partition apply only to older rows of that partition; those of a spec without
+    fields apply to all older rows of the table. Format and size are those of position deletes.
 
     Args:
-        io: Where the files go.
-        metadata: The table.
+        io: File system for the files.
+        metadata: Metadata of the table.
         operation_id: The common part of the file names.
-        columns: The names of the columns that are compared.
-        spec_id: The partition spec; by default the current one.
+        columns: The names of the columns to compare.
+        spec_id: Id of the partition spec; the current one by default.
 
     Raises:
-        ValidationError: There is no such column or spec, or a column has no values of its own, or
-            lies in another one.
-        UnsupportedError: A column is of fixed length.
-        ConfigurationError: The format is unknown, or how to write makes no sense.
+        ValidationError: If a column or the spec does not exist, or a column is not primitive or is
+            nested in another one.
+        UnsupportedError: If a column is of a fixed-length type.
+        ConfigurationError: If the format is unknown, or a write property is invalid.
     """
 
     def __init__(
@@ -85,18 +85,18 @@ class EqualityDeleteWriter:
 
     @property
     def schema(self) -> Schema:
-        """The columns that are written: those compared, and what partitions are made of."""
+        """The columns that are written: those compared and the sources of partition fields."""
         return self._schema
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Delete rows that have the values of one of these rows; nulls are equal.
+        """Delete all rows with the same values as one of these rows; nulls are equal.
 
         Args:
-            batch: The rows. Columns go by name; those that are not needed are left out.
+            batch: The rows. Columns are matched by name; those not needed are ignored.
 
         Raises:
-            SchemaError: A column is missing, or does not fit.
-            ValidationError: A required column holds a null.
+            SchemaError: If a column does not fit.
+            ValidationError: If a column is missing, or a required column holds a null.
         """
         if not batch.num_rows:
             return
@@ -116,7 +116,7 @@ class EqualityDeleteWriter:
         self._files.abort(problem)
 
     def _check_complete(self, rows: pa.RecordBatch) -> None:
-        # A column that is missing must not read as "delete where it is null".
+        # A missing column must not be taken for "delete where it is null".
         missing = [f.name for f in self._schema.fields if f.name not in rows.schema.names]
         if missing:
             raise ValidationError(
@@ -135,7 +135,7 @@ def _compared(schema: Schema, columns: Sequence[str]) -> tuple[int, ...]:
     ids = []
     for name in columns:
         field = schema.find_field(name)
-        # Iceberg Java 1.11 passes over columns in structs, and so deletes rows that differ in them.
+        # Iceberg Java 1.11 ignores columns in structs, and so deletes rows that differ in them.
         if not field.field_type.is_primitive or field not in schema.fields:
             raise ValidationError(
                 f"Equality deletes cannot compare column {name!r} ({field.field_type})",
@@ -155,7 +155,7 @@ def _compared(schema: Schema, columns: Sequence[str]) -> tuple[int, ...]:
 
 
 def _with_sources(schema: Schema, spec: PartitionSpec, compared: Sequence[int]) -> Schema:
-    """The table's columns that hold the compared ones and the sources of the partition spec."""
+    """Return the top-level columns with the compared fields and the partition sources."""
     wanted = [
         *compared,
         *(f.source_id for f in spec.fields if not isinstance(f.transform, VoidTransform)),

@@ -231,7 +231,7 @@ OBJECT = {"name": "x", "number": 1, "null": None}
 @pytest.mark.parametrize(
     ("raw", "key", "kind", "message"),
     [
-        ([], "name", str, "Invalid thing: no object with 'name': []"),
+        ([], "name", str, "Invalid thing: not an object with 'name': []"),
         (OBJECT, "other", str, "Invalid thing: 'other' is missing"),
         (OBJECT, "null", str, "Invalid thing: 'null' is missing"),
         (OBJECT, "name", int, "Invalid thing: 'name' is 'x', not of type int"),

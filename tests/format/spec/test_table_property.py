@@ -29,12 +29,12 @@ from icecomb.format.spec.update import (
 
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
 REFUSED = [
-    ("commit.retry.num-retries", "-1", "a whole number from 0 on"),
-    ("commit.retry.min-wait-ms", "soon", "a whole number from 0 on"),
-    ("commit.retry.max-wait-ms", "1.5", "a whole number from 0 on"),
-    ("commit.retry.total-timeout-ms", "", "a whole number from 0 on"),
-    ("commit.manifest.target-size-bytes", "0", "a whole number from 1 on"),
-    ("commit.manifest.target-size-bytes", "8 MB", "a whole number from 1 on"),
+    ("commit.retry.num-retries", "-1", "a whole number, 0 or more"),
+    ("commit.retry.min-wait-ms", "soon", "a whole number, 0 or more"),
+    ("commit.retry.max-wait-ms", "1.5", "a whole number, 0 or more"),
+    ("commit.retry.total-timeout-ms", "", "a whole number, 0 or more"),
+    ("commit.manifest.target-size-bytes", "0", "a whole number, 1 or more"),
+    ("commit.manifest.target-size-bytes", "8 MB", "a whole number, 1 or more"),
     ("write.manifest.compression-level", "x", "a whole number"),
     ("write.metadata.compression-codec", "zstd", "none, gzip or uncompressed"),
     ("write.format.default", "csv", "parquet, avro or orc"),
@@ -44,7 +44,7 @@ REFUSED = [
     ("gc.enabled", "yes", "true or false"),
     ("write.metadata.metrics.default", "truncate(0)", "none, counts, full or truncate(n)"),
     ("write.metadata.metrics.column.a.b", "all", "none, counts, full or truncate(n)"),
-    ("history.expire.min-snapshots-to-keep", "0", "a whole number from 1 on"),
+    ("history.expire.min-snapshots-to-keep", "0", "a whole number, 1 or more"),
     ("schema.name-mapping.default", "[{", "the JSON of a name mapping"),
 ]
 ACCEPTED = {
@@ -82,7 +82,7 @@ def test_a_value_that_means_nothing_is_refused_with_what_would(key, value, accep
 def test_a_wrong_value_is_refused_in_one_wording_wherever_it_is_read(known):
     wrong = "\N{ARABIC-INDIC DIGIT THREE} ,"
     key = f"{known.key}id" if known.key.endswith(".") else known.key
-    if known.accepted in ("a folder", "names with commas between"):
+    if known.accepted in ("a folder", "names separated by commas"):
         assert known.of({key: wrong}) == wrong.strip()
         return
     read = known.of_each if known.key.endswith(".") else known.of

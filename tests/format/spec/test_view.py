@@ -113,7 +113,7 @@ BROKEN = [
     (lambda d: d["versions"][0].pop("default-namespace"), "'default-namespace'"),
     (lambda d: d["versions"][0].update({"version-id": True}), "'version-id'"),
     (lambda d: d["versions"][0]["representations"][0].pop("sql"), "'sql'"),
-    (lambda d: d["versions"][0]["representations"].append(d["versions"][0]["representations"][0]), "one query a dialect"),
+    (lambda d: d["versions"][0]["representations"].append(d["versions"][0]["representations"][0]), "one query per dialect"),
     (lambda d: d["version-log"].append(3), "'timestamp-ms'"),
 ]  # fmt: skip
 

@@ -43,7 +43,7 @@ def test_the_first_is_left_out_and_the_last_is_not(table):
         ),
         ({"start-timestamp": "7", "start-snapshot-id": "7"}, "both given"),
         ({"end-timestamp": "7", "end-snapshot-id": "7"}, "both given"),
-        ({"end-timestamp": "noon"}, "whole number"),
+        ({"end-timestamp": "noon"}, "an integer"),
     ],
 )
 def test_what_contradicts_itself_is_refused(table, options, said):

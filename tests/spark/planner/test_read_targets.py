@@ -271,7 +271,7 @@ def test_what_it_staged_is_published_only_onto_what_it_has_read(folders, planner
         audit = {"wap_id": f"load {number}", "wap_branch": None}
         Merge(planner, table, audit=audit, written=(number, "a")).commit()
     table.refresh().publish_changes("load 5")
-    with pytest.raises(ValidationError, match="depend on what was there when it was made"):
+    with pytest.raises(ValidationError, match="depend on the rows that the table had when"):
         table.publish_changes("load 6")
     assert ids(table) == [1, 2, 3, 5]
 

@@ -170,7 +170,7 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
     counts = {"size": 1, "rows": 1, "split_offsets": [4], "columns": "[]"}
     file = {"path": "/x", "partition": [None, 0], **counts}
     other = begun["write"] | {"uuid": "00000000-0000-0000-0000-000000000000"}
-    with pytest.raises(CommitFailedError, match="dropped and made anew"):
+    with pytest.raises(CommitFailedError, match="dropped and re-created"):
         planner.ask("commit_write", write=other, files=[file])
 
 
@@ -199,7 +199,7 @@ def test_a_commit_that_ends_in_a_surprise_never_counts_as_proven_failed(
             request = {"reference": staged["reference"], "files": []}
             with pytest.raises(raised):
                 planner.ask("commit_staged", **request)
-            with pytest.raises(CommitFailedError, match="started again"):
+            with pytest.raises(CommitFailedError, match="restarted"):
                 planner.ask("commit_staged", **request)
         with pytest.raises(raised), _only_proven_failures(("db", "t")):
             Table.commit(None, None)

@@ -129,7 +129,7 @@ def test_what_is_below_a_table_cannot_be_made_altered_or_dropped(planner, story)
 def test_a_name_that_says_the_state_does_not_go_with_another_way_to_say_it(planner, story):
     for selector in ("branch_side", "tag_kept"):
         for more in ({"version": str(story.first)}, {"timestamp_us": 1 << 60}):
-            with pytest.raises(ValidationError, match="says already which"):
+            with pytest.raises(ValidationError, match="already says which"):
                 load(planner, below(story, selector), **more)
 
 

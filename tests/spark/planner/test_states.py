@@ -48,7 +48,7 @@ def test_a_query_reads_no_rows_of_another_table_of_its_name(tmp_path, planner, s
         planner.load("t")
     else:  # it keeps no metadata
         planner = Planner(type="hadoop", warehouse=str(tmp_path), python="p")
-    with pytest.raises(NoSuchTableError, match="made anew"):
+    with pytest.raises(NoSuchTableError, match="re-created"):
         planner.plan(stale)
     assert len(planner.plan(planner.load("t"))["files"]) == 1
 
@@ -56,7 +56,7 @@ def test_a_query_reads_no_rows_of_another_table_of_its_name(tmp_path, planner, s
 def test_a_delete_takes_no_rows_of_another_table_of_its_name(folders, planner, stale):
     planner.load("t")
     one = {"op": "eq", "column": ["a"], "type": "long", "value": 2}
-    with pytest.raises(NoSuchTableError, match="made anew"):
+    with pytest.raises(NoSuchTableError, match="re-created"):
         planner.ask("delete_where", reference=stale["reference"], filters=[one])
     rows = folders.load_table((*NAMESPACE, "t")).scan().to_arrow().to_pylist()
     assert rows == [{"b": 1, "a": 2}]

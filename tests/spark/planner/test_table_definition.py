@@ -88,7 +88,7 @@ def test_properties_that_are_actions_move_the_table_and_are_no_properties(table)
     [
         ("sort-order", "id ASC", "WRITE ORDERED BY"),
         ("identifier-fields", "id", "SET IDENTIFIER FIELDS"),
-        ("current-snapshot-id", "latest", "no id of a snapshot"),
+        ("current-snapshot-id", "latest", "not a snapshot id"),
         ("current-snapshot-id", "77", "77"),
         ("cherry-pick-snapshot-id", "77", "77"),
         ("uuid", "x", "uuid"),

@@ -34,14 +34,14 @@ import org.apache.thrift.transport.TTransportFactory;
 import org.apache.thrift.transport.layered.TFramedTransport;
 
 /**
- * Lets a connection in when it has shown the owner's token; until then no call reaches the metastore.
+ * Admits a connection once it has shown the owner's token; until then no call reaches the metastore.
  *
  * <p>Every user of a machine can reach a port on its loopback address, and a metastore deletes folders with the
- * rights of whoever started it. Two ways lead in: SASL with the mechanism DIGEST-MD5, as Hive's clients speak it for
+ * rights of its starter. There are two ways in: SASL with the mechanism DIGEST-MD5, as Hive's clients speak it for
  * a delegation token (they need {@code hive.metastore.sasl.enabled} and a token file); and, for clients that know no
  * SASL, {@code set_ugi} as the first call, with the token's password as a group.
  *
- * <p>A stranger gets little time and memory, and nothing in the log.
+ * <p>A stranger gets little time and memory, and leaves nothing in the log.
  */
 final class Admission {
   private static final int LONGEST_MESSAGE = 1 << 14;
@@ -60,7 +60,7 @@ final class Admission {
   private final ThreadLocal<TTransport> admitted = new ThreadLocal<>();
 
   /**
-   * @param token the owner's
+   * @param token the owner's token
    * @param warehouse the folder that is served, for messages
    */
   Admission(Token<?> token, String warehouse) {
@@ -69,7 +69,7 @@ final class Admission {
     this.password = Base64.getEncoder().encodeToString(secret).toCharArray();
     this.refusal =
         String.format(
-            "the metastore of %s belongs to %s: it serves nobody who does not show the token in its folder .metastore",
+            "the metastore of %s belongs to %s: it requires the token in its folder .metastore",
             warehouse, System.getProperty("user.name"));
   }
 
@@ -85,7 +85,7 @@ final class Admission {
     };
   }
 
-  /** What {@link #input} has admitted on this thread. */
+  /** Returns what {@link #input} has admitted on this thread. */
   TTransportFactory output() {
     return new TTransportFactory() {
       @Override
@@ -117,12 +117,12 @@ final class Admission {
         }
       };
     } catch (TException | IOException | RuntimeException e) {
-      // Thrift's server passes over this kind of exception: a stranger must not fill the log.
+      // Thrift's server ignores this kind of exception: a stranger must not fill the log.
       throw new TTransportException(TTransportException.END_OF_FILE, "not admitted", e);
     }
   }
 
-  /** The server's side of Thrift's SASL negotiation. */
+  /** Runs the server's side of Thrift's SASL negotiation. */
   private void authenticate(Door door) throws TException, SaslException {
     if (!MECHANISM.equals(new String(message(door, START), StandardCharsets.UTF_8))) {
       send(door, BAD, (refusal + ", by " + MECHANISM).getBytes(StandardCharsets.UTF_8));
@@ -176,12 +176,12 @@ final class Admission {
     door.flush();
   }
 
-  /** A conversation without SASL: it must begin with {@code set_ugi} and the secret. */
+  /** Begins a conversation without SASL: the first call must be {@code set_ugi} with the secret. */
   private void introduce(Door door) throws TException {
     TProtocol protocol = new TBinaryProtocol(door, LONGEST_MESSAGE, LONGEST_MESSAGE, true, true);
     TMessage call = protocol.readMessageBegin();
     ThriftHiveMetastore.set_ugi_args arguments = new ThriftHiveMetastore.set_ugi_args();
-    // What other calls carry is passed over, but for fields of the same number and type.
+    // The arguments of other calls are skipped, except fields of the same number and type.
     arguments.read(protocol);
     protocol.readMessageEnd();
     if (!call.name.equals("set_ugi")) {

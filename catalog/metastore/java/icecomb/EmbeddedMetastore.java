@@ -39,11 +39,11 @@ import org.apache.thrift.transport.TTransport;
  * A Hive metastore 2.3 for one warehouse folder, on the loopback address and for its owner only.
  *
  * <p>HiveMetaStore.main would listen on every address, never expire a dead client's lock and run
- * for ever. This class builds the same handler and server around it: lock tables prepared, a reaper
- * of timed-out locks, a free port announced in a state file, an end when nobody is connected.
+ * forever. This class builds the same handler and server around it: lock tables prepared, a reaper
+ * of timed-out locks, a free port announced in a state file, an end after a time without clients.
  *
- * <p>{@link Admission} keeps others out. What the handler does with calls (get_partitions_by_expr
- * deserialises objects by Kryo) is therefore done by the owner to himself.
+ * <p>{@link Admission} keeps others out. So it is only the owner whose calls the handler obeys
+ * (get_partitions_by_expr deserializes objects by Kryo).
  *
  * <p>Usage: {@code EmbeddedMetastore prepare} fills the Derby database named by hive-site.xml and
  * ends; {@code EmbeddedMetastore serve <state file> <name> <idle seconds> <token file>} serves.
@@ -112,7 +112,7 @@ public final class EmbeddedMetastore {
       update.setString(2, UNPLACED);
       update.executeUpdate();
     } catch (SQLException e) {
-      // 42X05: a Derby folder without Hive's tables, which the handler will make with the right location
+      // 42X05: a Derby folder without Hive's tables; the handler creates them with the right location
       if (!"42X05".equals(e.getSQLState())) {
         throw e;
       }
@@ -125,7 +125,7 @@ public final class EmbeddedMetastore {
   }
 
   private void serve() throws Exception {
-    // The handler's name is what fb303 getName answers: it tells clients that this is the server of the state file.
+    // The handler's name is the answer of fb303 getName, by which clients recognize the server of the state file.
     IHMSHandler handler = newHandler(conf, name);
     Admission admission =
         new Admission(onlyToken(), conf.getVar(HiveConf.ConfVars.METASTOREWAREHOUSE));
@@ -180,7 +180,7 @@ public final class EmbeddedMetastore {
 
   private void endWhenIdle(TThreadPoolServer server) {
     if (connections.get() == 0 && System.nanoTime() - lastUsed.get() > idleNanos) {
-      // The name goes first: a client that comes now finds no state file and starts another server.
+      // The name is removed first: a new client then finds no state file and starts another server.
       removeState();
       server.stop();
     }
@@ -221,7 +221,7 @@ public final class EmbeddedMetastore {
     }
   }
 
-  /** Counts the connections that were admitted, and gives back each thread's database connection when its client leaves. */
+  /** Counts the admitted connections, and releases each thread's database connection when its client leaves. */
   private final class Connections implements TServerEventHandler {
     @Override
     public void preServe() {}

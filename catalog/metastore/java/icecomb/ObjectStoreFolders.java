@@ -12,11 +12,11 @@ import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.util.Progressable;
 
 /**
- * An object store as this metastore needs it: every folder is there and empty.
+ * An object store as this metastore needs it: every folder exists and is empty.
  *
- * <p>A metastore looks for the folders of databases and tables, and makes them where they are
- * missing. An object store has none: whoever writes a file writes its whole name. So the metastore
- * needs neither a client of the store nor leave to use it; what would take both is refused.
+ * <p>A metastore checks the folders of databases and tables, and creates missing ones. An object
+ * store has none: a file is written under its whole name. So the metastore needs neither a client
+ * of the store nor permissions; operations that would need both are refused.
  */
 public final class ObjectStoreFolders extends FileSystem {
   private static final FsPermission EVERYBODY = new FsPermission((short) 0777);
@@ -99,6 +99,6 @@ public final class ObjectStoreFolders extends FileSystem {
 
   private static IOException refused(String what, Path path) {
     return new IOException(
-        "This metastore does not " + what + " " + path + ": files are its clients' affair");
+        "This metastore does not " + what + " " + path + ": its clients manage files");
   }
 }

@@ -3,8 +3,8 @@ package iceberg;
 import org.icecomb.spark.TableSource;
 
 /**
- * {@code format("iceberg")} where Iceberg's own runtime is not on the class path. That one is
- * registered under the name, and Spark looks for this class only where none is: two that are
- * registered alike it would refuse.
+ * The source {@code format("iceberg")} if Iceberg's own runtime is not on the class path. The
+ * runtime registers that name; Spark looks for this class only if nobody did, and would refuse two
+ * registrations.
  */
 public final class DefaultSource extends TableSource {}

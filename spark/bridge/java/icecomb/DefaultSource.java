@@ -2,5 +2,5 @@ package icecomb;
 
 import org.icecomb.spark.TableSource;
 
-/** {@code format("icecomb")}: Spark looks for this name where no source is registered under it. */
+/** The source {@code format("icecomb")}: Spark finds this class by name, without registration. */
 public final class DefaultSource extends TableSource {}

@@ -106,7 +106,7 @@ def test_a_mount_table_leads_to_other_clusters():
             ConfigurationError,
             r"no dfs\.namenode\.http-address\.ns1\.nn2",
         ),
-        ("s3://bucket/a", HA, ValidationError, "Not a location of HDFS"),
+        ("s3://bucket/a", HA, ValidationError, "Not an HDFS location"),
         ("hdfs://ns1/a\0b", HA, ValidationError, "NUL"),
     ],
 )

@@ -43,8 +43,8 @@ def test_an_unknown_engine_is_refused():
 @pytest.mark.parametrize(
     ("properties", "problem"),
     [
-        ({"hdfs.user": "bob"}, "bob asks, but hdfs-native asks as alice"),
-        ({"hdfs.proxy-user": "carol"}, "carol asks, but hdfs-native asks as alice"),
+        ({"hdfs.user": "bob"}, "user bob, but hdfs-native would act as alice"),
+        ({"hdfs.proxy-user": "carol"}, "user carol, but hdfs-native would act as alice"),
         ({"hdfs.delegation-token": "t"}, "delegation-token does not go with"),
     ],
 )

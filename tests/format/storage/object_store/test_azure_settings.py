@@ -139,7 +139,7 @@ def test_a_connection_string_says_who_asks_too():
             HOST,
             "RefreshTokenBasedTokenProvider",
         ),
-        ({"fs.azure.sas.token.provider.type": "com.example.Sas"}, HOST, "class of Java's"),
+        ({"fs.azure.sas.token.provider.type": "com.example.Sas"}, HOST, "names a Java class"),
         (
             {f"fs.azure.encryption.encoded.client-provided-key.{HOST}": "k"},
             HOST,

@@ -133,7 +133,7 @@ def test_a_token_that_is_over_is_said_and_not_shown(google_store):
     for ends, over in ((time.time() - 5, True), (time.time() + 500, False)):
         io = FileIO({**settings, "gcs.oauth2.token-expires-at": f"{ends * 1000:.0f}"})
         if over:
-            with pytest.raises(ConfigurationError, match="is over") as caught:
+            with pytest.raises(ConfigurationError, match="has expired") as caught:
                 io.create(f"{place}/x", b"")
             assert "tok-1" not in f"{caught.value}{caught.value.hint}"
         else:
@@ -197,7 +197,7 @@ def test_a_key_file_that_is_none_is_said(tmp_path):
     with pytest.raises(ConfigurationError, match=r"none\.json cannot be read: No such file"):
         google_signer(GoogleSettings(key_file=str(tmp_path / "none.json")))
     (tmp_path / "key.json").write_text('{"type": "service_account", "private_key": "a secret"}')
-    with pytest.raises(ConfigurationError, match="Nobody is found") as caught:
+    with pytest.raises(ConfigurationError, match="No credentials were found") as caught:
         google_signer(GoogleSettings(key_file=str(tmp_path / "key.json")))
     assert "GOOGLE_APPLICATION_CREDENTIALS" in caught.value.hint
     assert "a secret" not in str(caught.value)
@@ -206,7 +206,7 @@ def test_a_key_file_that_is_none_is_said(tmp_path):
 def test_nobody_who_asks_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
-    with pytest.raises(ConfigurationError, match="Nobody is found") as caught:
+    with pytest.raises(ConfigurationError, match="No credentials were found") as caught:
         google_signer(GoogleSettings())
     assert "gcs.no-auth" in caught.value.hint
 

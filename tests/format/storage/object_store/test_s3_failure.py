@@ -47,7 +47,7 @@ def refusing(proxy, s3, bucket):
             with pytest.raises(IcecombError) as refused:
                 {
                     "read": lambda: io.read(location),
-                    "look at": lambda: io.size(location),
+                    "access": lambda: io.size(location),
                     "create": lambda: io.create(location, b"x"),
                     "list": lambda: list(io.list(location)),
                     "delete": lambda: io.delete([location]),
@@ -103,7 +103,7 @@ def test_the_region_of_a_bucket_is_looked_for_once(refusing, proxy):
 @pytest.mark.parametrize("status", [400, 403])
 def test_an_answer_without_a_code_names_what_it_may_be(refusing, status):
     """HEAD has no body that could say more."""
-    error = refusing("look at", f"{status} x")
+    error = refusing("access", f"{status} x")
     assert "token" in error.hint
 
 

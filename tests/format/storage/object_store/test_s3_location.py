@@ -62,7 +62,7 @@ def test_no_table_is_made_where_hadoop_would_write_elsewhere(s3, bucket):
     lake = load_catalog("lake", type="hadoop", warehouse=f"s3a://{bucket}//wh", **s3.settings)
     lake.create_namespace("db")
     schema = pa.schema([("id", pa.int64())])
-    with pytest.raises(ValidationError, match="engines that write by Hadoop") as refused:
+    with pytest.raises(ValidationError, match="engines that write through Hadoop") as refused:
         lake.create_table("db.t", schema)
     assert "//" not in (refused.value.message.partition("that is s3a://")[2])
     assert lake.list_tables("db") == []

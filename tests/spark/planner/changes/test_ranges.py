@@ -67,7 +67,7 @@ def test_a_range_of_one_version_is_that_commit_or_none(table):
 
 
 def test_a_range_that_runs_backwards_is_refused(table):
-    with pytest.raises(ValidationError, match="is no ancestor of"):
+    with pytest.raises(ValidationError, match="is not an ancestor of"):
         versions(table, 3, 1)
 
 

@@ -153,7 +153,7 @@ def test_a_name_has_parts_and_backquotes(text, parts):
 
 @pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", "a b", "`a", "``", "a`b`"])
 def test_what_is_no_name_is_refused(text):
-    with pytest.raises(ValidationError, match="is no name of a table"):
+    with pytest.raises(ValidationError, match="is not a table name"):
         parse_name(text)
 
 
@@ -178,7 +178,7 @@ def test_a_table_is_found_as_iceberg_finds_it():
     assert call.identifier("lake.db.t") == ("db", "t")
     assert call.source("spark_catalog.db.t") == ("db", "t")
     for text in ("lake.t", "other.db.t", "spark_catalog.db.t", "a.b.c.d"):
-        with pytest.raises(ValidationError, match="is no table of catalog lake"):
+        with pytest.raises(ValidationError, match="is not a table of catalog lake"):
             call.identifier(text)
 
 

@@ -56,7 +56,7 @@ def table(tmp_path):
 
 @pytest.mark.parametrize("number", [0, 3, 4])
 def test_a_batch_up_to_the_last_that_is_there_is_not_committed_again(table, number):
-    with pytest.raises(EpochThereError, match=f"Batch {number} is committed already"):
+    with pytest.raises(EpochThereError, match=f"Batch {number} is already committed"):
         epoch(number).apply(table)
 
 

@@ -4,12 +4,12 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
 import org.icecomb.spark.planner.Protocol.Audit;
 
-/** The session's settings of write, audit, publish; what they mean for a table the planner says. */
+/** The session's settings for write-audit-publish; the planner interprets them for each table. */
 public final class AuditSettings {
 
   private AuditSettings() {}
 
-  /** The settings of the session that runs the statement, as they are now. */
+  /** The current settings of the session that runs the statement. */
   public static Audit now() {
     SQLConf conf = SparkSession.active().sessionState().conf();
     return new Audit(setting(conf, "spark.wap.id"), setting(conf, "spark.wap.branch"));

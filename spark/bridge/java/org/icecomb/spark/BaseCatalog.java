@@ -55,10 +55,10 @@ import org.icecomb.spark.rows.RowsTable;
 import org.icecomb.spark.statement.StatementCatalog;
 
 /**
- * What a catalog of Iceberg tables answers on every Spark; {@code IcecombCatalog} adds the
- * interfaces that the Spark it is compiled for has.
+ * The part of a catalog of Iceberg tables that is common to all Sparks; {@code IcecombCatalog} adds
+ * the interfaces of the Spark it is compiled for.
  *
- * <p>Every decision is the planner's; this class carries Spark's questions to it.
+ * <p>Every decision is the planner's; this class passes Spark's requests to it.
  */
 abstract class BaseCatalog
     implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, StatementCatalog {
@@ -174,7 +174,7 @@ abstract class BaseCatalog
             new CreateTableLike(catalog, name(table), known.handle().reference(), properties));
   }
 
-  /** CREATE TABLE … AS SELECT: the table appears with its rows, or not at all. */
+  /** CREATE TABLE … AS SELECT: the table appears with its rows or not at all. */
   @Override
   public StagedTable stageCreate(
       Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
@@ -187,7 +187,7 @@ abstract class BaseCatalog
     return stage("create", table, schema, partitions, properties);
   }
 
-  /** REPLACE TABLE: until the new table is committed the old one is as it was. */
+  /** REPLACE TABLE: the old table stays unchanged until the new one is committed. */
   @Override
   public StagedTable stageReplace(
       Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
@@ -280,10 +280,10 @@ abstract class BaseCatalog
     }
   }
 
-  /** The new name of a table or view, as the statement means it. */
+  /** The new name of a table or view, relative to this catalog. */
   final Identifier renamed(Identifier from, Identifier to) {
     String[] namespace = to.namespace();
-    // RENAME TO catalog.db.name hands the catalog's name over inside the namespace.
+    // RENAME TO catalog.db.name passes the catalog's name as part of the namespace.
     if (namespace.length > 1 && namespace[0].equals(name)) {
       namespace = Arrays.copyOfRange(namespace, 1, namespace.length);
     }

@@ -40,20 +40,20 @@ import scala.runtime.AbstractFunction1;
 /**
  * Spark's own catalog with Iceberg tables in it, each under the name it has in the metastore.
  *
- * <p>A table is ours where the metastore says that it is an Iceberg table, and where it is made
- * {@code USING iceberg} or {@code USING icecomb}. Namespaces, views, persistent functions and all
- * other tables stay Spark's.
+ * <p>icecomb serves tables that are Iceberg tables in the metastore, or are created {@code USING
+ * iceberg} or {@code USING icecomb}. Namespaces, views, persistent functions and all other tables
+ * stay Spark's.
  */
 abstract class BaseSessionCatalog
     implements CatalogExtension, StagingTableCatalog, StatementCatalog {
 
   private static final Set<String> PROVIDERS = Set.of("iceberg", "icecomb");
 
-  /** Errors of the planner that are the statement's, whatever it names. */
+  /** Errors of the planner that end the statement, whatever table it names. */
   private static final Set<String> FINAL =
       Set.of(PlannerException.CANCELLED, "ConfigurationError");
 
-  /** Those of a planner, or of its way to the metastore, that will be the same for the next table. */
+  /** Errors of a planner or metastore connection that will recur for the next table. */
   private static final Set<String> FAILURES = Set.of(PlannerException.START, "MetastoreError");
 
   private static final AbstractFunction1<String, Object> ICEBERG =
@@ -126,7 +126,7 @@ abstract class BaseSessionCatalog
     return ours.useNullableQuerySchema();
   }
 
-  /** How a catalog loads a table. */
+  /** A way to load a table from a catalog. */
   @FunctionalInterface
   private interface Loading {
     Table by(TableCatalog catalog) throws NoSuchTableException;
@@ -153,7 +153,7 @@ abstract class BaseSessionCatalog
     return load(table, catalog -> catalog.loadTable(table, timestamp));
   }
 
-  /** Ours is asked first: Spark's own catalog shows Iceberg tables, and cannot read them. */
+  /** Tries icecomb first: Spark's own catalog lists Iceberg tables but cannot read them. */
   private Table load(Identifier table, Loading loading) throws NoSuchTableException {
     if (oursFails && isKnownToSpark(table) && !mayBeIceberg(table)) {
       return loading.by(sparks);
@@ -178,7 +178,7 @@ abstract class BaseSessionCatalog
       throw SparkErrors.unchecked(refusal);
     }
     if (seenAsOurs.remove(key(table))) {
-      // what Spark remembers of the name is older
+      // Spark's cached entry of the name is older
       sparks.invalidateTable(table);
     }
     Table found = loading.by(sparks);
@@ -191,8 +191,8 @@ abstract class BaseSessionCatalog
   }
 
   /**
-   * Whether ours was asked and has no such table; else it cannot tell now, and what Spark's own catalog
-   * knows for sure to be no Iceberg table is served all the same.
+   * Whether icecomb's catalog answered that it has no such table; otherwise it is unknown, and only
+   * tables that Spark's own catalog knows not to be Iceberg tables are still served.
    */
   private boolean isUnknown(Exception refusal) {
     if (refusal instanceof NoSuchTableException || refusal instanceof NoSuchNamespaceException) {
@@ -214,7 +214,7 @@ abstract class BaseSessionCatalog
         "leave spark.sql.catalog.spark_catalog.uri out: it is the one of hive.metastore.uris then");
   }
 
-  /** Spark's own catalog has one level of namespaces; what is below a table is ours alone. */
+  /** Spark's own catalog has one level of namespaces; names below a table are icecomb's only. */
   private static boolean isSparks(Identifier table) {
     return table.namespace().length == 1;
   }
@@ -227,13 +227,16 @@ abstract class BaseSessionCatalog
     return isSparks(table) && sparks.tableExists(table);
   }
 
-  /** Its own {@code properties()} have Spark's word for managed or external under this key. */
+  /** Whether the entry's own parameters say so: {@code properties()} have another table_type. */
   private static boolean isIceberg(Table table) {
     return table instanceof V1Table entry
         && entry.v1Table().properties().get("table_type").exists(ICEBERG);
   }
 
-  /** Spark's own catalog cannot load every entry: those that have Iceberg's storage handler, say. */
+  /**
+   * Whether it is one, or unknown: Spark's own catalog cannot load every entry, for example those
+   * with Iceberg's storage handler.
+   */
   private boolean mayBeIceberg(Identifier table) throws NoSuchTableException {
     try {
       return isIceberg(sparks.loadTable(table));
@@ -244,7 +247,7 @@ abstract class BaseSessionCatalog
     }
   }
 
-  /** Where ours cannot tell, it is what Spark's own catalog knows. */
+  /** If icecomb's catalog cannot tell, Spark's own catalog decides. */
   private boolean isOurs(Identifier table) throws NoSuchTableException {
     if (!isSparks(table)) {
       return true;
@@ -287,7 +290,9 @@ abstract class BaseSessionCatalog
     return makesOurs(properties.get(PROP_PROVIDER));
   }
 
-  /** Whether a new table is ours by what is said behind {@code USING}; null where nothing is. */
+  /**
+   * Whether {@code USING provider} creates an Iceberg table; the provider is null without USING.
+   */
   public static boolean makesOurs(String provider) {
     return provider != null && PROVIDERS.contains(provider.toLowerCase(Locale.ROOT));
   }
@@ -404,7 +409,7 @@ abstract class BaseSessionCatalog
     }
   }
 
-  /** Tables of Spark's own catalog are replaced in two steps; one of ours is not lost so. */
+  /** Tables of Spark's own catalog are replaced in two steps, which could lose an Iceberg table. */
   private boolean dropForReplacement(Identifier table) {
     if (catalogOf(table) == ours) {
       throw SparkErrors.unsupported(
@@ -473,7 +478,7 @@ abstract class BaseSessionCatalog
     namespaces().alterNamespace(namespace, changes);
   }
 
-  /** CASCADE of Spark's own deletes the namespace's folder, and with it the files of ours. */
+  /** CASCADE of Spark's own catalog deletes the namespace's folder with Iceberg tables' files. */
   @Override
   public boolean dropNamespace(String[] namespace, boolean cascade)
       throws NoSuchNamespaceException, NonEmptyNamespaceException {

@@ -15,9 +15,9 @@ import org.icecomb.spark.planner.Protocol.TableNames;
 import org.icecomb.spark.planner.Protocol.ViewExists;
 
 /**
- * What every Spark asks of views in the same way.
+ * The methods for views that all Sparks have in common.
  *
- * <p>Not {@code @Override}: the interface that has these methods is another one since 4.2.
+ * <p>Not {@code @Override}: another interface declares these methods since 4.2.
  */
 abstract class BaseViewCatalog extends BaseCatalog {
 

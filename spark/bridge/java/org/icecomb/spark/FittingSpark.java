@@ -5,7 +5,7 @@ import java.security.CodeSource;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Whether this jar is the one for the Spark that runs: its name says for which it was compiled. */
+/** A check that this jar was compiled for the running Spark, by the jar's name. */
 final class FittingSpark {
 
   private static final Pattern JAR =
@@ -13,7 +13,7 @@ final class FittingSpark {
 
   private FittingSpark() {}
 
-  /** What is wrong and what to do; null if nothing is, or the jar has another name. */
+  /** The problem and a hint; null if there is none, or the jar has another name. */
   static String complaint() {
     CodeSource source = FittingSpark.class.getProtectionDomain().getCodeSource();
     URL jar = source == null ? null : source.getLocation();

@@ -8,11 +8,11 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * Spark's Hadoop configuration as a catalog sees it: for its tasks whole, for the planner what
- * somebody stated about file systems and metastores.
+ * Spark's Hadoop configuration for a catalog: all of it for tasks, and explicitly set keys of file
+ * systems and metastores for the planner.
  *
- * <p>Iceberg's {@code spark.sql.catalog.<name>.hadoop.<key>} go before the rest, and so do options
- * that begin as keys of file systems do. Values may be secrets: they are not to be printed.
+ * <p>Iceberg's {@code spark.sql.catalog.<name>.hadoop.<key>} and options with prefixes of file
+ * system keys take precedence. Values may be secrets and must not be printed.
  */
 final class HadoopSettings {
 
@@ -26,7 +26,7 @@ final class HadoopSettings {
 
   private HadoopSettings() {}
 
-  /** The configuration of the session with the catalog's options over it. */
+  /** The configuration of the session, overridden by the catalog's options. */
   static Configuration of(SparkSession spark, Map<String, String> options) {
     Configuration conf = spark.sessionState().newHadoopConf();
     // HiveConf takes system properties, and Iceberg finds the metastore by it
@@ -50,8 +50,8 @@ final class HadoopSettings {
   }
 
   /**
-   * What the planner's file systems and metastore clients are told: of Hadoop's own defaults only
-   * where a location without a scheme is, for tasks open it there.
+   * The settings for the planner's file systems and metastore clients; of Hadoop's own defaults
+   * only the default file system, in which tasks open locations without a scheme.
    */
   static Map<String, String> stated(Configuration conf) {
     Map<String, String> found = new TreeMap<>();
@@ -70,7 +70,7 @@ final class HadoopSettings {
     return found;
   }
 
-  /** Hadoop ends the names of the files with its defaults so; the last source of a key counts. */
+  /** Whether the last source of a key, which counts, is one of Hadoop's files of defaults. */
   private static boolean isDefault(String[] sources) {
     return sources != null
         && sources.length > 0

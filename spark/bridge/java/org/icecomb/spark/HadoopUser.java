@@ -12,12 +12,12 @@ import org.apache.hadoop.security.token.Token;
 import org.apache.spark.SparkContext;
 import org.icecomb.spark.planner.Protocol.Identity;
 
-/** Hadoop's user of the current thread: the application's own, or whom a server acts for. */
+/** The Hadoop user of the current thread: the application's own, or one a server impersonates. */
 final class HadoopUser {
 
   private HadoopUser() {}
 
-  /** Who it is, and the tokens it has now; Hadoop renews and replaces them in the background. */
+  /** The user and its current tokens, which Hadoop renews and replaces in the background. */
   static Identity current() {
     try {
       return of(UserGroupInformation.getCurrentUser());
@@ -27,8 +27,8 @@ final class HadoopUser {
   }
 
   /**
-   * The keytab that Spark has its tickets by ({@code spark.kerberos.keytab}), which is on this host,
-   * or null.
+   * The keytab with which Spark gets its tickets ({@code spark.kerberos.keytab}) on this host, or
+   * null.
    */
   static String keytab(SparkContext context) {
     try {
@@ -38,7 +38,7 @@ final class HadoopUser {
           || !UserGroupInformation.isLoginKeytabBased()) {
         return null;
       }
-      // in cluster mode it lies where the driver runs, by its name alone
+      // in cluster mode it is in the driver's working directory
       File file = new File(new Path(keytab).toUri().getPath()).getAbsoluteFile();
       return file.canRead() ? file.getPath() : null;
     } catch (IOException e) {
@@ -46,7 +46,7 @@ final class HadoopUser {
     }
   }
 
-  /** Who started the application, by the name that Kerberos has for it. */
+  /** The Kerberos principal of the user who started the application. */
   static String principal() {
     try {
       return UserGroupInformation.getLoginUser().getUserName();

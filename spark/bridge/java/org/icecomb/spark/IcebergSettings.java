@@ -7,14 +7,14 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.JavaConverters;
 
-/** The session's settings that belong to Iceberg; what they mean the planner says. */
+/** The session's Iceberg settings, which the planner interprets. */
 public final class IcebergSettings {
 
   private static final String PREFIX = "spark.sql.iceberg.";
 
   private IcebergSettings() {}
 
-  /** The settings of the session that runs the statement, as they are now. */
+  /** The current settings of the session that runs the statement. */
   public static Map<String, String> now() {
     Map<String, String> all =
         JavaConverters.mapAsJavaMap(SparkSession.active().sessionState().conf().getAllConfs());
@@ -28,7 +28,7 @@ public final class IcebergSettings {
     return found;
   }
 
-  /** The same, and what says how much of a shuffle becomes a file. */
+  /** The same, plus Spark's settings that determine the ratio of shuffle bytes to file bytes. */
   public static Map<String, String> ofWrites() {
     Map<String, String> found = now();
     SparkSession spark = SparkSession.active();

@@ -23,10 +23,10 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * What a session gets by {@code spark.sql.extensions=org.icecomb.spark.IcecombSessionExtensions}:
- * the statements of {@link StatementParser}, and a catalog {@code lake} where none is configured. The
- * planners of catalogs that are configured start beside the session, so that its first query finds
- * them running.
+ * The session extension for {@code
+ * spark.sql.extensions=org.icecomb.spark.IcecombSessionExtensions}: the statements of {@link
+ * StatementParser}, and a catalog {@code lake} if none is configured. The planners of configured
+ * catalogs start in the background, so that the session's first query finds them running.
  */
 public final class IcecombSessionExtensions
     extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
@@ -69,8 +69,8 @@ public final class IcecombSessionExtensions
   }
 
   /**
-   * The names of our catalogs. Sessions copy this configuration as they begin, which
-   * is after their extensions are applied.
+   * The names of icecomb's catalogs. Sessions copy this configuration when they begin, after their
+   * extensions are applied.
    */
   private static Set<String> catalogs(SparkConf conf) {
     Set<String> found = new TreeSet<>();
@@ -82,7 +82,7 @@ public final class IcecombSessionExtensions
     return found;
   }
 
-  /** Who only has the extension, perhaps by the cluster's defaults, may never ask for a table. */
+  /** Sessions with only the extension, perhaps by cluster defaults, may never use a table. */
   private static void startPlanners(SparkConf conf, Set<String> catalogs) {
     if (!conf.getBoolean(AHEAD, true)) {
       return;

@@ -17,7 +17,7 @@ import org.icecomb.spark.planner.Protocol.Done;
 import org.icecomb.spark.write.StagedWriteBuilder;
 
 /**
- * A table that a statement is making, or replacing: files are written into it, and one commit makes
+ * A table that a statement is creating or replacing: files are written for it, and one commit makes
  * it visible with all of them.
  *
  * <p>Files of a failed statement are deleted, unless the commit may have happened after all.
@@ -33,7 +33,7 @@ public final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
   private List<JsonNode> read = List.of();
 
   /**
-   * @param table what it is going to be
+   * @param table the new table
    */
   IcecombStagedTable(PlannerSession session, Identifier identifier, IcecombTable table) {
     super(table);
@@ -52,9 +52,9 @@ public final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
   }
 
   /**
-   * Takes down what the new rows come from; what others add to the old table meanwhile must be among it.
+   * Records the reads of the replaced table, so that the commit fails if others changed it since.
    *
-   * @param tables that the statement's query reads, whether it is this one or not
+   * @param tables the tables that the statement's query reads, including others
    */
   public void read(List<IcecombTable> tables) {
     read =
@@ -72,7 +72,7 @@ public final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
 
   @Override
   public void commitStagedChanges() {
-    // Only the planner's own refusal proves that the files are of no use.
+    // Only the planner's own refusal proves that the files are unused.
     commitUnknown = true;
     try {
       CommitStaged request = new CommitStaged(table.reference(), write, written, read);

@@ -42,7 +42,7 @@ import org.icecomb.spark.write.RowLevelDelta;
 import org.icecomb.spark.write.RowLevelRewrite;
 import org.icecomb.spark.write.TableWriteBuilder;
 
-/** One table in one state: everything it answers belongs to the metadata it was loaded with. */
+/** A table in one state: everything it answers is based on the metadata it was loaded with. */
 public final class IcecombTable
     implements PinnedTable,
         SupportsRead,
@@ -80,12 +80,12 @@ public final class IcecombTable
     this.chosen = chosen;
   }
 
-  /** The same table, where Spark does not know the catalog that has partition functions. */
+  /** The same table without partition functions, as Spark does not know a catalog that has them. */
   IcecombTable withoutFunctions() {
     return new IcecombTable(handle, description, false, null, null, List.of(), chosen);
   }
 
-  /** The same table, of which a statement reads which rows are missing: it is equal to itself only. */
+  /** The same table, read by a statement to find missing rows; it is equal only to itself. */
   public IcecombTable readFor(MissingRows missing) {
     return new IcecombTable(
         handle, description, withFunctions, missing, null, List.of(), chosen);
@@ -94,13 +94,15 @@ public final class IcecombTable
   /**
    * The same table, to which a statement adds the rows that it found missing.
    *
-   * @param states what else it has read of the table
+   * @param states its other reads of the table
    */
   public IcecombTable writtenFor(MissingRows missing, List<QueriedTable> states) {
     return new IcecombTable(handle, description, withFunctions, null, missing, states, chosen);
   }
 
-  /** The same table, whose rows a statement replaces by what it reads of the table itself. */
+  /**
+   * The same table, whose rows a statement replaces by rows that it reads from the table itself.
+   */
   public IcecombTable writtenFrom(List<QueriedTable> states) {
     return new IcecombTable(handle, description, withFunctions, null, null, states, chosen);
   }
@@ -111,9 +113,9 @@ public final class IcecombTable
   }
 
   /**
-   * Names its state to the planner of a table that is written.
+   * A reference to its state for the planner of a table that is written.
    *
-   * @param target the table, which has the same identity
+   * @param target the written table, which has the same identity
    */
   public JsonNode readFor(TableHandle target) {
     if (!handle.session().isBeside(target.session())) {
@@ -125,7 +127,7 @@ public final class IcecombTable
     return handle.reference();
   }
 
-  /** Names its state to the planner. */
+  /** A reference to its state for the planner. */
   public JsonNode reference() {
     return handle.reference();
   }
@@ -136,14 +138,14 @@ public final class IcecombTable
   }
 
   /**
-   * Of Spark 4.1 and later, as {@link #version()}. Sessions of one application share what they cache, and
-   * whichever writes reads it anew, by its own settings.
+   * Used by Spark 4.1 and later, like {@link #version()}. Sessions of one application share cached
+   * rows, and any session that writes refreshes them by its own settings.
    */
   public String id() {
     return description.identity() + chosen;
   }
 
-  /** The table's, whichever of its branches this is. */
+  /** The table's uuid, whichever of its branches this is. */
   public String uuid() {
     return description.uuid();
   }
@@ -208,7 +210,7 @@ public final class IcecombTable
         handle.ofCurrentUser(), description.uuid(), withFunctions, written, queried, info);
   }
 
-  /** Whether the planner can delete these rows alone; else Spark writes their files anew. */
+  /** Whether the planner itself can delete these rows; else Spark rewrites their files. */
   @Override
   public boolean canDeleteWhere(Predicate[] predicates) {
     List<Condition> conditions = Condition.all(predicates, handle.schema());
@@ -249,8 +251,8 @@ public final class IcecombTable
   }
 
   /**
-   * Refuses options of a DELETE of all rows that choose other rows than the table's. Spark has the
-   * table emptied, without a word of options.
+   * Refuses a DELETE of all rows whose options select other rows than the table's: Spark truncates
+   * the table without passing the options.
    */
   public void checkEmptied(CaseInsensitiveStringMap options) {
     if (!options.isEmpty()) {
@@ -263,14 +265,14 @@ public final class IcecombTable
     return handle;
   }
 
-  /** The same table in the same state: what a session cached of it is still right. */
+  /** The same table in the same state, so that rows cached by a session are still valid. */
   @Override
   public boolean equals(Object other) {
     return other instanceof IcecombTable table
         && read == table.read
         && chosen.equals(table.chosen)
         && handle.isStateOf(table.handle)
-        // Names of metadata files come again in a folder where a table is made anew.
+        // A table re-created in the same folder reuses names of metadata files.
         && description.uuid().equals(table.description.uuid());
   }
 

@@ -10,8 +10,8 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 
 /**
- * A table that a catalog without staging has made already: everybody sees it while it is written, and
- * it is dropped when the statement fails.
+ * A table that a catalog without staging has already created: it is visible while it is written,
+ * and dropped if the statement fails.
  */
 final class MadeTable extends TableBeingMade<Table> {
 

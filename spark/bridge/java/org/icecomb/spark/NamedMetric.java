@@ -7,9 +7,9 @@ import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
 /**
- * A number that Spark's UI shows of a scan or a write, by the name and in the words of Iceberg's.
+ * A metric of a scan or a write in Spark's UI, with Iceberg's name and description.
  *
- * <p>Spark makes one without a name to add up what tasks said.
+ * <p>Spark creates one without a name to add up the values of tasks.
  */
 public final class NamedMetric extends CustomSumMetric {
 
@@ -26,13 +26,13 @@ public final class NamedMetric extends CustomSumMetric {
   }
 
   /**
-   * @param all each one's name and description
+   * @param all the name and description of each metric
    */
   public static CustomMetric[] all(String[][] all) {
     return Arrays.stream(all).map(each -> new NamedMetric(each[0], each[1])).toArray(CustomMetric[]::new);
   }
 
-  /** What is known of some. */
+  /** The values of metrics by name. */
   public static CustomTaskMetric[] values(Map<String, Long> values) {
     return values.entrySet().stream()
         .map(each -> new Value(each.getKey(), each.getValue()))

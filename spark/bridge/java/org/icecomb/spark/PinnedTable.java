@@ -2,16 +2,16 @@ package org.icecomb.spark;
 
 import org.apache.spark.sql.connector.catalog.Table;
 
-/** A table of ours, or something below one, in the state that it was loaded in. */
+/** An icecomb table, or something below one, in the state in which it was loaded. */
 public interface PinnedTable extends Table {
 
   /** The state. */
   TableHandle handle();
 
   /**
-   * The same, which is not to stand for the table under its name.
+   * The same state, not to be used for the table by its name.
    *
-   * @param how what chooses the state among the table's, as part of its {@code id}
+   * @param how the selection of the state, as part of the table's {@code id}
    */
   PinnedTable chosenBy(String how);
 }

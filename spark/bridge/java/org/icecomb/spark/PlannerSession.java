@@ -21,8 +21,8 @@ import org.icecomb.spark.planner.Protocol.OpenedCatalog;
 import org.icecomb.spark.planner.Protocol.Request;
 
 /**
- * One configured catalog in the planner: gives its handle to requests and opens it again when
- * the planner process was replaced. Every user of a server that acts for its users has a handle.
+ * One configured catalog in the planner: supplies its handle to requests and opens it again after
+ * the planner process was replaced. Each user of a server that impersonates users has a handle.
  */
 public final class PlannerSession {
 
@@ -41,15 +41,15 @@ public final class PlannerSession {
   }
 
   /**
-   * Lets the planner of a catalog begin, and does not wait for it.
+   * Starts the planner of a catalog without waiting for it.
    *
-   * @param options the catalog's
+   * @param options the catalog's options
    */
   static void startAhead(Map<String, String> options) {
     Planner.of(python(options)).startAhead();
   }
 
-  /** The driver's own Python if it is one, so that what users installed is what runs. */
+  /** The driver's own Python if there is one, so that the packages installed by users are used. */
   private static String python(Map<String, String> options) {
     if (options.containsKey("python")) {
       return unpacked(options.get("python"));
@@ -65,8 +65,8 @@ public final class PlannerSession {
   }
 
   /**
-   * The interpreter in an archive ({@code --archives env.tar.gz#env}): YARN unpacks those where the
-   * driver runs, Spark itself into a folder of its own.
+   * The interpreter in an archive ({@code --archives env.tar.gz#env}): YARN unpacks archives into
+   * the driver's working directory, Spark itself into a folder of its own.
    */
   private static String unpacked(String python) {
     if (python.startsWith("/") || !python.contains("/") || new File(python).exists()) {
@@ -83,26 +83,26 @@ public final class PlannerSession {
   }
 
   /**
-   * Asks about this catalog.
+   * Sends a request about this catalog.
    *
-   * @param making makes the request of the catalog's handle
+   * @param making creates the request from the catalog's handle
    */
   public <T extends Record> T ask(Function<String, Request> making, Class<T> kind) {
     return planner.ask(() -> making.apply(handle()), kind);
   }
 
   /**
-   * Asks about this catalog for what comes in pages.
+   * Sends a request about this catalog whose answer has pages.
    *
-   * @param page what each page is
-   * @param begun gives what takes the pages; asked again when the request is repeated
+   * @param page the class of pages
+   * @param begun supplies a consumer of the pages, again if the request is repeated
    */
   public <P extends Record, T extends Record> T ask(
       Function<String, Request> making, Class<P> page, Supplier<Consumer<P>> begun, Class<T> kind) {
     return planner.ask(() -> making.apply(handle()), page, begun, kind);
   }
 
-  /** Asks to clean up, all the more when the thread was interrupted; it still is afterwards. */
+  /** Sends a cleanup request even if the thread was interrupted; it still is afterwards. */
   public void cleanUp(Function<String, Request> making) {
     boolean interrupted = Thread.interrupted();
     try {
@@ -114,7 +114,7 @@ public final class PlannerSession {
     }
   }
 
-  /** Whether the same process serves another catalog, and knows what that hands out. */
+  /** Whether the same process serves another catalog, so that it knows that one's references. */
   boolean isBeside(PlannerSession other) {
     return planner == other.planner;
   }
@@ -128,7 +128,7 @@ public final class PlannerSession {
     return opened().defaultNamespace().toArray(new String[0]);
   }
 
-  /** What serves the catalog. */
+  /** The version of icecomb that serves the catalog. */
   String version() {
     return opened().version();
   }
@@ -144,11 +144,11 @@ public final class PlannerSession {
     return opened().catalog();
   }
 
-  /** The catalog of the current user: opened at its first question, and when its tokens are new. */
+  /** The catalog of the current user, opened on first use and when the user's tokens change. */
   private OpenedCatalog opened() {
     Identity user = HadoopUser.current();
     try {
-      // Whoever holds it may be asking the planner, which takes as long as it takes.
+      // Its holder may be waiting for the planner for any length of time.
       opening.lockInterruptibly();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -167,7 +167,7 @@ public final class PlannerSession {
     }
   }
 
-  /** References that statements hold on to name the catalogs of their users. */
+  /** References pinned by statements name the catalogs of their users. */
   private void reopenAfterRestart() {
     int current = planner.generation();
     if (current == generation) {
@@ -185,7 +185,7 @@ public final class PlannerSession {
     return planner.ask(() -> description(user), OpenedCatalog.class);
   }
 
-  /** Of the settings those count that there were at first: they are part of the handle's name. */
+  /** Keeps the settings of the first call: they are part of the handle's name. */
   private OpenCatalog description(Identity user) {
     if (environment == null) {
       SparkSession spark = SparkSession.active();

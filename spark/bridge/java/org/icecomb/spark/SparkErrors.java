@@ -20,7 +20,7 @@ import org.icecomb.spark.planner.PlannerException;
 import scala.Option;
 import scala.collection.immutable.Map;
 
-/** Turns the planner's errors into the exceptions that Spark's rules and its users know. */
+/** Conversion of the planner's errors to the exceptions that Spark's rules and users know. */
 public final class SparkErrors {
 
   private SparkErrors() {}
@@ -68,14 +68,14 @@ public final class SparkErrors {
     return unchecked(analysis(error.explanation(), error));
   }
 
-  /** The exception for a statement that cannot be carried out, with what to do instead. */
+  /** The exception for an unsupported statement, with a hint. */
   public static RuntimeException unsupported(String message, String hint) {
     return unchecked(analysis(message + "\n  hint: " + hint, null));
   }
 
   /**
-   * An error of a parser as the interface of parsers declares it: a {@link java.lang.reflect.Proxy}
-   * hides any other checked exception from the user.
+   * A parser's error as declared by the parser interface: a {@link java.lang.reflect.Proxy} hides
+   * any other checked exception from the user.
    */
   public static Throwable declared(Throwable error) {
     if (error instanceof RuntimeException
@@ -104,7 +104,7 @@ public final class SparkErrors {
     return new IllegalStateException(error);
   }
 
-  /** An error with a message of its own, shown to the user without a class name in front. */
+  /** An error with its own message, shown to the user without a class name in front. */
   static AnalysisException analysis(String message, Throwable cause) {
     return new AnalysisException(
         message,
@@ -117,7 +117,7 @@ public final class SparkErrors {
   }
 
   /**
-   * Throws a checked exception from where Java does not allow one; Spark's Scala code expects these.
+   * Throws a checked exception where Java does not allow one; Spark's Scala code expects these.
    */
   @SuppressWarnings("unchecked")
   public static <E extends Throwable> RuntimeException unchecked(Throwable error) throws E {

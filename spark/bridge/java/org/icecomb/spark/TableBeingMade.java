@@ -7,10 +7,10 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 
-/** A table that a statement is making; it looks as it is going to be. */
+/** A table that a statement is creating, which shows its final definition. */
 abstract class TableBeingMade<T extends Table> implements StagedTable, SupportsWrite {
 
-  /** What it is going to be. */
+  /** The new table. */
   final T table;
 
   TableBeingMade(T table) {

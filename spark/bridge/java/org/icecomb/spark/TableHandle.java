@@ -15,16 +15,16 @@ import org.icecomb.spark.planner.Protocol.Selection;
 import org.icecomb.spark.planner.Protocol.TableDescription;
 
 /**
- * A table in the state that a statement holds on to.
+ * A table in the state pinned by a statement.
  *
- * @param session asks the planner about it
- * @param name for messages
- * @param reference names the state; only the planner reads it
+ * @param session the catalog's connection to the planner
+ * @param name the name for messages
+ * @param reference the reference to the state, opaque to the bridge
  * @param schema the columns with their field ids
- * @param user in whose name its files are read and written, or null
- * @param opener whose statement opened it
+ * @param user the user on whose behalf its files are read and written, or null
+ * @param opener the user whose statement opened it
  * @param table the name of the table itself in the catalog
- * @param below whether this is named as something below the table
+ * @param below whether it was named as something below the table
  */
 public record TableHandle(
     PlannerSession session,
@@ -48,33 +48,33 @@ public record TableHandle(
         description.below());
   }
 
-  /** Whether the other one is of the same state, by the same name in the same catalog. */
+  /** Whether the other handle has the same state, name and catalog. */
   public boolean isStateOf(TableHandle other) {
     return session == other.session && name.equals(other.name) && reference.equals(other.reference);
   }
 
-  /** Lets sessions that have cached the table by another name see what was committed. */
+  /** Refreshes the table in sessions that have cached it under another name, after a commit. */
   public void refreshCached() {
     CachedTables.refresh(session.catalogName(), table, below);
   }
 
   /**
-   * The same, for the statement that begins in this thread; that of another user is refused: the
-   * planner would answer it with the rights of whoever opened the table. Threads in which parts of a
-   * statement run later may have begun with another user's.
+   * The same handle, for the statement that begins in this thread. Another user's statement is
+   * refused: the planner would answer it with the rights of the user who opened the table. Threads
+   * that later run parts of a statement may have been started by another user.
    */
   public TableHandle ofCurrentUser() {
     String asking = HadoopUser.current().key();
     if (!asking.equals(opener)) {
       throw SparkErrors.unsupported(
           "A statement of " + asking + " reads or changes " + name + " as " + opener + " opened it",
-          "let each user of a server name the table in his own statement, instead of a DataFrame or"
+          "let each user of a server name the table in their own statement, not in a DataFrame or"
               + " view of another user");
     }
     return this;
   }
 
-  /** What a query of the current session reads of it. */
+  /** The selection of a query of the current session. */
   public Selection selection(ArrayNode filters, CaseInsensitiveStringMap options) {
     return new Selection(
         reference,
@@ -84,12 +84,12 @@ public record TableHandle(
         IcebergSettings.now());
   }
 
-  /** Whether names tell {@code Id} from {@code id} in the current session. */
+  /** Whether names are case-sensitive in the current session. */
   public static boolean isCaseSensitive() {
     return SparkSession.active().sessionState().conf().caseSensitiveAnalysis();
   }
 
-  /** Asks the planner; what it refuses is Spark's error. */
+  /** Sends a request to the planner, whose errors are converted to Spark's. */
   public <T extends Record> T ask(Request request, Class<T> kind) {
     try {
       return session.ask(catalog -> request, kind);
@@ -98,7 +98,7 @@ public record TableHandle(
     }
   }
 
-  /** Asks the planner for what comes in pages, as {@link PlannerSession} does. */
+  /** Sends a request whose answer has pages, see {@link PlannerSession}. */
   public <P extends Record, T extends Record> T ask(
       Request request, Class<P> page, Supplier<Consumer<P>> begun, Class<T> kind) {
     try {

@@ -18,11 +18,11 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.collection.JavaConverters;
 
 /**
- * Tables by {@code spark.read.format("icecomb").load(...)} and its kin: a table's name, with or
- * without its catalog, or its place, which has a slash in it.
+ * Tables by {@code spark.read.format("icecomb").load(...)} and the like: a table's name, with or
+ * without its catalog, or its location, which contains a slash.
  *
- * <p>A name without a catalog is one of the current catalog, if that is of this class path's, else of
- * the only such catalog that the session configures, else of {@link #DEFAULT}, which takes its
+ * <p>A name without a catalog belongs to the current catalog if it is one of icecomb's, else to the
+ * only icecomb catalog that the session configures, else to {@link #DEFAULT}, which takes its
  * metastore from Spark's own settings.
  */
 public class TableSource implements SupportsCatalogOptions {
@@ -61,7 +61,7 @@ public class TableSource implements SupportsCatalogOptions {
     return load(options).partitioning();
   }
 
-  /** What streams ask for; Spark then does not know of which catalog the table is. */
+  /** The table for streams, of which Spark does not know the catalog. */
   @Override
   public Table getTable(
       StructType schema, Transform[] partitioning, Map<String, String> properties) {
@@ -84,7 +84,7 @@ public class TableSource implements SupportsCatalogOptions {
     }
   }
 
-  /** What the options name. */
+  /** The table named by options. */
   private record Target(String catalog, Identifier table) {
 
     static Target of(CaseInsensitiveStringMap options) {
@@ -92,7 +92,7 @@ public class TableSource implements SupportsCatalogOptions {
       if (path == null || path.isBlank()) {
         throw SparkErrors.unsupported(
             "No table is named",
-            "say load(\"catalog.namespace.table\") or load(\"/folder\"); tables are made in a catalog "
+            "use load(\"catalog.namespace.table\") or load(\"/folder\"); tables are made in a catalog "
                 + "of icecomb's, or in Spark's own where that is one: spark.sql.catalog.spark_catalog="
                 + IcecombSessionCatalog.class.getName());
       }
@@ -118,7 +118,7 @@ public class TableSource implements SupportsCatalogOptions {
             JavaConverters.seqAsJavaList(
                 spark.sessionState().sqlParser().parseMultipartIdentifier(name)));
       } catch (Exception e) {
-        // Spark's own error about the name; not every version declares it.
+        // Spark's own error about the name, which not every version declares.
         throw SparkErrors.unchecked(e);
       }
     }

@@ -11,22 +11,22 @@ import org.apache.spark.sql.SparkSession;
 import org.icecomb.spark.planner.Protocol.Identity;
 
 /**
- * In whose name tasks open files. Executors run as the application's user; where a server acts for
- * others and services take the word of whoever asks, its tasks do, too.
+ * The user on whose behalf tasks open files. Executors run as the application's user; if a server
+ * impersonates others and services do not require authentication, its tasks do so, too.
  *
- * @param user null for who started the application
+ * @param user the user; null for the one who started the application
  * @param realUser the server that acts for this user, or null
  */
 public record TaskUser(String user, String realUser) implements Serializable {
 
   private static final Map<TaskUser, UserGroupInformation> KNOWN = new ConcurrentHashMap<>();
 
-  /** Of the current thread's user; null where tasks have that name by themselves. */
+  /** The current thread's user; null if tasks run as that user anyway. */
   public static TaskUser current() {
     Identity identity = HadoopUser.current();
     SparkContext context = SparkSession.active().sparkContext();
     if (identity.login()) {
-      // its threads may have begun with what was done for somebody else
+      // its threads may have been started on behalf of another user
       return context.isLocal() ? new TaskUser(null, null) : null;
     }
     boolean own = identity.user().equals(context.sparkUser());
@@ -34,9 +34,9 @@ public record TaskUser(String user, String realUser) implements Serializable {
   }
 
   /**
-   * Refuses what executors cannot do: tokens of others are not handed to them.
+   * Refuses users that executors cannot act for: they do not get the tokens of others.
    *
-   * @param user as {@link #current} gave it
+   * @param user the result of {@link #current}
    */
   public static void check(TaskUser user) {
     if (user != null && user.user() != null && UserGroupInformation.isSecurityEnabled()) {
@@ -52,7 +52,7 @@ public record TaskUser(String user, String realUser) implements Serializable {
     }
   }
 
-  /** Whether the current thread acts in this name already. */
+  /** Whether the current thread already acts for this user. */
   public boolean isCurrent() throws IOException {
     UserGroupInformation current = UserGroupInformation.getCurrentUser();
     return user == null
@@ -60,13 +60,13 @@ public record TaskUser(String user, String realUser) implements Serializable {
         : current.getShortUserName().equals(user);
   }
 
-  /** What is done in this name. */
+  /** Work done on behalf of a user. */
   @FunctionalInterface
   public interface Work<T> {
     T run() throws IOException;
   }
 
-  /** Does work in this name. */
+  /** Does work on behalf of this user. */
   public <T> T run(Work<T> work) throws IOException {
     try {
       PrivilegedExceptionAction<T> action = work::run;
@@ -77,7 +77,7 @@ public record TaskUser(String user, String realUser) implements Serializable {
     }
   }
 
-  /** One for each user: connections are shared by those who have the same. */
+  /** One object for each user, because connections are shared by those with the same object. */
   private UserGroupInformation information() throws IOException {
     if (user == null) {
       return UserGroupInformation.getLoginUser();

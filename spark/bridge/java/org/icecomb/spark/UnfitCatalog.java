@@ -10,15 +10,15 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.collection.JavaConverters;
 
 /**
- * In the place of our catalogs where the jar is for another Spark: there the classes of these may
- * not even load, and nobody would learn why. Everything else in the session works.
+ * A replacement of icecomb's catalogs if the jar is for another Spark, in which their classes may
+ * not even load, without an explanation. Everything else in the session works.
  */
 public final class UnfitCatalog implements CatalogPlugin {
 
   private static final String CATALOGS = "spark.sql.catalog.";
   private static final String OURS = UnfitCatalog.class.getPackageName() + ".";
 
-  /** A session's parser: what a statement names is looked up after it has been parsed. */
+  /** Wraps a session's parser: tables of a statement are looked up after it has been parsed. */
   static ParserInterface before(SparkSession session, ParserInterface parser) {
     return (ParserInterface)
         Proxy.newProxyInstance(
@@ -34,7 +34,7 @@ public final class UnfitCatalog implements CatalogPlugin {
             });
   }
 
-  /** Not when the session begins: its own settings come later than its extensions. */
+  /** Called for each statement, as a session applies its own settings after its extensions. */
   private static void replaceCatalogs(SQLConf conf) {
     JavaConverters.mapAsJavaMap(conf.getAllConfs())
         .forEach(

@@ -3,12 +3,12 @@ package org.icecomb.spark;
 import java.util.List;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
-/** What sessions have cached: this Spark uses it as long as the table is equal to what is cached. */
+/** Tables cached by sessions: this Spark uses them only if the table equals the cached one. */
 public final class CachedTables {
 
   private CachedTables() {}
 
-  /** Whether Spark may have taken a relation from its cache, however old that is. */
+  /** Whether Spark may have taken a relation from its cache, regardless of its age. */
   public static boolean mayStay(DataSourceV2Relation relation) {
     return false;
   }
@@ -18,6 +18,6 @@ public final class CachedTables {
     return true;
   }
 
-  /** Reads anew what is cached of a table by other names than the one it was written by. */
+  /** Refreshes a table that is cached under other names than the one it was written by. */
   static void refresh(String catalog, List<String> table, boolean below) {}
 }

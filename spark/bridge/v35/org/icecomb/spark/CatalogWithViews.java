@@ -17,13 +17,13 @@ import org.icecomb.spark.planner.Protocol.LoadView;
 import org.icecomb.spark.planner.Protocol.Request;
 import org.icecomb.spark.planner.Protocol.ViewDescription;
 
-/** Views as Spark asks for them up to 4.1; SQL there gets to them by {@code org.icecomb.spark.view}. */
+/** Spark's interface of views up to 4.1; SQL accesses them by {@code org.icecomb.spark.view}. */
 abstract class CatalogWithViews extends BaseViewCatalog implements ViewCatalog {
 
-  /** Whether Spark's own SQL knows the views of catalogs. */
+  /** Whether Spark's own SQL supports views of catalogs. */
   static final boolean IN_SQL = false;
 
-  /** Spark looks for a table first, and for a view only where there is none. */
+  /** Loads a table; Spark looks for a view only if there is none. */
   @Override
   public Table loadTable(Identifier table) {
     try {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.ViewDescription;
 
-/** A view of the planner. */
+/** A Spark view over the planner's description. */
 final class PlannedView implements View {
 
   private final Identifier view;
@@ -19,7 +19,7 @@ final class PlannedView implements View {
     this.description = description;
   }
 
-  /** What Spark wants a view to be. */
+  /** The planner's description of a view that Spark creates. */
   static ViewDescription described(
       String query,
       String currentCatalog,
@@ -68,13 +68,13 @@ final class PlannedView implements View {
     return description.queryColumns().toArray(new String[0]);
   }
 
-  /** The schema has them. */
+  /** Empty: the schema has them. */
   @Override
   public String[] columnAliases() {
     return new String[0];
   }
 
-  /** The schema has them. */
+  /** Empty: the schema has them. */
   @Override
   public String[] columnComments() {
     return new String[0];

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.internal.SQLConf;
 import org.icecomb.spark.source.KeptSources;
 
-/** What some versions of Spark have and others have not, for the classes that all share. */
+/** Differences between Spark versions, for the classes that all share. */
 public final class SparkVersion {
 
   private SparkVersion() {}
@@ -16,12 +16,14 @@ public final class SparkVersion {
     return false;
   }
 
-  /** Whether Spark's Parquet reader reads a column as a wider type than the file has. */
+  /** Whether Spark's Parquet reader can read a column as a wider type than the file's. */
   public static boolean widensColumns() {
     return false;
   }
 
-  /** Whether Spark hands functions in filters to tables, though it calls their code itself. */
+  /**
+   * Whether Spark pushes functions in filters down to tables, although it calls their code itself.
+   */
   public static boolean pushesFunctions() {
     return false;
   }
@@ -31,7 +33,7 @@ public final class SparkVersion {
     return false;
   }
 
-  /** Whether CREATE TABLE … LIKE of Spark's own SQL asks catalogs. */
+  /** Whether CREATE TABLE … LIKE of Spark's own SQL calls catalogs. */
   public static boolean hasLike() {
     return IcecombCatalog.LIKE_IN_SQL;
   }
@@ -46,7 +48,7 @@ public final class SparkVersion {
     return View.effectiveSQLConf(view.viewSQLConfigs(), false);
   }
 
-  /** Whether {@code MarkedSources} runs: this Spark makes the plan of a statement while it resolves it. */
+  /** Whether {@code MarkedSources} runs: if Spark plans a statement while resolving it. */
   public static boolean marksSources() {
     return false;
   }

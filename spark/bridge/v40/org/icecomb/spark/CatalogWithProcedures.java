@@ -10,10 +10,10 @@ import org.icecomb.spark.planner.Protocol.LoadProcedure;
 import org.icecomb.spark.planner.Protocol.ProcedureDescription;
 import org.icecomb.spark.planner.Protocol.ProcedureNames;
 
-/** CALL: what procedures there are, what they take and what they do is the planner's. */
+/** Procedures for CALL, which the planner lists, describes and executes. */
 abstract class CatalogWithProcedures extends CatalogWithViews implements ProcedureCatalog {
 
-  // Spark 4.0 does not list them: there it overrides nothing.
+  // Overrides nothing in Spark 4.0, which does not list procedures.
   public Identifier[] listProcedures(String[] namespace) {
     ProcedureNames found =
         askNamespace(

@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
  */
 public final class IcecombSessionCatalog extends BaseSessionCatalog implements ProcedureCatalog {
 
-  // Spark 4.0 does not list them: there it overrides nothing.
+  // Overrides nothing in Spark 4.0, which does not list procedures.
   public Identifier[] listProcedures(String[] namespace) {
     return ours().listProcedures(namespace);
   }

@@ -19,10 +19,10 @@ import org.icecomb.spark.planner.Protocol.TableName;
 import org.icecomb.spark.statement.PlannedCalls;
 
 /**
- * A procedure of the planner: Spark brings its arguments into order, the planner does the rest.
+ * A procedure of the planner: Spark orders its arguments, the planner does the rest.
  *
- * <p>What is bound is another object: Spark counts the arguments of whatever can be called, also
- * before it has resolved them and filled in those that are left out.
+ * <p>The bound procedure is another object: Spark counts the arguments of anything callable, even
+ * before it has resolved them and filled in missing ones.
  */
 final class PlannedProcedure implements UnboundProcedure {
 

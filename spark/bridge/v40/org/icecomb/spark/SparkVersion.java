@@ -9,7 +9,7 @@ import org.icecomb.spark.source.KeptSources;
 import org.icecomb.spark.source.MarkedSources;
 import org.icecomb.spark.source.RepeatedTables;
 
-/** What some versions of Spark have and others have not, for the classes that all share. */
+/** Differences between Spark versions, for the classes that all share. */
 public final class SparkVersion {
 
   private SparkVersion() {}
@@ -18,12 +18,14 @@ public final class SparkVersion {
     return column.identityColumnSpec() != null;
   }
 
-  /** Whether Spark's Parquet reader reads a column as a wider type than the file has. */
+  /** Whether Spark's Parquet reader can read a column as a wider type than the file's. */
   public static boolean widensColumns() {
     return true;
   }
 
-  /** Whether Spark hands functions in filters to tables, though it calls their code itself. */
+  /**
+   * Whether Spark pushes functions in filters down to tables, although it calls their code itself.
+   */
   public static boolean pushesFunctions() {
     return true;
   }
@@ -33,7 +35,7 @@ public final class SparkVersion {
     return true;
   }
 
-  /** Whether CREATE TABLE … LIKE of Spark's own SQL asks catalogs. */
+  /** Whether CREATE TABLE … LIKE of Spark's own SQL calls catalogs. */
   public static boolean hasLike() {
     return IcecombCatalog.LIKE_IN_SQL;
   }
@@ -48,7 +50,7 @@ public final class SparkVersion {
     return View.effectiveSQLConf(view.viewSQLConfigs(), false, view.createVersion());
   }
 
-  /** Whether {@link MarkedSources} runs: this Spark makes the plan of a statement while it resolves it. */
+  /** Whether {@link MarkedSources} runs: if Spark plans a statement while resolving it. */
   public static boolean marksSources() {
     return true;
   }

@@ -9,12 +9,12 @@ import org.icecomb.spark.statement.CommandPlan;
 import scala.Option;
 import scala.collection.JavaConverters;
 
-/** What sessions have cached: it stays as it is until they read it anew, or write by the same name. */
+/** Tables cached by sessions: unchanged until refreshed, or written under the same name. */
 public final class CachedTables {
 
   private CachedTables() {}
 
-  /** Whether Spark may have taken a relation from its cache, however old that is. */
+  /** Whether Spark may have taken a relation from its cache, regardless of its age. */
   public static boolean mayStay(DataSourceV2Relation relation) {
     return relation.timeTravelSpec().isEmpty();
   }
@@ -25,11 +25,11 @@ public final class CachedTables {
   }
 
   /**
-   * Reads anew what is cached of a table by other names than the one it was written by, which Spark does.
-   * Catalogs of one metastore may all have the table.
+   * Refreshes a table that is cached under other names than the one it was written by, which Spark
+   * refreshes itself. Catalogs of one metastore may all have the table.
    *
-   * @param catalog by which it was written
-   * @param table its name in there
+   * @param catalog the catalog by which it was written
+   * @param table its name in that catalog
    * @param below whether it was written by a name below that
    */
   static void refresh(String catalog, List<String> table, boolean below) {

@@ -16,10 +16,10 @@ import org.icecomb.spark.planner.Protocol.ReplaceView;
 import org.icecomb.spark.planner.Protocol.Request;
 import org.icecomb.spark.planner.Protocol.ViewDescription;
 
-/** Views as Spark asks for them since 4.2, where its own SQL has them. */
+/** Spark's interface of views since 4.2, where its own SQL supports them. */
 abstract class CatalogWithViews extends BaseViewCatalog implements RelationCatalog {
 
-  /** Whether Spark's own SQL knows the views of catalogs. */
+  /** Whether Spark's own SQL supports views of catalogs. */
   static final boolean IN_SQL = true;
 
   @Override

@@ -17,7 +17,7 @@ public final class IcecombCatalog extends CatalogWithProcedures {
     return createLike(table, given.schema(), given.partitions(), given.properties(), source);
   }
 
-  /** The options are those of the scan. */
+  /** Ignores the options, which the scan gets. */
   @Override
   public Changelog loadChangelog(
       Identifier table, ChangelogContext context, CaseInsensitiveStringMap options) {

@@ -35,7 +35,7 @@ public final class IcecombSessionCatalog extends BaseSessionCatalog implements P
     return ours().loadProcedure(procedure);
   }
 
-  /** Of a table of ours: Spark's own catalog has no changelogs. */
+  /** The changelog of an icecomb table: Spark's own catalog has none. */
   @Override
   public Changelog loadChangelog(
       Identifier table, ChangelogContext context, CaseInsensitiveStringMap options) {

@@ -17,7 +17,7 @@ import org.icecomb.spark.planner.Protocol.LoadChangelog;
 import org.icecomb.spark.planner.Protocol.LoadedChangelog;
 import org.icecomb.spark.read.IcecombScanBuilder;
 
-/** What commits inserted and deleted, as {@code CHANGES FROM} asks for it since Spark 4.2. */
+/** The rows inserted and deleted by commits, for {@code CHANGES FROM} since Spark 4.2. */
 final class PlannedChangelog implements Changelog {
 
   private static final String VERSION = "_commit_version";
@@ -81,13 +81,13 @@ final class PlannedChangelog implements Changelog {
         .toArray(Column[]::new);
   }
 
-  /** The planner refuses commits that have such rows where they are to be left out. */
+  /** Always false: the planner refuses commits that have such rows if they are to be left out. */
   @Override
   public boolean containsCarryoverRows() {
     return false;
   }
 
-  /** The planner refuses to leave out what was undone. */
+  /** Always false: the planner refuses to leave out undone changes. */
   @Override
   public boolean containsIntermediateChanges() {
     return false;
@@ -103,7 +103,7 @@ final class PlannedChangelog implements Changelog {
     return loaded.identifiers().stream().map(Transforms::column).toArray(NamedReference[]::new);
   }
 
-  /** Spark wants one for updates, and looks at it only where rows are carried over. */
+  /** Required by Spark for updates, but used only if there are carry-over rows. */
   @Override
   public NamedReference rowVersion() {
     return Transforms.column(VERSION);
@@ -114,7 +114,7 @@ final class PlannedChangelog implements Changelog {
     return new IcecombScanBuilder(table, options);
   }
 
-  /** Equal changelogs read the same rows. */
+  /** Whether the changelogs have the same rows. */
   @Override
   public boolean equals(Object other) {
     return other instanceof PlannedChangelog log

@@ -6,12 +6,12 @@ import org.apache.spark.sql.connector.catalog.View;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.ViewDescription;
 
-/** Views of Spark and of the planner, turned into each other. */
+/** Conversion of views between Spark and the planner. */
 final class PlannedView {
 
   private PlannedView() {}
 
-  /** A view of the planner. */
+  /** Spark's view of the planner's description. */
   static View of(ViewDescription description) {
     return new View.Builder()
         .withSchema(Schemas.visible(Schemas.parse(description.schema())))
@@ -25,7 +25,7 @@ final class PlannedView {
         .build();
   }
 
-  /** What Spark wants a view to be. */
+  /** The planner's description of a view that Spark creates. */
   static ViewDescription described(View wanted) {
     return new ViewDescription(
         wanted.queryText(),

@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.statement.StatementChange;
 
-/** What ALTER TABLE asks for, as JSON; the planner decides which of it is possible. */
+/** Conversion of ALTER TABLE's changes to JSON; the planner decides which of them are possible. */
 public final class Changes {
 
   private Changes() {}

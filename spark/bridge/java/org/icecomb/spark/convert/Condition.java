@@ -18,39 +18,39 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.planner.Json;
 
 /**
- * A row filter that is understood whole: AND, OR and NOT over comparisons of a column, or a partition
- * transform of one, and a literal.
+ * A row filter that is converted completely: AND, OR and NOT over comparisons of a column, or a
+ * partition transform of one, with a literal.
  *
  * <p>Spark's own conversion of an OR leaves out the branches it does not understand, which loses
- * rows. A predicate with a part that cannot be expressed here is therefore not taken at all.
+ * rows. A predicate with a part that cannot be expressed here is therefore not converted at all.
  */
 public sealed interface Condition extends Serializable {
 
-  /** The condition as the planner reads it. */
+  /** The condition in the planner's JSON. */
   ObjectNode toJson();
 
   /**
-   * The condition on one data file, as Spark's filters of files are.
+   * The condition on one data file, as a filter of Spark's data sources.
    *
-   * @param columns finds a column of the table in the file
-   * @param weaker whether the answer may be true for more rows than the condition; never under NOT
-   * @return null where the file has no column for it, or is not asked about such values
+   * @param columns the columns of the table in the file
+   * @param weaker whether the result may be true for more rows than the condition; never under NOT
+   * @return null if the file has no column for it, or cannot be filtered by such values
    */
   Filter onFile(FileColumns columns, boolean weaker);
 
-  /** Where the columns of a table are found in one data file. */
+  /** The columns of a table in one data file. */
   interface FileColumns {
     /** The quoted physical name, or null if the file has no such column of a comparable type. */
     String physicalName(String[] path, DataType literalType);
 
-    /** Whether the file has bounds of a column of floating numbers only where it holds no NaN. */
+    /** Whether the file has bounds of floating-point columns only if they contain no NaN. */
     boolean boundsKnowNaN();
 
     /**
-     * A value as the filters of this file have it.
+     * Converts a value to the form of this file's filters.
      *
-     * @param value not null, as Spark has it inside
-     * @return null if the file is not asked about this value
+     * @param value a non-null value in Spark's internal form
+     * @return null if the file cannot be filtered by this value
      */
     default Object literal(Object value, DataType type) {
       return CatalystTypeConverters.convertToScala(value, type);
@@ -58,10 +58,10 @@ public sealed interface Condition extends Serializable {
   }
 
   /**
-   * Understands a predicate of Spark.
+   * Converts a predicate of Spark.
    *
    * @param schema the table's schema
-   * @return null when any part of the predicate is not understood
+   * @return null if any part of the predicate cannot be converted
    */
   static Condition of(Predicate predicate, StructType schema) {
     Expression[] children = predicate.children();
@@ -88,9 +88,9 @@ public sealed interface Condition extends Serializable {
   }
 
   /**
-   * Understands predicates that all hold.
+   * Converts predicates that all hold.
    *
-   * @return null when any part of any of them is not understood
+   * @return null if any part of any of them cannot be converted
    */
   static List<Condition> all(Predicate[] predicates, StructType schema) {
     List<Condition> conditions = new ArrayList<>();
@@ -120,7 +120,7 @@ public sealed interface Condition extends Serializable {
         && Values.isSupported(value.dataType());
   }
 
-  /** What holds for every row, or for none. */
+  /** A condition that holds for every row, or for none. */
   record Always(boolean holds) implements Condition {
 
     @Override
@@ -128,7 +128,7 @@ public sealed interface Condition extends Serializable {
       return Json.object().put("op", holds ? "always_true" : "always_false");
     }
 
-    /** Says nothing about a file: the planner has left out what this leaves out. */
+    /** Always null: the planner has already left out the files that this would. */
     @Override
     public Filter onFile(FileColumns columns, boolean weaker) {
       return null;

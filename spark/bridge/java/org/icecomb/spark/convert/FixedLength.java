@@ -3,17 +3,17 @@ package org.icecomb.spark.convert;
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 
 /**
- * Values that files hold at a fixed length: uuids, which Spark has as text, and Iceberg's fixed.
+ * Values that files store with a fixed length: uuids, which Spark has as text, and Iceberg's fixed.
  *
- * @param column for messages
- * @param length in bytes
+ * @param column the column's name for messages
+ * @param length the length in bytes
  */
 public record FixedLength(String column, boolean uuid, int length) {
 
   private static final String FIXED = "fixed[";
   private static final int UUID_BYTES = 16;
 
-  /** How values are held; null where their length is their own. */
+  /** The fixed length of a type; null if its values have variable length. */
   public static FixedLength of(TypeMark mark) {
     String type = mark.icebergType();
     if (type.equals("uuid")) {
@@ -37,9 +37,9 @@ public record FixedLength(String column, boolean uuid, int length) {
   }
 
   /**
-   * Refuses a value that has not its column's length.
+   * Checks that a value has its column's length.
    *
-   * @throws IllegalArgumentException when it is shorter or longer
+   * @throws IllegalArgumentException if it is shorter or longer
    */
   public static void check(String column, int length, int found) {
     if (found != length) {

@@ -18,11 +18,11 @@ import org.apache.spark.sql.types.DataTypes;
 import org.icecomb.spark.convert.Condition.FileColumns;
 
 /**
- * Comparisons of floating numbers on files, which order them otherwise than SQL does.
+ * Comparisons of floating-point numbers on files, which order them differently than SQL.
  *
- * <p>To SQL both zeros are one, and NaN is one value, greater than all others. Readers of files order
- * -0.0 before 0.0, and would leave out the rows of the other zero; the bounds that most writers give
- * say nothing of NaN, so that they tell nothing about a comparison that NaN satisfies.
+ * <p>In SQL both zeros are equal, and NaN is one value, greater than all others. File readers order
+ * -0.0 before 0.0, and would leave out the rows of the other zero; the bounds of most writers do
+ * not cover NaN, so that they cannot decide a comparison that NaN satisfies.
  */
 final class FloatingPoint {
 
@@ -32,7 +32,7 @@ final class FloatingPoint {
     return type.equals(DataTypes.FloatType) || type.equals(DataTypes.DoubleType);
   }
 
-  /** The comparison, or null where the file must not be asked. */
+  /** The comparison, or null if the file must not be filtered by it. */
   static Filter compared(
       String operator, String column, Object value, FileColumns columns, boolean weaker) {
     boolean ofNaN = operator.equals("not_eq") || operator.equals("gt") || operator.equals("gt_eq");
@@ -53,7 +53,7 @@ final class FloatingPoint {
     };
   }
 
-  /** Whether the column is one of some values, or null where the file must not be asked. */
+  /** The filter for one of several values, or null if the file must not be filtered by it. */
   static Filter in(String column, List<Object> values, FileColumns columns, boolean weaker) {
     if (!columns.boundsKnowNaN() && !weaker || values.stream().anyMatch(FloatingPoint::isNaN)) {
       return null;

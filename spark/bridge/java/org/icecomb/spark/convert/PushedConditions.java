@@ -7,11 +7,11 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * What is understood of a query's filters.
+ * A query's filters, divided into those that can be converted and others.
  *
- * @param conditions those that are understood
- * @param predicates the same as Spark has them
- * @param others those that are not
+ * @param conditions the converted filters
+ * @param predicates the same filters as Spark's predicates
+ * @param others the filters that cannot be converted
  */
 public record PushedConditions(
     List<Condition> conditions, Predicate[] predicates, Predicate[] others) {
@@ -43,7 +43,7 @@ public record PushedConditions(
   /**
    * The filters that Spark has to evaluate on rows.
    *
-   * @param whole says of all conditions which of them hold for every row of the files they keep
+   * @param whole decides for each condition whether it holds for every row of the selected files
    */
   public Predicate[] onRows(Function<List<Condition>, List<Boolean>> whole) {
     if (conditions.isEmpty()) {

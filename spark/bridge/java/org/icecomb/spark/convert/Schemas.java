@@ -13,17 +13,17 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.planner.Json;
 
 /**
- * Spark schemas that carry Iceberg's field ids in the metadata of their fields.
+ * Spark schemas with Iceberg's field ids in the metadata of their fields.
  *
- * <p>The planner makes them; this side never maps a type. What users see has no ids, so that they do
- * not travel with a query's output into other tables; {@link #withIds} brings them back.
+ * <p>The planner creates them; this side never maps a type. Users see schemas without ids, so that
+ * these do not get into other tables with a query's output; {@link #withIds} adds them again.
  */
 public final class Schemas {
 
   public static final String FIELD_ID = "parquet.field.id";
   /** Ids of list elements, map keys and values: paths such as {@code element.value} to ids. */
   public static final String NESTED_IDS = "icecomb.nested.ids";
-  /** The Iceberg type where Spark's type does not tell it, such as uuid. */
+  /** The Iceberg type if Spark's type does not determine it, such as uuid. */
   public static final String ICEBERG_TYPE = "icecomb.type";
   /** Such types of list elements, map keys and values, by the paths of their ids. */
   public static final String NESTED_TYPES = "icecomb.nested.types";
@@ -42,12 +42,12 @@ public final class Schemas {
     return Json.parse(type.json());
   }
 
-  /** The Iceberg id of a field, or -1 where it has none. */
+  /** The Iceberg id of a field, or -1 if it has none. */
   public static int id(StructField field) {
     return field.metadata().contains(FIELD_ID) ? (int) field.metadata().getLong(FIELD_ID) : -1;
   }
 
-  /** {@code uuid} or {@code fixed[16]}, where Spark's type is wider than Iceberg's; else empty. */
+  /** {@code uuid} or {@code fixed[16]} if Spark's type is wider than Iceberg's; else empty. */
   public static String icebergType(StructField field) {
     return field.metadata().contains(ICEBERG_TYPE) ? field.metadata().getString(ICEBERG_TYPE) : "";
   }
@@ -146,7 +146,7 @@ public final class Schemas {
     return struct(fields);
   }
 
-  /** The ids of the fields, of those inside structs rather than of these. */
+  /** The ids of the fields; for structs, of the fields inside them. */
   public static List<Integer> leafIds(StructType schema) {
     List<Integer> ids = new ArrayList<>();
     for (StructField field : schema.fields()) {
@@ -159,7 +159,7 @@ public final class Schemas {
     return ids;
   }
 
-  /** The field at a path of struct fields, or null where there is none. */
+  /** The field at a path of struct fields, or null if there is none. */
   public static StructField find(StructType schema, String... path) {
     StructField found = null;
     DataType type = schema;

@@ -14,16 +14,16 @@ import org.icecomb.spark.functions.PartitionTransform;
 import org.icecomb.spark.planner.Json;
 
 /**
- * What a condition asks about: a column, or a partition transform of one.
+ * The subject of a condition: a column, or a partition transform of one.
  *
- * @param column the column's names
- * @param transform as table metadata names it, or null for the column itself
- * @param type of the values that are compared
+ * @param column the column's path
+ * @param transform the transform as in table metadata, or null for the column itself
+ * @param type the type of the compared values
  */
 record Term(String[] column, String transform, DataType type) implements Serializable {
 
   /**
-   * @return null when the expression is neither a column of the schema nor a function of ours on one
+   * @return null if the expression is neither a column of the schema nor an icecomb function of one
    */
   static Term of(Expression expression, StructType schema) {
     if (expression instanceof NamedReference reference) {
@@ -47,7 +47,7 @@ record Term(String[] column, String transform, DataType type) implements Seriali
         : new Term(source.column, transform.toString(), transform.resultType());
   }
 
-  /** The number of buckets or the width; 0 for functions without, null if it is no constant. */
+  /** The number of buckets or the width; 0 for functions without, null if it is not a constant. */
   private static Integer parameter(Expression[] arguments) {
     if (arguments.length == 1) {
       return 0;
@@ -57,7 +57,7 @@ record Term(String[] column, String transform, DataType type) implements Seriali
         : null;
   }
 
-  /** Says in the JSON of a condition what it is about. */
+  /** Adds the term to the JSON of a condition. */
   void into(ObjectNode json) {
     json.set("column", Json.array(column));
     if (transform != null) {
@@ -65,7 +65,7 @@ record Term(String[] column, String transform, DataType type) implements Seriali
     }
   }
 
-  /** The term's name in a data file, or null where the file has no column of its values. */
+  /** The term's name in a data file, or null if the file has no column of its values. */
   String physicalName(Condition.FileColumns columns, DataType literalType) {
     return transform == null ? columns.physicalName(column, literalType) : null;
   }

@@ -16,7 +16,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.SortField;
 
-/** Partition transforms and sort orders between Spark's expressions and the planner's JSON. */
+/** Conversion of partition transforms and sort orders between Spark and the planner's JSON. */
 public final class Transforms {
 
   private Transforms() {}
@@ -42,9 +42,9 @@ public final class Transforms {
   }
 
   /**
-   * A table's partitioning. SHOW CREATE TABLE of Spark 3.5 knows buckets by their name and shows one
-   * of them, of a column, as CLUSTERED BY behind the others: where that is not what is there they go
-   * by another spelling of it, which means the same to us.
+   * A table's partitioning. SHOW CREATE TABLE of Spark 3.5 recognizes buckets by their name and
+   * shows one of a column as CLUSTERED BY after the others: if that would be wrong, buckets get
+   * another spelling of the name, which icecomb treats as equal.
    */
   public static Transform[] fromJson(JsonNode transforms) {
     List<Transform> result = new ArrayList<>();
@@ -62,7 +62,7 @@ public final class Transforms {
     return result.toArray(new Transform[0]);
   }
 
-  /** Spark knows some transforms by class and not by name, so each is made by its own factory. */
+  /** Spark recognizes some transforms by class, not by name, so each has its own factory. */
   public static Transform one(JsonNode transform) {
     String name = transform.get("name").asText();
     Integer number = null;
@@ -102,7 +102,7 @@ public final class Transforms {
     return result.toArray(new SortOrder[0]);
   }
 
-  /** A column of a table by its name, whatever is in the name. */
+  /** A column of a table by its name, which may contain any characters. */
   public static NamedReference column(String name) {
     return Expressions.column(quoted(new String[] {name}));
   }

@@ -4,11 +4,11 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 
 /**
- * What Spark's type does not tell of a value: of a column or field, or of a list element, map key or
- * map value below it.
+ * The Iceberg id and type of a field, or of a list element, map key or map value below it, which
+ * Spark's type does not have.
  *
- * @param field the nearest field above
- * @param path such as {@code element.value}; empty for the field itself
+ * @param field the nearest enclosing field
+ * @param path the path below it, such as {@code element.value}; empty for the field itself
  */
 public record TypeMark(StructField field, String path) {
 
@@ -32,12 +32,12 @@ public record TypeMark(StructField field, String path) {
     return new TypeMark(field, path.isEmpty() ? part : path + "." + part);
   }
 
-  /** For messages. */
+  /** The name for messages. */
   public String name() {
     return path.isEmpty() ? field.name() : field.name() + "." + path;
   }
 
-  /** The Iceberg id, or -1 where there is none. */
+  /** The Iceberg id, or -1 if there is none. */
   public int id() {
     if (path.isEmpty()) {
       return Schemas.id(field);
@@ -46,7 +46,7 @@ public record TypeMark(StructField field, String path) {
     return ids.contains(path) ? (int) ids.getLong(path) : -1;
   }
 
-  /** {@code uuid} or {@code fixed[16]}, where Spark's type is wider than Iceberg's; else empty. */
+  /** {@code uuid} or {@code fixed[16]} if Spark's type is wider than Iceberg's; else empty. */
   public String icebergType() {
     if (path.isEmpty()) {
       return Schemas.icebergType(field);

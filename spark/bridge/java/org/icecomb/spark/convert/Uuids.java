@@ -3,7 +3,7 @@ package org.icecomb.spark.convert;
 import java.nio.ByteBuffer;
 import java.util.UUID;
 
-/** UUIDs between the text that Spark has and the 16 bytes that files have. */
+/** Conversion of UUIDs between Spark's text and the 16 bytes in files. */
 public final class Uuids {
 
   private static final int TEXT_LENGTH = 36;
@@ -11,9 +11,9 @@ public final class Uuids {
   private Uuids() {}
 
   /**
-   * Reads the text of a UUID, in the full form only: Java also takes {@code 1-1-1-1-1}.
+   * Parses a UUID in the full form only: Java also accepts {@code 1-1-1-1-1}.
    *
-   * @throws IllegalArgumentException when the text is not a UUID
+   * @throws IllegalArgumentException if the text is not a UUID
    */
   public static UUID parse(String text) {
     if (text.length() != TEXT_LENGTH) {

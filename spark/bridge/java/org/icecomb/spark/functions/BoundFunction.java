@@ -18,8 +18,8 @@ import org.icecomb.spark.functions.PartitionTransform.Kind;
 
 /**
  * A partition transform of values of one type. Each type has a class of its own with a static
- * {@code invoke}, which Spark's generated code calls without a row in between; where a primitive
- * parameter would be null, Spark answers null without a call.
+ * {@code invoke}, which Spark's generated code calls directly, without a row; if a primitive
+ * parameter is null, Spark returns null without a call.
  */
 public abstract class BoundFunction implements ScalarFunction<Object> {
 
@@ -36,7 +36,7 @@ public abstract class BoundFunction implements ScalarFunction<Object> {
     this.source = source;
   }
 
-  /** The function for values of a type, or null where there is none. */
+  /** The function for values of a type, or null if there is none. */
   static BoundFunction of(String name, Kind kind, DataType source) {
     boolean date = source instanceof DateType;
     return switch (kind) {
@@ -112,7 +112,7 @@ public abstract class BoundFunction implements ScalarFunction<Object> {
     return CANONICAL_PREFIX + name + "(" + source.catalogString() + ")";
   }
 
-  /** The way without generated code; the transform is made anew only when the parameter changes. */
+  /** Used without generated code; the transform is re-created only if the parameter changes. */
   @Override
   public Object produceResult(InternalRow input) {
     int last = hasParameter() ? 1 : 0;

@@ -15,8 +15,8 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Names the partition functions in filters again, where Spark has made calls of their code of them and
- * would not hand those to a table (3.5).
+ * A rule that restores partition functions in filters, which Spark 3.5 has replaced by calls of
+ * their code that it would not push down to a table.
  */
 public final class FilterFunctions extends Rule<LogicalPlan> {
 
@@ -41,7 +41,7 @@ public final class FilterFunctions extends Rule<LogicalPlan> {
       };
 
   /**
-   * @param session whose plans are looked at, as Spark makes its rules; nothing is asked of it
+   * @param session the session of the plans, required by Spark but not used
    */
   public FilterFunctions(SparkSession session) {}
 

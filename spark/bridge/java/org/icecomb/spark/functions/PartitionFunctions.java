@@ -19,7 +19,7 @@ import org.icecomb.spark.functions.PartitionTransform.Kind;
 /**
  * The partition transforms as SQL functions: {@code years, months, days, hours, bucket, truncate}.
  *
- * <p>Spark calls them to cluster and sort rows before a write, and users may: {@code SELECT
+ * <p>Spark calls them to cluster and sort rows before a write, and users may, too: {@code SELECT
  * lake.system.bucket(16, id)}.
  */
 public final class PartitionFunctions {
@@ -51,7 +51,7 @@ public final class PartitionFunctions {
     return kind == null ? null : new Unbound(name.toLowerCase(Locale.ROOT), kind);
   }
 
-  /** The function that a class computes for values of a type; null where it is for others. */
+  /** The function that a class implements for values of a type; null if it is for another type. */
   static BoundFunction of(Class<?> code, DataType source) {
     for (Map.Entry<String, Kind> each : KINDS.entrySet()) {
       BoundFunction found = BoundFunction.of(each.getKey(), each.getValue(), source);
@@ -62,16 +62,16 @@ public final class PartitionFunctions {
     return null;
   }
 
-  /** Whether a function of this canonical name is one of these, bound to a type. */
+  /** Whether a canonical name is that of one of these functions, bound to a type. */
   public static boolean isOurs(String canonicalName) {
     return canonicalName != null && canonicalName.startsWith(BoundFunction.CANONICAL_PREFIX);
   }
 
   /**
-   * What a function computes.
+   * The transform that a function computes.
    *
    * @param parameter number of buckets or width of truncation
-   * @return null where there is no such transform
+   * @return null if there is no such transform
    */
   public static PartitionTransform transform(String name, int parameter, DataType source) {
     try {
@@ -96,7 +96,7 @@ public final class PartitionFunctions {
                 + fields[0].dataType().catalogString());
       }
       DataType source = widened(fields[fields.length - 1].dataType());
-      // The parameter is known only from the rows; 1 stands for it while types are checked.
+      // The parameter is known only from the rows; 1 is used while types are checked.
       new PartitionTransform(kind, 1, source);
       return BoundFunction.of(name, kind, source);
     }
@@ -106,8 +106,8 @@ public final class PartitionFunctions {
     }
 
     /**
-     * Iceberg has no tinyint and smallint: they are bucketed as int, and truncated to what they are.
-     * A bare NULL may be of any type.
+     * Iceberg has no tinyint and smallint: they are bucketed as int, and truncated to their own
+     * type. A bare NULL may be of any type.
      */
     private DataType widened(DataType type) {
       if (type instanceof NullType) {

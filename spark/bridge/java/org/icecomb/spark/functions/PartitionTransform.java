@@ -30,8 +30,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * A partition transform of the Iceberg specification on values of Spark's internal form.
  *
- * <p>The writers apply it to every row, so it is the one piece of the format that lives here. Null
- * becomes null under every transform.
+ * <p>The writers apply it to every row, so it is the one piece of the format that is implemented
+ * here. Null becomes null under every transform.
  */
 public final class PartitionTransform implements Serializable {
 
@@ -39,7 +39,7 @@ public final class PartitionTransform implements Serializable {
   private static final long MICROS_PER_HOUR = 3_600L * MICROS_PER_SECOND;
   private static final long MICROS_PER_DAY = 24L * MICROS_PER_HOUR;
 
-  /** The transforms by the names that table metadata has. */
+  /** The transforms under their names in table metadata. */
   public enum Kind {
     IDENTITY,
     YEAR,
@@ -57,7 +57,7 @@ public final class PartitionTransform implements Serializable {
 
   /**
    * @param parameter number of buckets or width of truncation; ignored by other transforms
-   * @throws UnsupportedOperationException when values of the source type cannot be transformed so
+   * @throws UnsupportedOperationException if the source type does not have this transform
    */
   public PartitionTransform(Kind kind, int parameter, DataType source) {
     this.kind = kind;
@@ -93,7 +93,7 @@ public final class PartitionTransform implements Serializable {
     return parameter;
   }
 
-  /** The transform as table metadata names it. */
+  /** The transform's name in table metadata. */
   @Override
   public String toString() {
     String name = kind.name().toLowerCase(Locale.ROOT);
@@ -178,7 +178,7 @@ public final class PartitionTransform implements Serializable {
   static int hour(long micros) {
     long hours = Math.floorDiv(micros, MICROS_PER_HOUR);
     if (hours != (int) hours) {
-      // modulo 2^32 they would be those of another time, under which no filter looks for the row
+      // modulo 2^32 it would be the hour of another time, in which no filter would find the row
       throw new ArithmeticException(
           "Timestamp "
               + LocalDateTime.ofEpochSecond(
@@ -246,7 +246,7 @@ public final class PartitionTransform implements Serializable {
     return parameter;
   }
 
-  /** A partition value as it stands in the paths of data files, before escaping. */
+  /** A partition value as in the paths of data files, before escaping. */
   public String toHumanString(Object value) {
     if (value == null) {
       return "null";

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** {@code iceberg_version()}: what serves the catalog. */
+/** The function {@code iceberg_version()}: the implementation of the catalog and its version. */
 public final class VersionFunction implements UnboundFunction, ScalarFunction<UTF8String> {
 
   public static final String NAME = "iceberg_version";

@@ -2,7 +2,7 @@ package org.icecomb.spark.planner;
 
 import java.io.IOException;
 
-/** The thread that waited for the planner was interrupted; it still is. */
+/** Thrown if the thread that waits for the planner is interrupted; it still is. */
 final class InterruptedWaitException extends IOException {
 
   InterruptedWaitException() {

@@ -14,7 +14,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** JSON as it travels between the bridge and the planner: small helpers around Spark's own Jackson. */
+/** Helpers for JSON between the bridge and the planner, around Spark's own Jackson. */
 public final class Json {
 
   private static final ObjectMapper MAPPER =
@@ -49,7 +49,7 @@ public final class Json {
     return object;
   }
 
-  /** Parses one JSON text; the text is the planner's or Spark's own, so a failure is a defect. */
+  /** Parses one JSON text of the planner or of Spark itself, so that a failure is a bug. */
   public static JsonNode parse(String text) {
     try {
       return MAPPER.readTree(text);
@@ -69,18 +69,18 @@ public final class Json {
   }
 
   /**
-   * The message of its JSON; a member that is missing or unknown is an error.
+   * Parses a message from JSON; a missing or unknown member is an error.
    *
-   * @throws IOException when it is another message
+   * @throws IOException if it is another message
    */
   static <T extends Record> T as(Class<T> message, JsonNode json) throws IOException {
     return MAPPER.treeToValue(json, message);
   }
 
   /**
-   * The message of a part of a text, without a tree in between.
+   * Parses a message from a part of a text, without building a tree.
    *
-   * @throws IOException when it is another message
+   * @throws IOException if it is another message
    */
   static <T extends Record> T as(Class<T> message, byte[] text, int from, int length)
       throws IOException {

@@ -9,8 +9,8 @@ import java.util.Arrays;
 import java.util.Map;
 
 /**
- * One message of the protocol as lines: pages of its long lists, then all the rest, so that no line
- * grows with the number of files.
+ * Protocol messages as lines: pages of the long lists, then the rest, so that no line grows with
+ * the number of files.
  *
  * <p>A page is a line <code>{"page": {"files": [...]}}</code>: parts of lists of the message's body.
  */
@@ -20,24 +20,24 @@ final class Pages {
   private static final int PAGE_CHARACTERS = 1 << 20;
   private static final byte[] PAGE = "{\"page\":".getBytes(StandardCharsets.US_ASCII);
 
-  /** Leaves the pages to the message that they belong to. */
+  /** Adds the pages to their message. */
   static final Taker GATHERED = null;
 
   private Pages() {}
 
-  /** Where the next line of a message comes from. */
+  /** The source of a message's lines. */
   @FunctionalInterface
   interface Lines {
     byte[] next() throws IOException;
   }
 
-  /** Where lines go. */
+  /** The destination of lines. */
   @FunctionalInterface
   interface Out {
     void write(byte[] bytes) throws IOException;
   }
 
-  /** Takes pages as they come: the text of each, and where in it the lists begin and end. */
+  /** A consumer of pages: the text of each, and the range of the lists in it. */
   @FunctionalInterface
   interface Taker {
     void take(byte[] line, int from, int length) throws IOException;
@@ -62,9 +62,9 @@ final class Pages {
   }
 
   /**
-   * A message whose lines come one by one.
+   * Reads a message line by line.
    *
-   * @param taker takes the pages, which are then not in the message; {@link #GATHERED} for none
+   * @param taker consumes the pages, which are then not in the message; {@link #GATHERED} for none
    */
   static ObjectNode read(String body, Lines lines, Taker taker) throws IOException {
     ObjectNode gathered = Json.object();

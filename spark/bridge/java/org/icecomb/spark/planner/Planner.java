@@ -18,12 +18,12 @@ import org.icecomb.spark.planner.Protocol.Repeatable;
 import org.icecomb.spark.planner.Protocol.Request;
 
 /**
- * The way to ask the planner: one process per Python interpreter and application, started ahead or at
- * the first question, and started again when it died.
+ * The client of the planner: one process per Python interpreter and application, started in advance
+ * or by the first request, and restarted if it died.
  *
- * <p>Each request has a connection for itself while it runs, so concurrent queries do not wait for
- * each other. A {@link Repeatable} request is repeated once after a lost connection; another never is,
- * because it may have been carried out.
+ * <p>Each request has its own connection while it runs, so concurrent queries do not wait for each
+ * other. A {@link Repeatable} request is repeated once after a lost connection; others never are,
+ * because they may have been executed.
  */
 public final class Planner {
 
@@ -51,8 +51,8 @@ public final class Planner {
   }
 
   /**
-   * Starts the process in a thread of its own. Who asks meanwhile waits for it; where it cannot be
-   * started, the first question tries again, and says why.
+   * Starts the process in a background thread. Requests wait for it; if it cannot be started, the
+   * first request tries again and reports why.
    */
   public void startAhead() {
     Thread starting =
@@ -61,7 +61,7 @@ public final class Planner {
               try {
                 giveBack(take());
               } catch (IOException | PlannerException e) {
-                // told to whoever asks first
+                // reported by the first request
               }
             },
             "icecomb-planner-start");
@@ -69,28 +69,28 @@ public final class Planner {
     starting.start();
   }
 
-  /** Makes a request; asked again when it is repeated, which may be in a new process. */
+  /** A factory of a request, called again if it is repeated, possibly for a new process. */
   @FunctionalInterface
   public interface Making {
     Request make();
   }
 
   /**
-   * Asks and waits for the answer.
+   * Sends a request and waits for the answer.
    *
-   * @throws PlannerException with the planner's error; of type {@link PlannerException#LOST} when the
-   *     answer never came; of type {@link PlannerException#CANCELLED} when the thread was
-   *     interrupted and nothing was changed
+   * @throws PlannerException with the planner's error; of type {@link PlannerException#LOST} if the
+   *     answer never came; of type {@link PlannerException#CANCELLED} if the thread was interrupted
+   *     and nothing was changed
    */
   public <T extends Record> T ask(Making making, Class<T> kind) {
     return ask(making, kind, () -> Pages.GATHERED);
   }
 
   /**
-   * Asks for what comes in pages, and waits for the answer after them.
+   * Sends a request whose answer has pages, and waits for the answer after them.
    *
-   * @param page what each page is
-   * @param begun gives what takes the pages; asked again when the request is repeated
+   * @param page the class of pages
+   * @param begun supplies a consumer of the pages, again if the request is repeated
    */
   public <P extends Record, T extends Record> T ask(
       Making making, Class<P> page, Supplier<Consumer<P>> begun, Class<T> kind) {
@@ -113,7 +113,7 @@ public final class Planner {
       } catch (InterruptedWaitException e) {
         throw PlannerException.cancelled(method(request), e);
       } catch (IOException e) {
-        // Without a connection nothing was sent, so that even a change may be asked for again.
+        // Without a connection nothing was sent, so that even a change may be repeated.
         boolean repeatable = connection == null || request instanceof Repeatable;
         discard();
         if (again || !repeatable) {
@@ -124,8 +124,8 @@ public final class Planner {
   }
 
   /**
-   * A number that changes whenever a new process is started: what an earlier process handed out as
-   * a handle means nothing to the next.
+   * A number that changes whenever a new process is started: the handles of an earlier process are
+   * unknown to the next.
    */
   public int generation() {
     try {
@@ -150,7 +150,7 @@ public final class Planner {
     return message;
   }
 
-  /** A request's class is named as its method. */
+  /** A request's method, which is named like its class. */
   private static String method(Request request) {
     return request
         .getClass()
@@ -221,7 +221,7 @@ public final class Planner {
   private PlannerConnection take() throws IOException {
     PlannerProcess current;
     try {
-      // Whoever holds it may be starting the process, which takes a while.
+      // Its holder may be starting the process, which takes a while.
       lock.lockInterruptibly();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -239,7 +239,7 @@ public final class Planner {
     return new PlannerConnection(current, greetedBy(current));
   }
 
-  /** A process that greets nobody for so long serves nobody: it is ended, another one can help. */
+  /** Connects; a process that does not greet within the limit is killed, to be replaced. */
   private static PlannerSocket greetedBy(PlannerProcess process) throws IOException {
     try {
       return process.connect();
@@ -266,8 +266,8 @@ public final class Planner {
   }
 
   /**
-   * While somebody waits for an answer, looks every now and then whether the process still greets;
-   * one that hangs is ended, which ends the waiting. An answer itself may take as long as it likes.
+   * Checks periodically, while a thread waits for an answer, whether the process still greets; one
+   * that hangs is killed, which ends the wait. An answer itself may take any length of time.
    */
   private void watch() {
     while (true) {
@@ -293,7 +293,7 @@ public final class Planner {
     }
   }
 
-  /** After a failure: idle connections may be as broken as the one that failed. */
+  /** Discards idle connections after a failure: they may be broken, too. */
   private void discard() {
     lock.lock();
     try {

@@ -7,14 +7,14 @@ import java.io.IOException;
 /** One connection to the planner, used by one request at a time. */
 final class PlannerConnection implements Closeable {
 
-  /** How long an interrupted thread waits to be told what became of a change. */
+  /** Milliseconds that an interrupted thread waits for the outcome of a change. */
   private static final long TRUTH_MS = 3_000;
 
   private final PlannerProcess process;
   private final PlannerSocket socket;
 
   /**
-   * @param socket a connection on which the planner has sent its greeting, and nothing after it
+   * @param socket a connection on which only the planner's greeting was received
    */
   PlannerConnection(PlannerProcess process, PlannerSocket socket) {
     this.process = process;
@@ -27,28 +27,28 @@ final class PlannerConnection implements Closeable {
   }
 
   /**
-   * Sends a request, all of it: of one that was cut off the planner does nothing.
+   * Sends a whole request: the planner ignores one that is cut off.
    *
-   * @throws InterruptedWaitException when the thread is interrupted; nothing was done then
+   * @throws InterruptedWaitException if the thread is interrupted; then nothing was done
    */
   void send(ObjectNode request) throws IOException {
     Pages.write(request, "params", socket::write);
   }
 
   /**
-   * Waits for the answer, however long that takes.
+   * Waits for the answer without a time limit.
    *
-   * @throws InterruptedWaitException when the thread is interrupted
+   * @throws InterruptedWaitException if the thread is interrupted
    */
   ObjectNode receive(Pages.Taker pages) throws IOException {
     return Pages.read("result", () -> socket.readLine(PlannerSocket.FOREVER), pages);
   }
 
   /**
-   * The answer to a change whose thread was interrupted: the planner is told to give up where it
-   * can, and says what became of the change.
+   * The answer to a change whose thread was interrupted: the planner cancels the change if it can,
+   * and reports its outcome.
    *
-   * @throws IOException when it does not say so soon
+   * @throws IOException if it does not report in time
    */
   ObjectNode receiveTruth() throws IOException {
     boolean interrupted = Thread.interrupted();

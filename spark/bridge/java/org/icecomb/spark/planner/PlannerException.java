@@ -1,20 +1,20 @@
 package org.icecomb.spark.planner;
 
 /**
- * What the planner answered instead of a result, or why no answer came.
+ * The planner's error, or the reason why no answer came.
  *
  * <p>{@link #type()} is the name of the Python error class, by which the catalog chooses the Spark
  * exception that users and Spark's own code expect.
  */
 public final class PlannerException extends RuntimeException {
 
-  /** Type of the error when the process or its connection was lost in the middle of a request. */
+  /** Type of the error if the process or its connection was lost during a request. */
   public static final String LOST = "PlannerLost";
 
-  /** Type of the error when the thread that waited was interrupted, and nothing was changed. */
+  /** Type of the error if the waiting thread was interrupted, and nothing was changed. */
   public static final String CANCELLED = "OperationCancelledError";
 
-  /** Type of the error when no process could be started. */
+  /** Type of the error if no process could be started. */
   public static final String START = "PlannerStartError";
 
   private final String type;
@@ -29,12 +29,12 @@ public final class PlannerException extends RuntimeException {
   /**
    * The error of a thread that was interrupted before anything was changed.
    *
-   * @param method what the planner was asked, or was about to be
+   * @param method the method of the request that was sent, or about to be
    */
   public static PlannerException cancelled(String method, Exception cause) {
     return new PlannerException(
         CANCELLED,
-        "The statement was cancelled while icecomb's planner was asked to " + method.replace('_', ' '),
+        "The statement was canceled while icecomb's planner was asked to " + method.replace('_', ' '),
         "nothing was changed; run it again if it is still wanted",
         cause);
   }

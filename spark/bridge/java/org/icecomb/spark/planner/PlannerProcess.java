@@ -13,11 +13,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * The Python child process that does all thinking about tables.
+ * The Python child process that makes all decisions about tables.
  *
- * <p>It ends when its standard input closes, which the operating system does when this JVM ends in
- * whatever way. Its port is on the loopback interface only, and it serves only those who know the
- * token it was given in its environment.
+ * <p>It ends when its standard input is closed, which the operating system does when this JVM ends
+ * for any reason. Its port is on the loopback interface only, and it serves only clients that know
+ * the token in its environment.
  */
 final class PlannerProcess {
 
@@ -42,7 +42,7 @@ final class PlannerProcess {
    * Starts a planner and waits until it listens.
    *
    * @param python the interpreter that has icecomb installed
-   * @throws PlannerException when it cannot be started, with what it printed
+   * @throws PlannerException if it cannot be started, with its output
    */
   static PlannerProcess start(String python) {
     byte[] secret = new byte[24];
@@ -53,7 +53,7 @@ final class PlannerProcess {
     }
     ProcessBuilder builder = new ProcessBuilder(python, "-m", "icecomb.spark.planner");
     builder.environment().put("ICECOMB_PLANNER_TOKEN", token.toString());
-    // -m puts the working directory first on Python's path: a json.py lying there must not be run
+    // -m puts the working directory first on Python's path: a json.py there must not be run
     builder.environment().put("PYTHONSAFEPATH", "1");
     Process process;
     try {
@@ -92,7 +92,7 @@ final class PlannerProcess {
       String line = firstLine.get(START_SECONDS, TimeUnit.SECONDS);
       if (line == null) {
         process.waitFor(5, TimeUnit.SECONDS);
-        // what it printed may still be on the way
+        // its output may not have arrived yet
         copied.join(TimeUnit.SECONDS.toMillis(5));
         throw failed(python + " ended at once. It printed:\n" + errors, null);
       }
@@ -140,7 +140,7 @@ final class PlannerProcess {
     return process.isAlive();
   }
 
-  /** Whether the process has ended; one that was killed loses its connections a moment earlier. */
+  /** Whether the process ends soon: one that was killed loses its connections a moment earlier. */
   boolean endsSoon() {
     try {
       return process.waitFor(DYING_MS, TimeUnit.MILLISECONDS);
@@ -151,10 +151,10 @@ final class PlannerProcess {
   }
 
   /**
-   * A connection that is served: the planner has greeted. Nothing was asked on it yet.
+   * A connection on which the planner has sent its greeting, and no request was sent yet.
    *
-   * @throws IOException when there is none in spite of patience; then no request was sent
-   * @throws InterruptedWaitException when the thread is interrupted
+   * @throws IOException if there is none within the time limit; then no request was sent
+   * @throws InterruptedWaitException if the thread is interrupted
    */
   PlannerSocket connect() throws IOException {
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(patienceMs());
@@ -174,7 +174,7 @@ final class PlannerProcess {
     }
   }
 
-  /** How long a planner may be silent when it is greeted before it counts as lost. */
+  /** Milliseconds after which a planner that does not greet counts as lost. */
   static long patienceMs() {
     return Long.getLong("icecomb.planner.patience.ms", 60_000);
   }
@@ -183,7 +183,7 @@ final class PlannerProcess {
     PlannerSocket socket = new PlannerSocket(port, CONNECT_MS);
     try {
       socket.write((token + "\n").getBytes(StandardCharsets.UTF_8));
-      // From then on it is the watch over the process that ends a wait in vain.
+      // After the greeting, the periodic check of the process ends a wait for a hanging planner.
       socket.readLine(Math.min(GREETING_MS, patienceMs()));
       return socket;
     } catch (IOException e) {
@@ -201,12 +201,12 @@ final class PlannerProcess {
     }
   }
 
-  /** Ends a process that does not answer any more; whoever waits for it learns that it is lost. */
+  /** Kills a process that does not answer any more; waiting threads get an error. */
   void kill() {
     process.destroyForcibly();
   }
 
-  /** Lets the process end by itself, and makes sure that it does. */
+  /** Lets the process end by itself, and kills it if it does not. */
   void stop() {
     try {
       process.getOutputStream().close();

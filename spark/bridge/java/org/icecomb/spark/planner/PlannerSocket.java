@@ -14,12 +14,12 @@ import java.nio.channels.SocketChannel;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Lines to and from the planner. Whoever waits for one can be interrupted, which leaves the
- * connection as it is: a {@link java.net.Socket} does not notice that, a channel is closed by it.
+ * Lines to and from the planner. Waiting for one can be interrupted, which leaves the connection
+ * open: a {@link java.net.Socket} ignores interrupts, and a channel would be closed by them.
  */
 final class PlannerSocket implements Closeable {
 
-  /** As a time to wait: as long as it takes. */
+  /** A timeout without a limit. */
   static final long FOREVER = 0;
 
   private static final int BUFFER_BYTES = 1 << 16;
@@ -30,9 +30,9 @@ final class PlannerSocket implements Closeable {
   private final ByteBuffer in = ByteBuffer.allocate(BUFFER_BYTES).flip();
 
   /**
-   * A connection to a port of the loopback interface.
+   * Connects to a port of the loopback interface.
    *
-   * @throws InterruptedWaitException when the thread is interrupted, also by each other method
+   * @throws InterruptedWaitException if the thread is interrupted, as with each other method
    */
   PlannerSocket(int port, long timeoutMs) throws IOException {
     channel = SocketChannel.open();
@@ -93,7 +93,7 @@ final class PlannerSocket implements Closeable {
     }
   }
 
-  /** Tells the other end that nothing more is asked, and that what was asked is not wanted. */
+  /** Closes this side, which cancels a pending request. */
   void endAsking() throws IOException {
     channel.shutdownOutput();
   }
@@ -108,7 +108,7 @@ final class PlannerSocket implements Closeable {
       throw new SocketTimeoutException("the planner was silent for too long");
     }
     key.interestOps(operation);
-    // A thread that is interrupted does not wait; that it is stays known.
+    // An interrupted thread does not wait, and stays interrupted.
     selector.select(left);
     selector.selectedKeys().clear();
     if (Thread.currentThread().isInterrupted()) {
@@ -124,7 +124,7 @@ final class PlannerSocket implements Closeable {
         selector.close();
       }
     } catch (IOException e) {
-      // Nothing is lost: the connection is not used again.
+      // Ignored: the connection is not used again.
     }
   }
 }

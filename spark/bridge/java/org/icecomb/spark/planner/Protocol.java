@@ -6,26 +6,26 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Every request of the bridge and every answer of the planner, member by member.
+ * All requests of the bridge and answers of the planner.
  *
  * <p>The same messages are documented in the planner's module {@code protocol}; a test compares the
- * two. Members travel by the same names in snake case, and a method is named as its request. What
- * the bridge only hands back, and what another class reads or forms, is a {@link JsonNode} here.
+ * two. Members have the same names in snake case, and a method is named like its request. Members
+ * that the bridge only returns, or that another class reads or writes, are {@link JsonNode} here.
  */
 public final class Protocol {
 
-  /** The version of all this; bridge and planner must agree. */
+  /** The version of the protocol; bridge and planner must agree. */
   static final int VERSION = 36;
 
   private Protocol() {}
 
-  /** What the planner is asked. */
+  /** A request to the planner. */
   public sealed interface Request permits Repeatable, Unrepeatable {}
 
-  /** May be carried out twice: changes nothing, or nothing that the first time has not. */
+  /** A request that may be executed twice: it changes nothing, or is idempotent. */
   public sealed interface Repeatable extends Request {}
 
-  /** Changes something: when its answer is lost, it may have been carried out. */
+  /** A request that changes something: if its answer is lost, it may have been executed. */
   public sealed interface Unrepeatable extends Request {}
 
   public record Done() {}
@@ -40,7 +40,7 @@ public final class Protocol {
       String principal,
       String keytab) {
 
-    /** Without the settings, which may be secret. */
+    /** Omits the settings, which may be secret. */
     @Override
     public String toString() {
       return applicationId;
@@ -50,12 +50,12 @@ public final class Protocol {
   public record Identity(
       String user, String realUser, boolean login, boolean secured, List<String> tokens) {
 
-    /** Tells users apart. */
+    /** A key that identifies the user. */
     public String key() {
       return realUser == null ? user : user + " by " + realUser;
     }
 
-    /** Without the tokens, which are secret. */
+    /** Omits the tokens, which are secret. */
     @Override
     public String toString() {
       return key();
@@ -343,7 +343,7 @@ public final class Protocol {
       WrittenFile file, List<String> files, long deleted, boolean replaces) {}
 
   /**
-   * @param deletes {@link WrittenDeletes}, as the text that their tasks made of them
+   * @param deletes {@link WrittenDeletes}, as JSON text written by their tasks
    */
   public record Delta(
       JsonNode reference, JsonNode filters, List<JsonNode> files, JsonNode deletes) {}
@@ -361,7 +361,7 @@ public final class Protocol {
       long unmatchedDeleted) {}
 
   /**
-   * @param files {@link WrittenFile}s, as the text that their tasks made of them
+   * @param files {@link WrittenFile}s, as JSON text written by their tasks
    */
   public record CommitWrite(
       JsonNode write,

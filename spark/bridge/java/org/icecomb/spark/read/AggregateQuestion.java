@@ -19,16 +19,16 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.AggregateFunction;
 
 /**
- * What a query asks of groups of rows, as far as the planner may know it.
+ * The aggregates of a query that the planner may be able to compute.
  *
- * @param schema the columns of the answer: those of the groups, then a column a function
+ * @param schema the columns of the answer: those of the groups, then one column per function
  */
 record AggregateQuestion(
     List<List<String>> groupBy, List<AggregateFunction> functions, StructType schema) {
 
   /**
    * @param table the schema of the table
-   * @return null when anything else is asked than counts, minima and maxima of columns
+   * @return null if the query has other aggregates than counts, minima and maxima of columns
    */
   static AggregateQuestion of(Aggregation aggregation, StructType table) {
     List<List<String>> groupBy = new ArrayList<>();
@@ -60,7 +60,7 @@ record AggregateQuestion(
     return new AggregateQuestion(groupBy, functions, schema);
   }
 
-  /** What plans call the column of an answer. */
+  /** The name of an answer's column in plans. */
   private static String name(AggregateFunction function) {
     String column = function.column() == null ? "*" : String.join(".", function.column());
     return function.name() + "(" + column + ")";

@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Values;
 
-/** Rows that the planner gave in place of those of the table: no task reads anything. */
+/** A scan answered by the planner with rows, without tasks that read files. */
 final class AnsweredScan implements LocalScan {
 
   private final StructType schema;

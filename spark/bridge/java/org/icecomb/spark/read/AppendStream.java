@@ -20,7 +20,7 @@ import org.icecomb.spark.planner.Protocol.ScanPlan;
 import org.icecomb.spark.planner.Protocol.StreamEnd;
 import org.icecomb.spark.planner.Protocol.StreamPosition;
 
-/** What is appended to a table: the planner says where batches end and what is in them. */
+/** A stream of rows appended to a table: the planner determines the batches. */
 final class AppendStream implements MicroBatchStream, SupportsTriggerAvailableNow {
 
   private final IcecombScan scan;
@@ -72,13 +72,13 @@ final class AppendStream implements MicroBatchStream, SupportsTriggerAvailableNo
     return rows != null ? ReadLimit.maxRows(rows) : ReadLimit.allAvailable();
   }
 
-  /** Called once, before the first batch: the query ends with what is there now. */
+  /** Called once, before the first batch: the query ends with the current snapshot. */
   @Override
   public void prepareForTriggerAvailableNow() {
     until = end();
   }
 
-  /** Spark asks with a limit instead. */
+  /** Not used by Spark, which calls the method with a limit. */
   @Override
   public Offset latestOffset() {
     return position(end());
@@ -110,7 +110,7 @@ final class AppendStream implements MicroBatchStream, SupportsTriggerAvailableNo
     return scan.partitions(plan, tasks.complete(), path -> true, new BlockLocations());
   }
 
-  /** A planner that was lost is asked again, for all pages. */
+  /** Starts from scratch, because a request to a lost planner is repeated with all pages. */
   private PlannedTasks begun() {
     tasks = scan.newTasks();
     return tasks;
@@ -136,7 +136,7 @@ final class AppendStream implements MicroBatchStream, SupportsTriggerAvailableNo
     return text == null ? null : new Position(text);
   }
 
-  /** An offset; only the planner reads its text. */
+  /** An offset, opaque to the bridge. */
   private static final class Position extends Offset {
 
     private final String text;

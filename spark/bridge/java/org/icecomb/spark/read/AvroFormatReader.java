@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
-/** Avro, row by row into vectors; the blocks whose sync marker begins in the range are read. */
+/** A reader of Avro, row by row into vectors, of the blocks whose sync marker is in the range. */
 final class AvroFormatReader implements FormatReader {
 
   private final DataFileReader<Void> file;
@@ -68,10 +68,10 @@ final class AvroFormatReader implements FormatReader {
   }
 
   /**
-   * How many rows the blocks have whose sync marker begins before the range.
+   * The number of rows in the blocks whose sync marker begins before the range.
    *
-   * @param first where the first block begins
-   * @param end where the last one ends; a range may begin in its sync marker
+   * @param first the offset of the first block
+   * @param end the end of the last one; a range may begin in its sync marker
    */
   private static long rowsBefore(FileRequest request, long first, long end) throws IOException {
     long rows = 0;

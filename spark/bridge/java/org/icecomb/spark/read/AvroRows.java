@@ -38,8 +38,8 @@ import org.icecomb.spark.convert.Uuids;
 /**
  * Appends the rows of an Avro file to vectors, column by column of the table, found by field id.
  *
- * <p>Field ids stand in the attributes {@code field-id} of the schema (Iceberg's specification,
- * Avro). The element of a list, the key and the value of a map are found by their place.
+ * <p>Field ids are in the attributes {@code field-id} of the schema (Iceberg's specification,
+ * Avro). The element of a list, the key and the value of a map are found by their position.
  */
 final class AvroRows implements DatumReader<Void> {
 
@@ -49,12 +49,12 @@ final class AvroRows implements DatumReader<Void> {
   private final WritableColumnVector[] vectors;
   private final boolean[] missing;
   private NameMapping mapping;
-  /** One for each field of the file, and the vector it appends to. */
+  /** One step for each field of the file, and the vector it appends to. */
   private Step[] steps;
 
   private WritableColumnVector[] targets;
 
-  /** Reads one value and appends it to a vector, or passes over it. */
+  /** Reads one value and appends it to a vector, or skips it. */
   private interface Step {
     void read(Decoder in, WritableColumnVector to) throws IOException;
   }
@@ -65,7 +65,7 @@ final class AvroRows implements DatumReader<Void> {
     this.missing = new boolean[vectors.length];
   }
 
-  /** Which columns the file does not have; known when its schema is. */
+  /** Whether each column is missing in the file; known after its schema. */
   boolean[] missing() {
     return missing;
   }
@@ -193,7 +193,7 @@ final class AvroRows implements DatumReader<Void> {
     };
   }
 
-  /** What a query does not ask for; the schema is looked at once, not at every row. */
+  /** A step for unread values; the schema is examined once, not for every row. */
   private static Step skip(Schema file) {
     return switch (file.getType()) {
       case INT -> (in, to) -> in.readInt();
@@ -279,7 +279,7 @@ final class AvroRows implements DatumReader<Void> {
     };
   }
 
-  /** A map whose keys are no text is an array of records of a key and a value. */
+  /** A map whose keys are not strings is an array of records of a key and a value. */
   private static Step pairs(
       Schema file, MapType map, TypeMark mark, NameMapping mapping, String name) {
     Schema pair = file.getElementType();

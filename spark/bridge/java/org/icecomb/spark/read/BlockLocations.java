@@ -19,8 +19,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * On which hosts files lie. A file system is asked once for a file, for some files at a time; what it
- * does not answer is logged, and the file is read from anywhere.
+ * The hosts of files. A file system is asked once for each file, for several files at a time; a
+ * failure is logged, and the file is then read from any host.
  */
 final class BlockLocations {
 
@@ -31,7 +31,7 @@ final class BlockLocations {
 
   private final Map<String, BlockLocation[]> known = new HashMap<>();
 
-  /** Asks for all files of these parts that were not asked for before. */
+  /** Looks up all files of these parts that were not looked up before. */
   synchronized void learn(Stream<FileTask> parts, Configuration hadoop) {
     Map<String, long[]> wanted = new HashMap<>();
     parts
@@ -65,7 +65,7 @@ final class BlockLocations {
     }
   }
 
-  /** Found by the thread that asks for the plan, which acts for the user. */
+  /** Opened by the thread that requests the plan, which acts for the user. */
   private static FileSystem fileSystem(Path path, Configuration hadoop) {
     try {
       return path.getFileSystem(hadoop);
@@ -88,7 +88,7 @@ final class BlockLocations {
     }
   }
 
-  /** The hosts that have most of what a task reads, the most first. */
+  /** The hosts that store most of a task's bytes, in descending order. */
   synchronized String[] hosts(List<FileTask> files) {
     Map<String, Long> bytes = new HashMap<>();
     for (FileTask file : files) {

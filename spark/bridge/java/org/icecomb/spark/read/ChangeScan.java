@@ -7,7 +7,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 
-/** What UPDATE, DELETE or MERGE reads of the table that it changes. */
+/** The scan by UPDATE, DELETE or MERGE of the table that it changes. */
 public abstract class ChangeScan extends IcecombScan {
 
   ChangeScan(
@@ -17,19 +17,19 @@ public abstract class ChangeScan extends IcecombScan {
       CaseInsensitiveStringMap options) {
     super(table, required, conditions, null, options, null, null);
     if (readsMetadata(MetadataColumns.DELETED)) {
-      // A scan that reads it hands out deleted rows, which would be changed.
+      // A scan that reads it returns deleted rows, which would be changed.
       throw new UnsupportedOperationException(
           "A statement that changes rows of " + table.name() + " cannot ask for _deleted\n"
               + "  hint: select the rows by other columns: those that are deleted are not changed");
     }
   }
 
-  /** What the planner chose the files by. */
+  /** The conditions by which the planner selected the files. */
   public final ArrayNode fileConditions() {
     return conditionsJson();
   }
 
-  /** Never equal to another one: what it reads is what its statement changes. */
+  /** Equal only to itself, because its statement changes the rows that it reads. */
   @Override
   public final boolean equals(Object other) {
     return this == other;

@@ -8,31 +8,31 @@ import org.icecomb.spark.planner.Protocol.DeletePlace;
 /** The data files that a statement may delete rows of, by {@link MetadataColumns#FILE_ID}. */
 public final class ChangedFiles implements Serializable {
 
-  /** Of a statement that reads no file. */
+  /** The files of a statement that reads none. */
   public static final ChangedFiles NONE = new ChangedFiles(Map.of(), null);
 
   private final Map<Long, ChangedFile> files;
   private final ColumnarReaderFactory readers;
 
   /**
-   * One of them.
+   * A data file that a statement may delete rows of.
    *
-   * @param path Spark's name for it
-   * @param place where deletes of its rows go
-   * @param task the file with the delete files of its own that it has, or null for none
+   * @param path Spark's name of the file
+   * @param place the target for deletes of its rows
+   * @param task the file with its own delete files, or null if it has none
    */
   public record ChangedFile(String path, DeletePlace place, FileTask task)
       implements Serializable {}
 
   /**
-   * @param readers open delete files, or null where there are none
+   * @param readers opens delete files; null if there are none
    */
   ChangedFiles(Map<Long, ChangedFile> files, ColumnarReaderFactory readers) {
     this.files = files;
     this.readers = readers;
   }
 
-  /** The file that a row says it is in. */
+  /** The file that contains a row. */
   public ChangedFile of(long fileId) {
     ChangedFile file = files.get(fileId);
     if (file == null) {
@@ -42,7 +42,7 @@ public final class ChangedFiles implements Serializable {
     return file;
   }
 
-  /** Positions deleted before, of a file with delete files of its own; null for other files. */
+  /** Positions deleted before, for a file with its own delete files; null for other files. */
   public long[] deletedBefore(ChangedFile file) throws IOException {
     if (file.task() == null) {
       return null;

@@ -21,10 +21,10 @@ import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.planner.Protocol.DeleteFile;
 
 /**
- * Makes the readers of a scan on the executors.
+ * The factory of a scan's readers on the executors.
  *
- * @param vectorized whether Spark takes batches of columns; else it takes row by row
- * @param output what Spark asked for, data and metadata columns in its order
+ * @param vectorized whether Spark reads columnar batches; else rows
+ * @param output the requested data and metadata columns, in Spark's order
  * @param columns the data columns among them, with ids
  * @param mapping the table's name mapping as JSON, or null
  */
@@ -38,7 +38,7 @@ record ColumnarReaderFactory(
     String mapping)
     implements PartitionReaderFactory {
 
-  /** All partitions of a scan must answer alike. */
+  /** All partitions of a scan must give the same answer. */
   @Override
   public boolean supportColumnarReads(InputPartition partition) {
     return vectorized;
@@ -54,7 +54,7 @@ record ColumnarReaderFactory(
     return new FilesReader(this, ((FileTask.Group) partition).files().iterator());
   }
 
-  /** Opens a delete file, all of it. */
+  /** Opens a whole delete file. */
   FormatReader openDeletes(DeleteFile file, StructType columns, NameMapping names)
       throws IOException {
     try {
@@ -89,7 +89,7 @@ record ColumnarReaderFactory(
     return hadoop.value().value();
   }
 
-  /** Hands on the rows of batches one by one. */
+  /** A reader of the rows of batches one by one. */
   private static final class RowReader implements PartitionReader<InternalRow> {
 
     private final PartitionReader<ColumnarBatch> batches;
@@ -128,7 +128,7 @@ record ColumnarReaderFactory(
     }
   }
 
-  /** Reads one file after the other. */
+  /** A reader of one file after the other. */
   private static final class FilesReader implements PartitionReader<ColumnarBatch> {
 
     private final ColumnarReaderFactory factory;

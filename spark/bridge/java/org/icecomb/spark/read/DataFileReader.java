@@ -16,17 +16,17 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.icecomb.spark.convert.Schemas;
 
-/** Reads a range of one data file as batches of the columns that a query asks for. */
+/** A reader of a range of one data file, as batches of the columns that a query reads. */
 final class DataFileReader implements Closeable {
 
   private final FormatReader reader;
-  /** Those that the reader of the format does not apply, or null. */
+  /** Deletes that the format's reader does not apply, or null. */
   private final PositionDeletes deletes;
 
   private final PositionDeletes allDeletes;
   private final List<Source> sources;
   private final List<ByValue> byValue;
-  /** Where deleted rows are marked, and not left out; else null. */
+  /** The marks of deleted rows, if they are not left out; else null. */
   private final OnHeapColumnVector marks;
   private long deletedByValue;
   private ColumnVector[] vectors;
@@ -34,7 +34,7 @@ final class DataFileReader implements Closeable {
   private ColumnarBatch batch;
 
   /**
-   * Where an output column comes from: a column of the file, the rows' positions, whether they are
+   * The source of an output column: a column of the file, the rows' positions, whether they are
    * deleted, or one value for all rows. A column that the file does not have is null.
    */
   private record Source(Kind kind, int place, StructField field, Object constant) {
@@ -47,7 +47,7 @@ final class DataFileReader implements Closeable {
     }
   }
 
-  /** Deletes of rows by their values, and where the values of a row come from. */
+  /** Deletes of rows by their values, and the sources of a row's values. */
   private static final class ByValue {
 
     private final KeySet keys;
@@ -224,7 +224,7 @@ final class DataFileReader implements Closeable {
     return live;
   }
 
-  /** How many rows were deleted so far. */
+  /** The number of rows deleted so far. */
   long deletesApplied() {
     return deletedByValue + (allDeletes == null ? 0 : allDeletes.applied());
   }

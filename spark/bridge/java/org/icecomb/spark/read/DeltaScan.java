@@ -20,7 +20,7 @@ import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.read.ChangedFiles.ChangedFile;
 import org.icecomb.spark.read.PlannedTasks.ChangeableFile;
 
-/** The rows that UPDATE, DELETE or MERGE may delete by their positions: read as in a query. */
+/** The scan of rows that UPDATE, DELETE or MERGE may delete by position. */
 public final class DeltaScan extends ChangeScan {
 
   DeltaScan(
@@ -37,8 +37,8 @@ public final class DeltaScan extends ChangeScan {
   }
 
   /**
-   * Before a statement reads, Spark asks which partition values the rows have that it changes, and
-   * names these here as {@code column IN (…)}: a null there stands for rows that change, too.
+   * Before a statement reads, Spark finds the partition values of the rows that it changes, and
+   * passes them here as {@code column IN (…)}: a null among them also stands for changed rows.
    */
   @Override
   Set<String> files(Predicate[] predicates) {
@@ -51,7 +51,7 @@ public final class DeltaScan extends ChangeScan {
         .anyMatch(child -> child instanceof Literal<?> literal && literal.value() == null);
   }
 
-  /** What the tasks that write deletes are told of the files that rows were read of. */
+  /** The files from which rows were read, for the tasks that write deletes. */
   public ChangedFiles changedFiles() {
     Map<Long, ChangedFile> files = new HashMap<>();
     boolean deleted = false;
@@ -65,7 +65,7 @@ public final class DeltaScan extends ChangeScan {
             "The data files " + file.path() + " and " + other.path() + " have the same hash, so "
                 + "that deletes of their rows cannot be told apart",
             "set the property write.delete.mode, write.update.mode or write.merge.mode to "
-                + "copy-on-write for this statement: it writes both anew");
+                + "copy-on-write for this statement: it rewrites both");
       }
       deleted |= file.task() != null;
     }
@@ -76,7 +76,7 @@ public final class DeltaScan extends ChangeScan {
     return ownReaders(plan().vectorized(), plan().batchRows(), plan().nameMapping());
   }
 
-  /** What the planner is told of files that lose rows. */
+  /** The planner's entries of files that lose rows. */
   public List<JsonNode> entries(Collection<String> paths) {
     Set<String> wanted = new HashSet<>(paths);
     List<JsonNode> entries = new ArrayList<>();

@@ -5,13 +5,13 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
 
-/** Builds the scan of a statement that deletes rows by position, and hands it to its write. */
+/** The builder of a scan by a statement that deletes rows by position; passes it to its write. */
 public final class DeltaScanBuilder extends IcecombScanBuilder {
 
   private final Consumer<DeltaScan> built;
 
   /**
-   * @param built takes the scan
+   * @param built the consumer of the scan
    */
   public DeltaScanBuilder(
       TableHandle table, CaseInsensitiveStringMap options, Consumer<DeltaScan> built) {

@@ -9,8 +9,7 @@ import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * What the tasks of an executor have read of delete files, kept for its other tasks within bounds.
- * Files never change.
+ * A bounded cache of delete files read by the tasks of an executor. Files never change.
  */
 final class ExecutorCache {
 
@@ -19,11 +18,12 @@ final class ExecutorCache {
   private ExecutorCache() {}
 
   /**
-   * Bounds, by Iceberg's settings of a session; the tasks of each query shrink the cache to theirs.
+   * The limits by Iceberg's settings of a session; the tasks of each query shrink the cache to
+   * them.
    *
-   * @param maxEntryBytes what is larger is not kept
-   * @param maxTotalBytes of all that is kept
-   * @param timeoutMs after which what nobody asked for is let go of
+   * @param maxEntryBytes the size of the largest entry to keep
+   * @param maxTotalBytes the size of all entries
+   * @param timeoutMs the time after which unused entries are dropped
    */
   record Settings(boolean enabled, long maxEntryBytes, long maxTotalBytes, long timeoutMs)
       implements Serializable {
@@ -39,26 +39,26 @@ final class ExecutorCache {
     }
   }
 
-  /** Reads what is asked for. */
+  /** A source of the value of an entry. */
   interface Source<V> {
     V read() throws IOException;
   }
 
-  /** What can be kept. */
+  /** A value that can be cached. */
   interface Sized {
-    /** About how much memory it takes. */
+    /** The approximate memory that it takes. */
     long bytes();
   }
 
   private static final class Entry {
 
     private Sized value;
-    /** Of the value; one that is being read counts nothing yet. */
+    /** The size of the value; 0 while it is being read. */
     private volatile long bytes;
     private volatile long usedMs;
   }
 
-  /** What was read for a key before, or is read now; threads that ask at once read once. */
+  /** The value of a key, read if it is not cached; concurrent threads read it once. */
   @SuppressWarnings("unchecked")
   static <V extends Sized> V get(Settings settings, Object key, Source<V> source)
       throws IOException {
@@ -83,7 +83,7 @@ final class ExecutorCache {
     return found;
   }
 
-  /** Lets go of what is too large, was not asked for long enough, or was asked for longest ago. */
+  /** Drops entries that are too large, unused for too long, or least recently used. */
   private static void shrink(Settings settings, Object key, Entry last, long now) {
     synchronized (KEPT) {
       if (last.bytes > settings.maxEntryBytes()) {

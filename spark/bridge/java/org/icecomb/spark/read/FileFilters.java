@@ -17,7 +17,7 @@ import org.apache.spark.sql.sources.Filter;
 import org.icecomb.spark.convert.Condition;
 import scala.Option;
 
-/** What depends on who wrote a file: its calendar, and the filters that can be checked on it. */
+/** The properties of a file that depend on its writer: its calendar, and usable filters. */
 final class FileFilters {
 
   private final ReadSettings settings;
@@ -31,7 +31,7 @@ final class FileFilters {
     this.footer = footer;
     this.schema = schema;
     Map<String, String> properties = footer.getFileMetaData().getKeyValueMetaData();
-    // Writers that give field ids know only the calendar that Iceberg's specification has.
+    // Writers of field ids use only the calendar of Iceberg's specification.
     boolean iceberg = FileSchema.hasIds(footer.getFileMetaData().getSchema());
     this.datetimeRebase =
         DataSourceUtils.datetimeRebaseSpec(
@@ -41,7 +41,7 @@ final class FileFilters {
             properties::get, iceberg ? "CORRECTED" : settings.int96Rebase());
   }
 
-  /** The conditions that this file can be asked, or null when there are none. */
+  /** The conditions that can be evaluated on this file, or null if there are none. */
   FilterPredicate predicate(List<Condition> conditions) {
     if (!settings.pushDown() || conditions.isEmpty()) {
       return null;
@@ -67,7 +67,7 @@ final class FileFilters {
     return all;
   }
 
-  /** The constructor has one argument more from Spark 4.3 on. */
+  /** Calls the constructor by reflection: it has one more argument since Spark 4.3. */
   private ParquetFilters converter() {
     Constructor<?> constructor = ParquetFilters.class.getConstructors()[0];
     List<Object> arguments =

@@ -8,15 +8,15 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Condition;
 
 /**
- * What is to be read of one file.
+ * A request to read one file.
  *
  * @param format {@code parquet}, {@code orc} or {@code avro}
- * @param rows how many the manifest states for it, or less than 0
- * @param columns the columns to read, with ids; their names matter to the conditions only
- * @param positions whether the positions of rows are wanted
- * @param deletes rows that may be left out, or null
- * @param conditions rows that do not meet them may be left out
- * @param mapping for a file without ids, or null
+ * @param rows the row count in its manifest; negative if unknown
+ * @param columns the columns to read, with ids; their names matter only to the conditions
+ * @param positions whether to return the positions of rows
+ * @param deletes deleted rows, which may be left out, or null
+ * @param conditions conditions by which rows may be left out
+ * @param mapping the name mapping for a file without ids, or null
  */
 record FileRequest(
     Configuration hadoop,
@@ -32,13 +32,13 @@ record FileRequest(
     List<Condition> conditions,
     NameMapping mapping) {
 
-  /** A number of rows that nobody stated. */
+  /** An unknown number of rows. */
   static final long UNKNOWN = -1;
 
-  /** Up to the end of a file: a manifest may state too small a size. */
+  /** An offset beyond the end of a file: a manifest may state too small a size. */
   static final long TO_THE_END = Long.MAX_VALUE / 2;
 
-  /** Fails where the file has another number of rows than its manifest states. */
+  /** Checks that the file has as many rows as its manifest states. */
   void checkRows(long found) throws IOException {
     if (rows >= 0 && rows != found) {
       throw new IOException(

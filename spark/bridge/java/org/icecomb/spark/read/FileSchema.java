@@ -26,17 +26,17 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.TypeMark;
 
 /**
- * Finds a table's columns in one Parquet file by field id, never by their present names.
+ * A table's columns in one Parquet file, found by field id, never by their current names.
  *
- * <p>Spark's reader matches columns and pushed filters by name, and its own field-id mode pushes
- * filters by name all the same. So the columns asked for are renamed, at every depth, to the names
- * this file has for their ids; a field the file does not have gets a name the file does not have.
+ * <p>Spark's reader matches columns and pushed filters by name; its own field-id mode still pushes
+ * filters by name. So the columns to read are renamed, at every depth, to the names of their ids in
+ * this file; a field that the file does not have gets a name that the file does not have.
  */
 final class FileSchema implements Condition.FileColumns {
 
   private static final String MISSING = "__icecomb_missing_";
 
-  /** Those of Parquet Java that leave bounds out where there is a NaN (PARQUET-1246). */
+  /** Versions of Parquet Java that omit bounds if there is a NaN (PARQUET-1246). */
   private static final Pattern KNOWS_NAN = Pattern.compile("parquet-mr version 1\\.[1-9][0-9].*");
 
   private final MessageType file;
@@ -66,7 +66,7 @@ final class FileSchema implements Condition.FileColumns {
     return !type.isPrimitive() && type.asGroupType().getFields().stream().anyMatch(FileSchema::hasIds);
   }
 
-  /** The column as this file has it, with the file's names, or null where it has no such column. */
+  /** The column with this file's names, or null if it has no such column. */
   StructField physical(StructField column) {
     Type found = find(file, mapping, column);
     return found == null ? null : renamed(column, found, mapping);
@@ -89,7 +89,7 @@ final class FileSchema implements Condition.FileColumns {
   private static StructField renamed(StructField wanted, Type found, NameMapping mapping) {
     DataType type =
         renamed(wanted.dataType(), TypeMark.of(wanted), found, inside(mapping, found.getName()));
-    // Nullable, because a file may lack what the table requires now; metadata would carry ids again.
+    // Nullable, because a file may lack what the table now requires; without metadata, to drop ids.
     return DataTypes.createStructField(found.getName(), type, true);
   }
 
@@ -129,7 +129,7 @@ final class FileSchema implements Condition.FileColumns {
     return wanted;
   }
 
-  /** The narrower type that the file has, where a column was widened since. */
+  /** The narrower type in the file, if the column was widened since. */
   private static DataType stored(PrimitiveType found, DataType wanted) {
     if (wanted instanceof LongType && found.getPrimitiveTypeName() == PrimitiveTypeName.INT32) {
       return DataTypes.IntegerType;
@@ -190,7 +190,7 @@ final class FileSchema implements Condition.FileColumns {
     return null;
   }
 
-  /** A file may hold a narrower type than the table has now; its statistics then do not compare. */
+  /** Whether statistics are comparable: the file may have a narrower type than the table. */
   private static boolean isComparable(PrimitiveType stored, DataType literal) {
     if (literal == null) {
       return true;

@@ -20,15 +20,15 @@ import org.icecomb.spark.planner.Protocol.PositionDeleteFiles;
 /**
  * A range of one data file to read.
  *
- * @param format of the file: {@code parquet}, {@code orc} or {@code avro}
- * @param last whether it goes to the end of the file
- * @param rows of a whole file, as its manifest states; less than 0 where that is not known
- * @param partition the value of {@code _partition} by field name; null where it was not asked for,
- *     and in a table without partitions
+ * @param format the file's format: {@code parquet}, {@code orc} or {@code avro}
+ * @param last whether it extends to the end of the file
+ * @param rows the row count of a whole file according to its manifest; negative if unknown
+ * @param partition the value of {@code _partition} by field name; null if not requested, and in an
+ *     unpartitioned table
  * @param constants values of columns that are the same in the whole file, by field id
  * @param deletes packed positions of deleted rows (see {@link PositionDeletes}), or null
- * @param positionDeleteFiles where they are found instead, or null
- * @param equalityDeletes what deletes rows by their values
+ * @param positionDeleteFiles the files to read them from instead, or null
+ * @param equalityDeletes the equality deletes that apply to the file
  */
 record FileTask(
     String path,
@@ -46,15 +46,15 @@ record FileTask(
     implements Serializable {
 
   /**
-   * What one Spark task reads.
+   * The file ranges that one Spark task reads.
    *
-   * @param partitionKey what all its rows have in common, or null where tasks are not told apart
-   * @param preferredLocations the hosts where most of it lies; none where nobody asked
+   * @param partitionKey the grouping key of all its rows, or null if tasks are not grouped
+   * @param preferredLocations the hosts that store most of it; none if locality is off
    */
   record Group(List<FileTask> files, InternalRow partitionKey, String[] preferredLocations)
       implements HasPartitionKey {}
 
-  /** All of a file of a plan. */
+  /** A task for a whole file of a plan. */
   static FileTask whole(PlannedFile file, PlannedTasks plan) {
     Map<Integer, Object> constants = new HashMap<>();
     addConstants(constants, file, plan.columns());
@@ -84,7 +84,7 @@ record FileTask(
         plan.share(equalityDeletes));
   }
 
-  /** A part of the file. */
+  /** A task for a part of the file. */
   FileTask part(long start, long length, boolean last, long rows) {
     return new FileTask(
         path,
@@ -102,8 +102,8 @@ record FileTask(
   }
 
   /**
-   * How many bytes from the start on are read: a manifest may state too small a size, which never
-   * decides which rows there are.
+   * The number of bytes to read: a manifest may state too small a size, which must not leave out
+   * rows.
    */
   long bytes() {
     return last ? FileRequest.TO_THE_END - start : length;

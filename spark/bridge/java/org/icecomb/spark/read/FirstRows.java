@@ -9,7 +9,7 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.TopRows;
 
 /**
- * The rows that a query needs that sorts them and takes the first.
+ * The rows needed by a query that sorts them and takes the first.
  *
  * @param column the first key of the order
  */
@@ -17,7 +17,7 @@ record FirstRows(String column, TopRows rows) {
 
   /**
    * @param schema the schema of the table
-   * @return null where the first key is no column of the table
+   * @return null if the first key is not a column of the table
    */
   static FirstRows of(SortOrder[] orders, int count, StructType schema) {
     if (orders.length == 0

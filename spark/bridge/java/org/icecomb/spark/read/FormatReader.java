@@ -4,10 +4,10 @@ import java.io.Closeable;
 import java.io.IOException;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
-/** Reads a range of one file, of one format, as batches of chosen columns. */
+/** A reader of a range of one file, of one format, as batches of selected columns. */
 interface FormatReader extends Closeable {
 
-  /** Opens the range of a file that a request names. */
+  /** Opens the range of a file in a request. */
   static FormatReader open(FileRequest request) throws IOException {
     return switch (request.format()) {
       case "parquet" -> ParquetFormatReader.open(request);
@@ -20,20 +20,20 @@ interface FormatReader extends Closeable {
   /** Moves on to the next batch, if there is one. */
   boolean next() throws IOException;
 
-  /** How many rows the batch has. */
+  /** The number of rows of the batch. */
   int rows();
 
   /**
    * A column of the batch. The vectors stay the same for all batches; only their contents change.
    *
-   * @param place of the column among those that were asked for
-   * @return null when the file has no such column
+   * @param place the index of the column in the request
+   * @return null if the file has no such column
    */
   ColumnVector column(int place);
 
-  /** The positions in the file of the batch's rows; only where they were asked for or are needed. */
+  /** The positions of the batch's rows in the file; only if they were requested or are needed. */
   ColumnVector positions();
 
-  /** Whether the rows that the request calls deleted were left out. */
+  /** Whether the reader leaves out the request's deleted rows. */
   boolean skipsDeleted();
 }

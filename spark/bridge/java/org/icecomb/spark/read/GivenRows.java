@@ -9,14 +9,14 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Values;
 
-/** Rows that the planner gave with its answer. */
+/** Rows from the planner's answer. */
 public final class GivenRows implements LocalScan {
 
   private final StructType schema;
   private final InternalRow[] rows;
 
   /**
-   * @param rows each a list of values, in the order of the schema
+   * @param rows a list of values for each row, in the order of the schema
    */
   public GivenRows(StructType schema, List<JsonNode> rows) {
     this.schema = schema;

@@ -14,7 +14,7 @@ import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.convert.Values;
 import org.icecomb.spark.planner.Protocol.GroupingField;
 
-/** What tells the tasks of a scan apart, as Spark wants to know it. */
+/** The grouping of a scan's tasks, for Spark. */
 final class Grouping {
 
   private final List<GroupingField> fields;
@@ -35,7 +35,7 @@ final class Grouping {
             tasks);
   }
 
-  /** What all rows of a task have in common. */
+  /** The grouping key of a task. */
   InternalRow key(List<JsonNode> key) {
     Object[] values = new Object[types.size()];
     for (int i = 0; i < values.length; i++) {

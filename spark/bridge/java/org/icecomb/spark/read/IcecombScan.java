@@ -45,11 +45,10 @@ import org.icecomb.spark.planner.Protocol.ScanPlan;
 import org.icecomb.spark.planner.Protocol.SplitHints;
 
 /**
- * A read of chosen columns and filters; the planner is asked once for its files, when needed.
+ * A scan with selected columns and filters; its files are planned once, when needed.
  *
- * <p>Before the files are read, Spark may come to know more of the rows that it needs, of a join or
- * of a statement that changes rows: what is left out then are files of the plan, and nothing else
- * of it changes.
+ * <p>Before the files are read, Spark may add runtime filters, for a join or for a statement that
+ * changes rows: these only leave out files of the plan.
  */
 class IcecombScan
     implements Batch,
@@ -75,9 +74,9 @@ class IcecombScan
   private final BlockLocations locations = new BlockLocations();
 
   /**
-   * @param files the data files that are read, or null for all
-   * @param limit how many rows are enough, or null for all
-   * @param first which rows are enough, or null for all
+   * @param files the data files to read, or null for all
+   * @param limit a number of rows that is enough, or null for all
+   * @param first the rows that are enough, or null for all
    */
   IcecombScan(
       TableHandle table,
@@ -127,7 +126,7 @@ class IcecombScan
     return this;
   }
 
-  /** What is appended to the table, from now on instead of what it has. */
+  /** A stream of rows that are appended to the table, instead of its current rows. */
   @Override
   public MicroBatchStream toMicroBatchStream(String checkpoint) {
     stream = new AppendStream(this, table, checkpoint);
@@ -140,10 +139,10 @@ class IcecombScan
   }
 
   /**
-   * What Spark's tasks read of a plan.
+   * The tasks of a plan.
    *
-   * @param chosen chooses the files by their paths
-   * @param locations where files lie, as far as that was asked before
+   * @param chosen selects files by path
+   * @param locations the known hosts of files
    */
   final InputPartition[] partitions(
       ScanPlan plan,
@@ -158,7 +157,7 @@ class IcecombScan
         .toArray(new InputPartition[0]);
   }
 
-  /** What tells its tasks apart; narrowing the scan changes nothing of that. */
+  /** The grouping of its tasks, which does not change when the scan is narrowed. */
   @Override
   public Partitioning outputPartitioning() {
     if (stream != null) {
@@ -182,23 +181,23 @@ class IcecombScan
     return needed == null || needed.contains(path);
   }
 
-  /** The columns by which files are partitioned, as the files of the plan are. */
+  /** The columns by which the files of the plan are partitioned. */
   @Override
   public NamedReference[] filterAttributes() {
     if (limit != null || first != null || stream != null) {
-      // files that were planned as enough for a number of rows are all needed for it
+      // all files that were planned for a limit are needed
       return new NamedReference[0];
     }
     return plan().partitionColumns().stream().map(Transforms::column).toArray(NamedReference[]::new);
   }
 
-  /** Leaves out the files that cannot hold rows for which these hold; what was said before is void. */
+  /** Leaves out files without matching rows; replaces earlier filters. */
   @Override
   public void filter(Predicate[] predicates) {
     needed = files(predicates);
   }
 
-  /** The files that these leave, or null for all. */
+  /** The files that may have matching rows, or null for all. */
   Set<String> files(Predicate[] predicates) {
     List<Condition> known = RuntimeConditions.of(predicates, table.schema());
     if (known.isEmpty()) {
@@ -210,18 +209,18 @@ class IcecombScan
     return new HashSet<>(table.ask(request, NarrowedScan.class).files());
   }
 
-  /** What a statement changes that reads this: {@code files}, {@code rows}, or null for nothing. */
+  /** What the statement that reads it changes: {@code files}, {@code rows}, or null for nothing. */
   String changes() {
     return null;
   }
 
-  /** The tasks of the plan, also of files that are not read. */
+  /** The tasks of the plan, including files that are not read. */
   final PlannedTasks tasks() {
     plan();
     return tasks;
   }
 
-  /** What leaves out rows of the files that are read. */
+  /** The conditions by which readers may leave out rows. */
   List<Condition> conditionsOnRows() {
     return conditions;
   }
@@ -235,7 +234,7 @@ class IcecombScan
     return UserReaderFactory.of(table.user(), ownReaders(vectorized, batchRows, mapping));
   }
 
-  /** The readers for tasks that have the statement's user already. */
+  /** The readers for tasks that already run as the statement's user. */
   final ColumnarReaderFactory ownReaders(boolean vectorized, Integer batchRows, JsonNode mapping) {
     SparkSession spark = SparkSession.active();
     SQLConf conf = spark.sessionState().conf();
@@ -269,7 +268,7 @@ class IcecombScan
     return plan;
   }
 
-  /** A planner that was lost is asked again, for all pages. */
+  /** Starts from scratch, because a request to a lost planner is repeated with all pages. */
   private PlannedTasks begun() {
     tasks = newTasks();
     return tasks;
@@ -304,14 +303,14 @@ class IcecombScan
     return ids;
   }
 
-  /** The fields of the metadata column {@code _partition} that are asked for, or null. */
+  /** The requested fields of the metadata column {@code _partition}, or null. */
   private StructType partition() {
     return readsMetadata(MetadataColumns.PARTITION)
         ? (StructType) required.apply(MetadataColumns.PARTITION).dataType()
         : null;
   }
 
-  /** Whether a metadata column is asked for; a column of the table may have its name. */
+  /** Whether a metadata column is requested; a column of the table may have its name. */
   final boolean readsMetadata(String name) {
     return required.getFieldIndex(name).isDefined()
         && dataColumns.getFieldIndex(name).isEmpty();
@@ -321,7 +320,7 @@ class IcecombScan
     return Condition.toJson(conditions);
   }
 
-  /** Equal scans read the same rows, so that Spark can read them once for a query. */
+  /** Whether the scans read the same rows, so that Spark can read them once for a query. */
   @Override
   public boolean equals(Object other) {
     return other instanceof IcecombScan scan

@@ -25,7 +25,7 @@ import org.icecomb.spark.planner.Protocol.DecideFilters;
 import org.icecomb.spark.planner.Protocol.DecidedFilters;
 import org.icecomb.spark.planner.Protocol.Selection;
 
-/** Collects what a query needs of a table: columns, nested fields, filters, how many rows. */
+/** The builder of a scan with a query's columns, nested fields, filters and limit. */
 public class IcecombScanBuilder
     implements SupportsPushDownRequiredColumns,
         SupportsPushDownV2Filters,
@@ -53,7 +53,7 @@ public class IcecombScanBuilder
     required = requiredSchema;
   }
 
-  /** Takes what it understands, and gives back what does not select whole partitions. */
+  /** Takes convertible filters, and returns those that do not select whole partitions. */
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
     chooseFiles(predicates);
@@ -65,7 +65,7 @@ public class IcecombScanBuilder
                 .whole());
   }
 
-  /** Takes what it understands of filters for leaving out files. */
+  /** Takes convertible filters for leaving out files. */
   final void chooseFiles(Predicate[] predicates) {
     pushed = PushedConditions.of(predicates, table.schema());
   }
@@ -75,7 +75,7 @@ public class IcecombScanBuilder
     return pushed.predicates();
   }
 
-  /** Spark puts the groups together again: an answer may have parts of them. */
+  /** A partial push-down: Spark merges the groups, which may be split in an answer. */
   @Override
   public boolean pushAggregation(Aggregation aggregation) {
     AggregateQuestion question = AggregateQuestion.of(aggregation, table.schema());
@@ -93,14 +93,14 @@ public class IcecombScanBuilder
     return true;
   }
 
-  /** Takes it for reading fewer files; Spark cuts the rows that these have. */
+  /** Takes the limit for reading fewer files; Spark truncates their rows. */
   @Override
   public boolean pushLimit(int rows) {
     limit = rows;
     return true;
   }
 
-  /** Takes it for reading fewer files; Spark sorts the rows that these have, and cuts them. */
+  /** Takes the limit for reading fewer files; Spark sorts and truncates their rows. */
   @Override
   public boolean pushTopN(SortOrder[] orders, int rows) {
     first = FirstRows.of(orders, rows, table.schema());
@@ -119,17 +119,17 @@ public class IcecombScanBuilder
         : answered;
   }
 
-  /** What the rows are chosen by so far. */
+  /** The conditions pushed so far. */
   final ArrayNode conditions() {
     return Condition.toJson(pushed.conditions());
   }
 
-  /** The scan for a statement that writes the files it reads anew: it reads all their rows. */
+  /** The scan for a statement that rewrites the files it reads: it reads all their rows. */
   final RewriteScan buildRewrite() {
     return new RewriteScan(table, required, pushed.conditions(), options);
   }
 
-  /** The scan for a statement that deletes rows by their positions. */
+  /** The scan for a statement that deletes rows by position. */
   final DeltaScan buildDelta() {
     return new DeltaScan(table, required, pushed.conditions(), options);
   }

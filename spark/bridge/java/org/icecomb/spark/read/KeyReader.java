@@ -21,16 +21,16 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The values that equality deletes compare, of the rows of a batch.
+ * A reader of the values that equality deletes compare, in the rows of a batch.
  *
- * <p>Equal are values whose objects are: null equals null, NaN equals NaN, and 0.0 does not equal
- * -0.0, as in Iceberg Java.
+ * <p>Values are equal if their objects are: null equals null, NaN equals NaN, and 0.0 does not
+ * equal -0.0, as in Iceberg Java.
  */
 final class KeyReader {
 
   private final List<Leaf> leaves;
 
-  /** A field, with the structs that it is in around it; any of them may be null. */
+  /** A field with its enclosing structs; any of them may be null. */
   private record Leaf(List<ColumnVector> chain, DataType type) {
 
     boolean isNull(int row) {
@@ -102,7 +102,7 @@ final class KeyReader {
   }
 
   /**
-   * @param columns vectors, of which {@code paths} lead to the values
+   * @param columns vectors from which {@code paths} lead to the values
    */
   KeyReader(List<ColumnVector> columns, List<List<Integer>> paths) {
     leaves = new ArrayList<>();
@@ -118,7 +118,7 @@ final class KeyReader {
     }
   }
 
-  /** Whether the key is one integer, or what is counted by one. */
+  /** Whether the key is one value stored as an integer. */
   boolean isNumber() {
     return leaves.size() == 1 && leaves.get(0).isNumber();
   }
@@ -131,7 +131,7 @@ final class KeyReader {
     return leaves.get(0).number(row);
   }
 
-  /** All numbers of a batch of so many rows; null where some may be null, or the key is another. */
+  /** All numbers of a batch of {@code count} rows; null if some may be null or no number. */
   long[] numbers(int count) {
     Leaf leaf = leaves.get(0);
     if (!isNumber() || leaf.chain().size() > 1 || leaf.vector().hasNull()) {
@@ -139,7 +139,7 @@ final class KeyReader {
     }
     ColumnVector vector = leaf.vector();
     long[] numbers = new long[count];
-    // One by one: a vector's getLongs passes over the dictionary that its values may be in.
+    // One by one: a vector's getLongs ignores the dictionary that its values may be in.
     if (leaf.isLong()) {
       for (int i = 0; i < count; i++) {
         numbers[i] = vector.getLong(i);

@@ -22,14 +22,14 @@ final class KeySet implements ExecutorCache.Sized {
   private final LongSet numbers = new LongSet();
   private long keyBytes;
 
-  /** A column may have another type in the next query. */
+  /** A cache key, including types, as a column may have another type in the next query. */
   private record Key(EqualityDeletes deletes, String mapping) {}
 
   private KeySet() {}
 
   /**
-   * The keys of delete files: each file is read once for the tasks of an executor, whatever other
-   * files apply to theirs.
+   * The keys of delete files: each file is read once per executor, whatever other files apply to
+   * the same data files.
    */
   static KeySet of(ColumnarReaderFactory factory, EqualityDeletes deletes) throws IOException {
     List<DeleteFile> files = deletes.files();
@@ -121,11 +121,11 @@ final class KeySet implements ExecutorCache.Sized {
   }
 
   /**
-   * Which rows of a batch have none of the keys.
+   * The rows of a batch that have none of the keys.
    *
    * @param rows the rows of the batch
    * @param among indices into the batch, or null for all of it
-   * @return indices into the batch, or null when all its rows are live
+   * @return indices into the batch, or null if all its rows are live
    */
   int[] liveOf(KeyReader rows, int count, int[] among) {
     int candidates = among == null ? count : among.length;

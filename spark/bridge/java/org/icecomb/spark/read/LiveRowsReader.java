@@ -19,10 +19,11 @@ import org.apache.spark.sql.execution.datasources.parquet.SpecificParquetRecordR
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 
 /**
- * Spark's own vectorised reader, told which rows of each row group are live.
+ * Spark's own vectorized reader, restricted to the live rows of each row group.
  *
- * <p>Deleted rows become Parquet row ranges, as a column index filter makes them, so the decoder
- * skips them and whole pages of them are not read at all. The files must have an offset index.
+ * <p>Live rows are passed as Parquet row ranges, like those of a column index filter, so the
+ * decoder skips deleted rows and does not read whole pages of them. The files must have an offset
+ * index.
  */
 final class LiveRowsReader extends VectorizedParquetRecordReader {
 
@@ -31,7 +32,7 @@ final class LiveRowsReader extends VectorizedParquetRecordReader {
 
   /**
    * @param deletes rows to leave out, or null
-   * @param filtered whether the configuration holds a filter, whose row ranges apply as well
+   * @param filtered whether the configuration has a filter, whose row ranges apply, too
    */
   LiveRowsReader(
       ZoneId int96Zone,
@@ -53,7 +54,7 @@ final class LiveRowsReader extends VectorizedParquetRecordReader {
     this.filtered = filtered;
   }
 
-  /** Begins to read; the context says which columns, and by which filter. */
+  /** Begins to read; the context has the columns and the filter. */
   void begin(ParquetFile file, FileSplit part, TaskAttemptContext context)
       throws IOException, InterruptedException {
     file.begin(this, part, context);
@@ -66,7 +67,7 @@ final class LiveRowsReader extends VectorizedParquetRecordReader {
     }
   }
 
-  /** The row group reader's type is private to Spark's package, so a proxy stands in for it. */
+  /** Replaces the row group reader by a proxy, because its type is private to Spark's package. */
   private void skipDeletedRows() throws ReflectiveOperationException {
     Field readerField = SpecificParquetRecordReaderBase.class.getDeclaredField("reader");
     readerField.setAccessible(true);

@@ -2,7 +2,7 @@ package org.icecomb.spark.read;
 
 import java.util.function.LongConsumer;
 
-/** A set of integers without an object for each. */
+/** A set of integers that does not create an object for each. */
 final class LongSet {
 
   private static final long GOLDEN_RATIO = 0x9E3779B97F4A7C15L;
@@ -47,7 +47,7 @@ final class LongSet {
     return (long) Long.BYTES * slots.length;
   }
 
-  /** The slot that has the number, or the empty one where it belongs. */
+  /** The slot that contains the number, or the empty one to put it in. */
   private int slot(long number) {
     int slot = (int) ((number * GOLDEN_RATIO) >>> shift);
     while (slots[slot] != 0 && slots[slot] != number) {

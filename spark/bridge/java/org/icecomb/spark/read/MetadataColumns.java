@@ -16,7 +16,7 @@ public final class MetadataColumns {
 
   public static final String FILE = "_file";
 
-  /** Stands for the file where rows that change are shuffled: paths would be most of the bytes. */
+  /** Identifies the file when changed rows are shuffled: paths would be most of the bytes. */
   public static final String FILE_ID = "_icecomb_file";
 
   public static final String POSITION = "_pos";
@@ -53,7 +53,7 @@ public final class MetadataColumns {
   /**
    * The metadata columns of a table.
    *
-   * @param partition the type of {@code _partition}, or null where the table has no such column
+   * @param partition the type of {@code _partition}, or null if the table has no such column
    */
   public static MetadataColumn[] of(StructType partition) {
     List<MetadataColumn> columns = new ArrayList<>(SIMPLE);

@@ -5,13 +5,13 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.write.MissingRows;
 
-/** Builds the scan by which a MERGE finds the rows that are missing, and tells its write of it. */
+/** The builder of a MERGE's scan for missing rows, which it records for the write. */
 public final class MissingRowsScanBuilder extends IcecombScanBuilder {
 
   private final MissingRows missing;
 
   /**
-   * @param missing is told what is read
+   * @param missing records the read
    */
   public MissingRowsScanBuilder(
       TableHandle table, CaseInsensitiveStringMap options, MissingRows missing) {

@@ -5,7 +5,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.icecomb.spark.planner.Json;
 
-/** Iceberg's name mapping: which field ids the names in files without ids stand for. */
+/** Iceberg's name mapping: field ids for the names in files without ids. */
 final class NameMapping {
 
   private static final NameMapping EMPTY = new NameMapping(Json.array());
@@ -22,7 +22,7 @@ final class NameMapping {
     return new NameMapping(Json.parse(json));
   }
 
-  /** The field id that a name stands for, or -1. */
+  /** The field id of a name, or -1. */
   int id(String name) {
     JsonNode field = fields.get(name);
     return field == null ? -1 : field.path("field-id").asInt(-1);

@@ -12,15 +12,15 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.TableHandle;
 
-/** The files that conditions on {@code _file} leave. */
+/** The files selected by conditions on {@code _file}. */
 final class NamedFiles {
 
   private NamedFiles() {}
 
   /**
-   * The files that all of these leave which are {@code _file IN (…)} or {@code _file = …}.
+   * The files selected by all conditions of the form {@code _file IN (…)} or {@code _file = …}.
    *
-   * @param schema the schema of the table: where it has a column of that name, that one is meant
+   * @param schema the schema of the table, whose own column of that name takes precedence
    * @return null for all files
    */
   static Set<String> of(Predicate[] predicates, StructType schema) {
@@ -41,7 +41,7 @@ final class NamedFiles {
     return left;
   }
 
-  /** The files that a condition names, or null where it is of another kind. */
+  /** The files named by a condition, or null for other conditions. */
   private static Set<String> of(Predicate predicate) {
     Set<?> named = named(predicate, MetadataColumns.FILE, DataTypes.StringType);
     return named == null
@@ -49,7 +49,7 @@ final class NamedFiles {
         : named.stream().map(Object::toString).collect(Collectors.toCollection(HashSet::new));
   }
 
-  /** The files that a condition names by {@link MetadataColumns#FILE_ID}, or null likewise. */
+  /** The files named by a condition on {@link MetadataColumns#FILE_ID}, or null for others. */
   static Set<Long> ids(Predicate predicate) {
     Set<?> named = named(predicate, MetadataColumns.FILE_ID, DataTypes.LongType);
     return named == null
@@ -57,7 +57,7 @@ final class NamedFiles {
         : named.stream().map(Long.class::cast).collect(Collectors.toCollection(HashSet::new));
   }
 
-  /** What {@code name IN (…)} or {@code name = …} names; null for other conditions. */
+  /** The values in {@code name IN (…)} or {@code name = …}; null for other conditions. */
   private static Set<?> named(Predicate predicate, String name, DataType type) {
     Expression[] children = predicate.children();
     boolean equal = predicate.name().equals("=") && children.length == 2;

@@ -5,7 +5,7 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 
-/** Structs, lists or maps whose parts are shown in another way. */
+/** Structs, lists or maps whose children are converted. */
 final class NestedColumnVector extends WrappedColumnVector {
 
   private final ColumnVector[] children;

@@ -36,11 +36,12 @@ import org.apache.spark.sql.types.TimestampType;
 import org.icecomb.spark.convert.Condition;
 
 /**
- * Conditions as ORC asks them of its statistics, to leave out stripes and groups of rows.
+ * Conversion of conditions to ORC's search arguments, which leave out stripes and row groups by
+ * statistics.
  *
- * <p>Only what ORC compares as Spark does is asked: whole numbers, decimals, text that both put in the
- * same order, days and moments but those that {@link #literal} leaves out. Of anything else, nothing
- * is known.
+ * <p>Only types that ORC compares like Spark are used: integers, decimals, text that both order
+ * alike, dates and timestamps, except for values that {@link #literal} excludes. Other conditions
+ * are dropped.
  */
 final class OrcConditions {
 
@@ -53,8 +54,8 @@ final class OrcConditions {
   private OrcConditions() {}
 
   /**
-   * @param columns finds the columns that may be asked about
-   * @return null when there is nothing to ask
+   * @param columns the columns that may be compared
+   * @return null if no condition can be converted
    */
   static SearchArgument of(List<Condition> conditions, Condition.FileColumns columns) {
     List<Filter> filters =
@@ -120,7 +121,7 @@ final class OrcConditions {
     return Arrays.stream(values).allMatch(value -> type(value) == type) ? type : null;
   }
 
-  /** The type to compare a literal as, or null where ORC compares otherwise than Spark. */
+  /** The type in which ORC compares a literal, or null if it compares differently than Spark. */
   private static PredicateLeaf.Type type(Object value) {
     if (value instanceof Long) {
       return PredicateLeaf.Type.LONG;
@@ -141,10 +142,10 @@ final class OrcConditions {
   }
 
   /**
-   * A value as ORC compares it, exactly.
+   * Converts a value exactly to the form that ORC compares.
    *
-   * @param value not null, as Spark has it inside
-   * @return null if statistics may say otherwise than rows
+   * @param value a non-null value in Spark's internal form
+   * @return null if statistics may contradict rows
    */
   static Object literal(Object value, DataType type) {
     if (type instanceof DateType) {
@@ -165,9 +166,9 @@ final class OrcConditions {
   }
 
   /**
-   * Where a file does not say which calendar it has, as those of Iceberg Java, ORC moves older days of
-   * its statistics from the Julian calendar, and never over the first Gregorian day; we take them as
-   * they are stored.
+   * If a file does not state its calendar, as those of Iceberg Java, ORC converts older dates in
+   * its statistics from the Julian calendar, but never past the first Gregorian day; icecomb reads
+   * values as stored.
    */
   private static Date day(int days) {
     if (days < FIRST_GREGORIAN_DAY) {
@@ -175,13 +176,13 @@ final class OrcConditions {
     }
     LocalDate day = LocalDate.ofEpochDay(days);
     Date literal = Date.valueOf(day);
-    // A zone that moved over the date line lacks a day, which becomes the next one.
+    // A zone that crossed the date line lacks a day, which becomes the next one.
     return literal.toLocalDate().equals(day) ? literal : null;
   }
 
   /**
-   * Moments move between calendars as days do. Besides, ORC stores what is less than a second before
-   * 1970 so that it is read a second later, while statistics have it in its place.
+   * Timestamps are converted between calendars like dates. Besides, ORC stores times less than a
+   * second before 1970 so that they are read a second later, while statistics have the right time.
    */
   private static Timestamp moment(long micros) {
     if (Math.floorDiv(micros, SECOND) < FIRST_GREGORIAN_DAY * 24 * 60 * 60

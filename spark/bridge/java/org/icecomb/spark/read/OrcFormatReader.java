@@ -9,7 +9,7 @@ import org.apache.orc.RecordReader;
 import org.apache.orc.TypeDescription;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
-/** ORC, by ORC's own vectorised reader; the stripes that begin in the range are read. */
+/** A reader of ORC's stripes that begin in the range, by ORC's own vectorized reader. */
 final class OrcFormatReader implements FormatReader {
 
   private final Reader file;
@@ -36,8 +36,8 @@ final class OrcFormatReader implements FormatReader {
     Reader file = OrcFile.createReader(request.path(), options);
     try {
       request.checkRows(file.getNumberOfRows());
-      // Days and moments are taken as they are stored, which is how Iceberg's writers mean them;
-      // most of them do not say so in the file.
+      // Dates and timestamps are read as stored, as Iceberg's writers mean them, although most of
+      // these do not state the calendar in the file.
       options.convertToProlepticGregorian(file.writerUsedProlepticGregorian());
       OrcProjection projection = new OrcProjection(file.getSchema(), request);
       TypeDescription schema = projection.schema();
@@ -53,7 +53,7 @@ final class OrcFormatReader implements FormatReader {
               ? OrcConditions.of(request.conditions(), projection)
               : null;
       if (conditions != null) {
-        // Only groups of rows are left out: single ones would be marked in the batch.
+        // Only row groups are left out: single rows would only be marked in the batch.
         reading
             .searchArgument(conditions, schema.getFieldNames().toArray(new String[0]))
             .allowSARGToFilter(false);

@@ -36,8 +36,8 @@ import org.icecomb.spark.convert.TypeMark;
 /**
  * A table's columns in one ORC file, found by field id: the types to read and the vectors over them.
  *
- * <p>Field ids stand in the attribute {@code iceberg.id} of types (Iceberg's specification, ORC). The
- * element of a list, the key and the value of a map are found by their place.
+ * <p>Field ids are in the attribute {@code iceberg.id} of types (Iceberg's specification, ORC). The
+ * element of a list, the key and the value of a map are found by their position.
  */
 final class OrcProjection implements Condition.FileColumns {
 
@@ -69,24 +69,24 @@ final class OrcProjection implements Condition.FileColumns {
         || children != null && children.stream().anyMatch(OrcProjection::hasIds);
   }
 
-  /** What of the file is read: its own types, without the fields that nobody asks for. */
+  /** The schema to read: the file's own types, without unread fields. */
   TypeDescription schema() {
     return pruned(file, request.columns(), mapping);
   }
 
-  /** The vectors of the columns asked for over those of a batch of {@link #schema}. */
+  /** The vectors of the requested columns over those of a batch of {@link #schema}. */
   ColumnVector[] vectors(
       org.apache.hadoop.hive.ql.exec.vector.ColumnVector[] batch, IntSupplier size) {
     return fields(file, request.columns(), mapping, batch, size, false);
   }
 
-  /** ORC's statistics are never asked about floating numbers. */
+  /** ORC's statistics are never used for floating-point numbers. */
   @Override
   public boolean boundsKnowNaN() {
     return false;
   }
 
-  /** Columns of the types that ORC's statistics are asked about. */
+  /** Columns of the types for which ORC's statistics are used. */
   @Override
   public String physicalName(String[] path, DataType literalType) {
     if (path.length != 1 || request.columns().getFieldIndex(path[0]).isEmpty()) {
@@ -105,7 +105,7 @@ final class OrcProjection implements Condition.FileColumns {
               case STRING -> literalType == null || literalType instanceof StringType;
               case DATE -> literalType == null || literalType instanceof DateType;
               case DECIMAL -> literalType == null || literalType instanceof DecimalType;
-              // Without ids it is a file of Hive, with nanoseconds that are not read, and in the
+              // A file without ids is from Hive, with nanoseconds that are not read, and in the
               // writer's zone, whose rules may have changed since.
               case TIMESTAMP, TIMESTAMP_INSTANT ->
                   mapping == null
@@ -268,7 +268,7 @@ final class OrcProjection implements Condition.FileColumns {
         : new OrcVector.Bytes(wanted, bytes, size);
   }
 
-  /** Whether values of the file's type are values of the table's, possibly by a promotion. */
+  /** Whether the file's type can be read as the table's, possibly by a promotion. */
   private static boolean isReadAs(TypeDescription file, DataType wanted) {
     Category category = file.getCategory();
     return switch (category) {

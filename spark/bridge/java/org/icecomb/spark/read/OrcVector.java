@@ -21,10 +21,10 @@ import org.apache.spark.unsafe.types.UTF8String;
 import org.icecomb.spark.convert.Uuids;
 
 /**
- * A vector that ORC's reader fills, as Spark's vectors are: nothing is copied.
+ * A Spark vector over one that ORC's reader fills, without a copy.
  *
- * <p>Spark's own ones are closed to others, and take timestamps through the zone and the calendar of
- * the JVM. These count microseconds as ORC was asked for them: in UTC, by the present calendar.
+ * <p>Spark's own class is not accessible, and converts timestamps by the JVM's zone and calendar.
+ * This one returns microseconds as requested from ORC: in UTC, by the Gregorian calendar.
  */
 abstract class OrcVector extends ColumnVector {
 
@@ -42,7 +42,7 @@ abstract class OrcVector extends ColumnVector {
     return source.isRepeating ? 0 : row;
   }
 
-  /** The vector belongs to the reader, which goes on using it. */
+  /** Does nothing: the vector belongs to the reader, which continues to use it. */
   @Override
   public void close() {}
 
@@ -152,7 +152,7 @@ abstract class OrcVector extends ColumnVector {
     }
   }
 
-  /** Floats, too, which ORC reads as doubles. */
+  /** Doubles, and floats, which ORC reads as doubles. */
   static final class Doubles extends OrcVector {
 
     private final DoubleColumnVector doubles;
@@ -199,7 +199,7 @@ abstract class OrcVector extends ColumnVector {
     }
   }
 
-  /** UUIDs: 16 bytes, which Spark is shown as text. */
+  /** UUIDs: 16 bytes, shown to Spark as text. */
   static final class UuidTexts extends OrcVector {
 
     private final Bytes bytes;

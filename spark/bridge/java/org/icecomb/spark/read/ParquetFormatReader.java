@@ -25,7 +25,7 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.icecomb.spark.convert.Schemas;
 
-/** Parquet, by Spark's own vectorised reader. */
+/** A reader of Parquet, by Spark's own vectorized reader. */
 final class ParquetFormatReader implements FormatReader {
 
   /** A column of this name is filled by Spark's reader with the position of each row. */
@@ -56,7 +56,7 @@ final class ParquetFormatReader implements FormatReader {
   }
 
   static ParquetFormatReader open(FileRequest request) throws IOException {
-    // The context takes a copy, so what is set for this file is seen by no other.
+    // The context makes a copy, so settings for this file do not affect others.
     TaskAttemptContext context =
         new TaskAttemptContextImpl(
             request.hadoop(), new TaskAttemptID(new TaskID(new JobID(), TaskType.MAP, 0), 0));
@@ -121,7 +121,7 @@ final class ParquetFormatReader implements FormatReader {
         reader, request.columns(), requestedSchema, places, positionPlace, late);
   }
 
-  /** Row ranges need to know where pages begin; some writers do not say. */
+  /** Row ranges require the offsets of pages, which some writers omit. */
   private static boolean hasOffsetIndex(ParquetMetadata footer) {
     return footer.getBlocks().stream()
         .flatMap(block -> block.getColumns().stream())

@@ -20,15 +20,15 @@ import org.icecomb.spark.planner.Protocol.PlannedFile;
 import org.icecomb.spark.planner.Protocol.ScanPage;
 
 /**
- * The tasks of a scan, made of the pages of its plan as they come: nothing else of them is kept, and
- * what files share is held once.
+ * The tasks of a scan, built from the pages of its plan as they arrive: the pages are not kept, and
+ * values shared by files are stored once.
  */
 final class PlannedTasks implements Consumer<ScanPage> {
 
   /**
-   * @param entry what the planner is told of it
-   * @param deletePlace where deletes of its rows go, or null where none are written
-   * @param task the file with what is deleted of it, where new deletes stand for these, or null
+   * @param entry the planner's entry of it
+   * @param deletePlace the target for deletes of its rows, or null if none are written
+   * @param task the file with its deletes, if new deletes replace these, else null
    */
   record ChangeableFile(String path, String entry, DeletePlace deletePlace, FileTask task) {}
 
@@ -38,7 +38,7 @@ final class PlannedTasks implements Consumer<ScanPage> {
   private final List<List<JsonNode>> groupingKeys = new ArrayList<>();
   private final List<ChangeableFile> changeable = new ArrayList<>();
 
-  /** What later pages may name. */
+  /** Files that later pages may refer to. */
   private List<FileTask> files = new ArrayList<>();
 
   private List<DeleteFile> deleteFiles = new ArrayList<>();
@@ -49,7 +49,7 @@ final class PlannedTasks implements Consumer<ScanPage> {
 
   /**
    * @param columns the columns that are read
-   * @param partition the fields of {@code _partition} that are wanted, or null
+   * @param partition the requested fields of {@code _partition}, or null
    */
   PlannedTasks(StructType columns, StructType partition) {
     this.columns = columns;
@@ -88,7 +88,7 @@ final class PlannedTasks implements Consumer<ScanPage> {
     groups.add(tasks);
   }
 
-  /** No more pages come. */
+  /** Called after the last page. */
   PlannedTasks complete() {
     files = null;
     deleteFiles = null;
@@ -100,10 +100,10 @@ final class PlannedTasks implements Consumer<ScanPage> {
   }
 
   /**
-   * What each Spark task reads of the files that are chosen by their paths.
+   * The groups of each Spark task, restricted to the files selected by path.
    *
-   * @param grouping what tells the tasks apart
-   * @param locations where files lie, as far as that was asked
+   * @param grouping the grouping of tasks
+   * @param locations the known hosts of files
    */
   List<FileTask.Group> groups(
       Predicate<String> chosen, Grouping grouping, BlockLocations locations) {
@@ -121,22 +121,22 @@ final class PlannedTasks implements Consumer<ScanPage> {
     return found;
   }
 
-  /** The parts of the files that are chosen by their paths. */
+  /** The parts of the files selected by path. */
   Stream<FileTask> parts(Predicate<String> chosen) {
     return groups.stream().flatMap(List::stream).filter(task -> chosen.test(task.path()));
   }
 
-  /** How many tasks there are, of all files. */
+  /** The number of tasks, including all files. */
   int size() {
     return groups.size();
   }
 
-  /** The files that may be changed, if that was asked for. */
+  /** The files that may be changed, if requested. */
   List<ChangeableFile> changeable() {
     return changeable;
   }
 
-  // What files are made of
+  // For building file tasks
 
   StructType columns() {
     return columns;
@@ -162,7 +162,7 @@ final class PlannedTasks implements Consumer<ScanPage> {
     return share(places.stream().map(deleteFiles::get).toList());
   }
 
-  /** An equal value that was there before, so that files hold one. */
+  /** An equal earlier value, if there is one, so that files share it. */
   @SuppressWarnings("unchecked")
   <T> T share(T value) {
     return value == null ? null : (T) shared.computeIfAbsent(value, same -> same);

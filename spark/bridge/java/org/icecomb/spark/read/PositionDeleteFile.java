@@ -15,7 +15,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.DeleteFile;
 
-/** What is in a position delete file: deleted rows by the data files they are in. */
+/** The content of a position delete file: deleted positions by data file. */
 final class PositionDeleteFile implements ExecutorCache.Sized {
 
   /** Reserved ids of Iceberg's specification, and the names in files without ids. */
@@ -33,7 +33,7 @@ final class PositionDeleteFile implements ExecutorCache.Sized {
 
   private final Map<UTF8String, Positions> byPath = new HashMap<>();
 
-  /** Positions in one data file, as many as were counted. */
+  /** A growing list of positions in one data file. */
   private static final class Positions {
 
     private long[] rows = new long[16];
@@ -56,7 +56,7 @@ final class PositionDeleteFile implements ExecutorCache.Sized {
         name, type, true, new MetadataBuilder().putLong(Schemas.FIELD_ID, id).build());
   }
 
-  /** The contents of a delete file, read once for the tasks of an executor. */
+  /** The content of a delete file, read once per executor. */
   static PositionDeleteFile of(ColumnarReaderFactory factory, DeleteFile file) throws IOException {
     return ExecutorCache.get(factory.settings().cache(), new Key(file), () -> read(factory, file));
   }

@@ -27,9 +27,9 @@ final class PositionDeletes {
   }
 
   /**
-   * Delete files that say which rows of a data file are deleted.
+   * Position delete files that apply to a data file.
    *
-   * @param path what they call the data file
+   * @param path the data file's path in the delete files
    */
   record Files(String path, List<DeleteFile> files) implements Serializable {}
 
@@ -50,7 +50,7 @@ final class PositionDeletes {
     return positions.length == 0 ? null : new PositionDeletes(positions);
   }
 
-  /** Unpacks what the planner sent: base64 of zlib of little-endian 64 bit differences. */
+  /** Decodes the planner's positions: base64 of zlib of little-endian 64-bit differences. */
   static PositionDeletes unpack(String packed) {
     Inflater inflater = new Inflater();
     try {
@@ -84,7 +84,7 @@ final class PositionDeletes {
     return positions;
   }
 
-  /** Index of the first deleted position that is not before the given one. */
+  /** Index of the first deleted position at or after the given one. */
   private int firstFrom(long position) {
     int index = Arrays.binarySearch(positions, position);
     return index < 0 ? -index - 1 : index;
@@ -93,7 +93,7 @@ final class PositionDeletes {
   /**
    * The rows of a row group that are not deleted.
    *
-   * @param firstRow position in the file of the group's first row
+   * @param firstRow the position of the group's first row in the file
    */
   RowRanges live(long firstRow, long rowCount) {
     List<long[]> ranges = new ArrayList<>();
@@ -117,10 +117,10 @@ final class PositionDeletes {
   }
 
   /**
-   * Which rows of a batch are live.
+   * The live rows of a batch.
    *
    * @param rows positions in the file, increasing
-   * @return indices into the batch, or null when all are live
+   * @return indices into the batch, or null if all are live
    */
   int[] liveOf(long[] rows, int count) {
     int[] live = new int[count];
@@ -138,12 +138,12 @@ final class PositionDeletes {
     return found == count ? null : Arrays.copyOf(live, found);
   }
 
-  /** How many rows were left out so far. */
+  /** The number of rows left out so far. */
   long applied() {
     return applied;
   }
 
-  /** Row ranges can be made from pages only, so every range is shown as a page. */
+  /** Ranges in the form of pages, the only form from which row ranges can be built. */
   private record RangesAsPages(List<long[]> ranges) implements OffsetIndex {
 
     @Override

@@ -10,22 +10,22 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.icecomb.spark.convert.Schemas;
 
 /**
- * Columns that are read, widened by columns that deletes compare.
+ * The columns to read, plus those that deletes compare.
  *
- * <p>A column is read once, and so is a field inside one: fields are told apart by id, and what is
- * added comes last at every depth, so that the places of what was asked for stay.
+ * <p>Each column, and each field inside one, is read once: fields are matched by id, and additional
+ * ones come last at every depth, so that the indices of requested ones do not change.
  */
 final class ReadColumns {
 
   private ReadColumns() {}
 
-  /** The columns, and the others where they are not among them, at every depth. */
+  /** The columns plus missing ones of the others, at every depth. */
   static StructType widened(StructType columns, StructType others) {
     List<StructField> fields = new ArrayList<>(List.of(columns.fields()));
     for (StructField other : others.fields()) {
       int place = place(fields, Schemas.id(other));
       if (place < 0) {
-        // A dropped column may have the name of one that is there now.
+        // A dropped column may have the name of an existing one.
         fields.add(named(other, "__icecomb_key_" + Schemas.id(other), other.dataType()));
       } else if (fields.get(place).dataType() instanceof StructType inner
           && other.dataType() instanceof StructType more) {
@@ -50,7 +50,7 @@ final class ReadColumns {
     return -1;
   }
 
-  /** The places, from the outermost struct inwards, that lead to the field of an id. */
+  /** The indices that lead to the field of an id, from the outermost struct inwards. */
   static List<Integer> path(StructType columns, int id) {
     for (int i = 0; i < columns.size(); i++) {
       StructField field = columns.fields()[i];
@@ -69,7 +69,7 @@ final class ReadColumns {
     return null;
   }
 
-  /** The vector as one of the type that was asked for: without the fields that were added. */
+  /** The vector with the requested type: without the additional fields. */
   static ColumnVector narrowed(ColumnVector vector, DataType asked) {
     return asked instanceof StructType struct && !sameSize(struct, vector.dataType())
         ? new Narrowed(vector, struct)

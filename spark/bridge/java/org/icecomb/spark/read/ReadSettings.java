@@ -6,7 +6,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** What the session's settings say about reading files, taken on the driver for the executors. */
+/** The session's settings for reading files, collected on the driver for the executors. */
 record ReadSettings(
     int batchRows,
     boolean offHeap,
@@ -37,7 +37,7 @@ record ReadSettings(
   };
 
   /**
-   * @param batchRows how many rows a batch has, where the query or its table says so; else null
+   * @param batchRows the number of rows of a batch, if set by the query or its table; else null
    */
   static ReadSettings of(SQLConf conf, Integer batchRows) {
     return new ReadSettings(
@@ -57,7 +57,7 @@ record ReadSettings(
         ExecutorCache.Settings.of(conf));
   }
 
-  /** Prepares the Hadoop configuration that all readers of a scan start from. */
+  /** Prepares the Hadoop configuration for all readers of a scan. */
   static void configure(Configuration hadoop, SQLConf conf) {
     for (String key : CONVERTER_KEYS) {
       try {
@@ -66,7 +66,7 @@ record ReadSettings(
         // This version of Spark has no such setting.
       }
     }
-    // Columns are found by field id and then asked for by the very names the file has.
+    // Columns are found by field id and then requested by their exact names in the file.
     hadoop.setBoolean("spark.sql.caseSensitive", true);
     hadoop.setBoolean("spark.sql.parquet.fieldId.read.enabled", false);
     hadoop.set("parquet.read.support.class", ParquetReadSupport.class.getName());

@@ -17,10 +17,10 @@ import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.read.PlannedTasks.ChangeableFile;
 
 /**
- * The files that UPDATE, DELETE or MERGE writes anew, each with all its live rows.
+ * The scan of files that UPDATE, DELETE or MERGE rewrites, each with all its live rows.
  *
- * <p>Filters only choose files here. Before the files are read, Spark runs a query of its own that
- * finds which of them hold rows that change at all, and names these.
+ * <p>Filters only select files here. Before the files are read, Spark runs a query to find those
+ * with rows that change, and passes them as a filter.
  */
 public final class RewriteScan extends ChangeScan {
 
@@ -34,7 +34,7 @@ public final class RewriteScan extends ChangeScan {
     super(table, required, conditions, options);
   }
 
-  /** The files that the statement replaces: exactly those that its tasks were given to read. */
+  /** The files that the statement replaces: exactly those that its tasks read. */
   public List<JsonNode> replacedFiles() {
     return read.stream().map(Json::parse).toList();
   }
@@ -49,7 +49,7 @@ public final class RewriteScan extends ChangeScan {
     return super.planInputPartitions();
   }
 
-  /** Not those of a partition: the other rows of a file that is written anew are read, too. */
+  /** Only the file: the other rows of a rewritten file must be read, too. */
   @Override
   public NamedReference[] filterAttributes() {
     return new NamedReference[] {Expressions.column(MetadataColumns.FILE_ID)};
@@ -57,7 +57,7 @@ public final class RewriteScan extends ChangeScan {
 
   @Override
   Set<String> files(Predicate[] predicates) {
-    // files of one hash are written anew together
+    // files with the same hash are rewritten together
     Map<Long, List<String>> planned =
         tasks().changeable().stream()
             .map(ChangeableFile::path)
@@ -69,7 +69,7 @@ public final class RewriteScan extends ChangeScan {
         continue;
       }
       if (!planned.keySet().containsAll(named)) {
-        // Rows that change would be left out: the two queries of one statement saw different tables.
+        // Changed rows would be left out: the two queries of the statement saw different states.
         throw new IllegalStateException(
             "A statement changes rows of files it did not plan to read: " + named);
       }

@@ -6,13 +6,13 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
 
-/** Builds the scan of a statement that writes files anew, and hands it to the statement's write. */
+/** The builder of a scan by a statement that rewrites files; passes it to the statement's write. */
 public final class RewriteScanBuilder extends IcecombScanBuilder {
 
   private final Consumer<RewriteScan> built;
 
   /**
-   * @param built takes the scan
+   * @param built the consumer of the scan
    */
   public RewriteScanBuilder(
       TableHandle table, CaseInsensitiveStringMap options, Consumer<RewriteScan> built) {
@@ -20,7 +20,7 @@ public final class RewriteScanBuilder extends IcecombScanBuilder {
     this.built = built;
   }
 
-  /** Only chooses files: all rows of these are read, and Spark says what becomes of each. */
+  /** Only selects files: all their rows are read, and Spark decides about each. */
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
     chooseFiles(predicates);

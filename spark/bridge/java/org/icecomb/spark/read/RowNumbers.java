@@ -4,7 +4,7 @@ import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
-/** The positions of the rows of a batch, which follow each other in the file. */
+/** The positions of the rows of a batch, which are consecutive in the file. */
 final class RowNumbers {
 
   private final OnHeapColumnVector vector = new OnHeapColumnVector(0, DataTypes.LongType);

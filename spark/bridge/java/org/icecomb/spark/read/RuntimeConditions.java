@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Transforms;
 
-/** What is understood of predicates that Spark comes to know while a query runs. */
+/** Conversion of Spark's runtime filters. */
 final class RuntimeConditions {
 
   private RuntimeConditions() {}
@@ -31,7 +31,9 @@ final class RuntimeConditions {
     return conditions;
   }
 
-  /** Names here are spelt as in the query, others as in the table: Spark tells no case apart then. */
+  /**
+   * Replaces names by the table's: runtime filters have the query's spelling if not case-sensitive.
+   */
   private static Predicate named(Predicate predicate, StructType schema) {
     Expression[] children = predicate.children();
     if (!predicate.name().equals("IN")
@@ -52,7 +54,7 @@ final class RuntimeConditions {
     return new Predicate("IN", children);
   }
 
-  /** No row is in a list by its null: a predicate that must hold, and not its negation, needs none. */
+  /** Removes nulls from a list: no row matches them, and the predicate is not under NOT. */
   private static Predicate withoutNulls(Predicate predicate) {
     return predicate.name().equals("IN")
         ? new Predicate(

@@ -12,19 +12,19 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.planner.Protocol.ScanStatistics;
 
-/** What the planner estimates of a scan, as Spark's optimiser asks for it. */
+/** The planner's estimates of a scan, for Spark's optimizer. */
 record ScanEstimate(
     OptionalLong sizeInBytes,
     OptionalLong numRows,
     Map<NamedReference, ColumnStatistics> columnStats)
     implements Statistics {
 
-  /** Of a stream, which has no end. */
+  /** The estimate of a stream, which has no end. */
   static final ScanEstimate UNKNOWN =
       new ScanEstimate(OptionalLong.empty(), OptionalLong.empty(), Map.of());
 
   /**
-   * @param columns those that are read, with their field ids
+   * @param columns the columns that are read, with their field ids
    */
   static ScanEstimate of(ScanStatistics statistics, StructType columns) {
     Map<NamedReference, ColumnStatistics> known = new HashMap<>();

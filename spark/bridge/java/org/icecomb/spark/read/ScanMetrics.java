@@ -5,7 +5,7 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.icecomb.spark.NamedMetric;
 
-/** The numbers that Spark's UI shows of a scan. */
+/** The metrics of a scan in Spark's UI. */
 final class ScanMetrics {
 
   private static final String SPLITS = "numSplits";
@@ -34,12 +34,12 @@ final class ScanMetrics {
 
   private ScanMetrics() {}
 
-  /** Those of every scan. */
+  /** The metrics of every scan. */
   static CustomMetric[] all() {
     return NamedMetric.all(ALL);
   }
 
-  /** What a task says. */
+  /** The metrics of a task. */
   static CustomTaskMetric[] of(long splits, long deletes) {
     return NamedMetric.values(Map.of(SPLITS, splits, DELETES, deletes));
   }

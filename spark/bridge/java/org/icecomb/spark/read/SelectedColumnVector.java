@@ -2,7 +2,7 @@ package org.icecomb.spark.read;
 
 import org.apache.spark.sql.vectorized.ColumnVector;
 
-/** Some rows of another vector, in order. */
+/** Selected rows of another vector, in order. */
 final class SelectedColumnVector extends WrappedColumnVector {
 
   private final int[] rows;

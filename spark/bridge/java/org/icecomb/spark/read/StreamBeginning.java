@@ -11,8 +11,8 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * Where a stream began, in a file of the checkpoint: the first batch may be run again when the
- * table has others. Iceberg Java has the same file.
+ * The initial offset of a stream, in a file of the checkpoint: the first batch may be run again
+ * after the table has changed. Iceberg Java has the same file.
  */
 final class StreamBeginning {
 
@@ -32,7 +32,7 @@ final class StreamBeginning {
     }
   }
 
-  /** What was written, or null. */
+  /** The stored offset, or null. */
   String read() {
     try {
       if (!files.exists(file)) {
@@ -46,7 +46,7 @@ final class StreamBeginning {
     }
   }
 
-  /** Writes it whole or not at all. */
+  /** Writes the offset atomically. */
   void write(String offset) {
     Path draft = new Path(file.getParent(), "." + UUID.randomUUID() + ".tmp");
     try {

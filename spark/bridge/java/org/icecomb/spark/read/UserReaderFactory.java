@@ -10,11 +10,11 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.icecomb.spark.TaskUser;
 
-/** Readers that open files in the name of the statement's user. */
+/** Readers that open files on behalf of the statement's user. */
 record UserReaderFactory(TaskUser user, PartitionReaderFactory readers)
     implements PartitionReaderFactory {
 
-  /** The readers themselves where tasks have that name anyway. */
+  /** The readers themselves if tasks run as that user anyway. */
   static PartitionReaderFactory of(TaskUser user, PartitionReaderFactory readers) {
     TaskUser.check(user);
     return user == null ? readers : new UserReaderFactory(user, readers);

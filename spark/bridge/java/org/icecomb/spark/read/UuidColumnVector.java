@@ -11,14 +11,14 @@ import org.apache.spark.unsafe.types.UTF8String;
 import org.icecomb.spark.convert.TypeMark;
 import org.icecomb.spark.convert.Uuids;
 
-/** UUIDs as the text that Spark shows, over the 16 bytes that files hold. */
+/** UUIDs as text for Spark, over the 16 bytes in files. */
 final class UuidColumnVector extends WrappedColumnVector {
 
   private UuidColumnVector(ColumnVector bytes) {
     super(bytes, DataTypes.StringType);
   }
 
-  /** The vector with its uuids as text: the vector itself where there are none. */
+  /** The vector with its uuids as text: the vector itself if there are none. */
   static ColumnVector over(ColumnVector vector, StructField column) {
     return over(vector, column.dataType(), TypeMark.of(column));
   }

@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
 /**
- * Values of the type that a file has, shown as the wider type that the table has now (specification,
+ * Values of the type in a file, converted to the wider type that the table has now (specification,
  * "Schema Evolution": int to long, float to double, more digits of a decimal).
  */
 final class WidenedColumnVector extends WrappedColumnVector {
@@ -25,14 +25,14 @@ final class WidenedColumnVector extends WrappedColumnVector {
     this.stored = stored;
   }
 
-  /** Whether values of the one type are to be shown as the other, which is not done as it is. */
+  /** Whether values of the one type must be converted to the other. */
   static boolean widens(DataType stored, DataType wanted) {
     return stored instanceof IntegerType && wanted instanceof LongType
         || stored instanceof FloatType && wanted instanceof DoubleType
         || stored instanceof DecimalType && wanted instanceof DecimalType && !stored.equals(wanted);
   }
 
-  /** The vector as the wanted type: itself where nothing in it was widened. */
+  /** The vector with the wanted type: itself if nothing in it was widened. */
   static ColumnVector over(ColumnVector vector, DataType stored, DataType wanted) {
     if (widens(stored, wanted)) {
       return new WidenedColumnVector(vector, stored, wanted);

@@ -8,7 +8,7 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Another vector, shown in another way: what a subclass does not change is handed through. */
+/** A view of another vector, which passes on everything that a subclass does not change. */
 abstract class WrappedColumnVector extends ColumnVector {
 
   protected final ColumnVector vector;
@@ -18,12 +18,12 @@ abstract class WrappedColumnVector extends ColumnVector {
     this.vector = vector;
   }
 
-  /** The row of the other vector that is shown as the given row. */
+  /** The other vector's index of the given row. */
   protected int source(int row) {
     return row;
   }
 
-  /** Where the elements or entries of a row begin in the children of the reader's vector. */
+  /** The first index of a row's elements or entries in the children of the reader's vector. */
   protected final int firstInside(int row) {
     int at = source(row);
     return vector instanceof WrappedColumnVector inner
@@ -31,7 +31,7 @@ abstract class WrappedColumnVector extends ColumnVector {
         : ((WritableColumnVector) vector).getArrayOffset(at);
   }
 
-  /** How many elements or entries a row has. */
+  /** The number of elements or entries of a row. */
   protected final int countInside(int row) {
     int at = source(row);
     return vector instanceof WrappedColumnVector inner
@@ -39,7 +39,7 @@ abstract class WrappedColumnVector extends ColumnVector {
         : ((WritableColumnVector) vector).getArrayLength(at);
   }
 
-  /** The vector belongs to the reader, which goes on using it. */
+  /** Does nothing: the vector belongs to the reader, which continues to use it. */
   @Override
   public void close() {}
 

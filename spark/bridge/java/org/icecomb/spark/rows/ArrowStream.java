@@ -23,7 +23,7 @@ final class ArrowStream implements PartitionReader<ColumnarBatch> {
   private ColumnarBatch batch;
 
   /**
-   * @param columns how many of the stream's columns are read, from the first one on
+   * @param columns the number of the stream's columns to read, from the first one
    */
   ArrowStream(byte[] compressed, int columns) {
     this.columns = columns;
@@ -48,7 +48,7 @@ final class ArrowStream implements PartitionReader<ColumnarBatch> {
     return true;
   }
 
-  /** A vector of the stream, which fills it again; Spark closes batches when it is done with them. */
+  /** A vector that the stream refills, and which Spark must not close with a batch. */
   private static final class LentVector extends ArrowColumnVector {
 
     LentVector(FieldVector vector) {

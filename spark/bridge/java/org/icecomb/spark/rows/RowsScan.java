@@ -19,7 +19,7 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.ReadRows;
 import org.icecomb.spark.planner.Protocol.Rows;
 
-/** A read of rows that the planner makes; tasks only hand them on, one stream of them each. */
+/** A scan of rows computed by the planner; each task only passes on one stream of them. */
 final class RowsScan implements Scan, Batch {
 
   private final TableHandle table;
@@ -88,7 +88,7 @@ final class RowsScan implements Scan, Batch {
   }
 
   /**
-   * @param columns how many of them the query reads
+   * @param columns the number of columns that the query reads
    */
   private record Factory(int columns) implements PartitionReaderFactory {
 
@@ -108,7 +108,7 @@ final class RowsScan implements Scan, Batch {
     }
   }
 
-  /** Equal scans read the same rows, so that Spark can read them once for a query. */
+  /** Whether the scans read the same rows, so that Spark can read them once for a query. */
   @Override
   public boolean equals(Object other) {
     return other instanceof RowsScan scan

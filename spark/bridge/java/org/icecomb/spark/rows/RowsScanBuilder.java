@@ -11,7 +11,7 @@ import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.PushedConditions;
 import org.icecomb.spark.convert.Schemas;
 
-/** Collects what a query needs of a table: columns, fields inside them, filters, how many rows. */
+/** The builder of a scan with a query's columns, nested fields, filters and limit. */
 final class RowsScanBuilder
     implements SupportsPushDownRequiredColumns, SupportsPushDownV2Filters, SupportsPushDownLimit {
 
@@ -32,7 +32,7 @@ final class RowsScanBuilder
     required = Schemas.part(requiredSchema, table.schema());
   }
 
-  /** Takes what it understands for leaving out rows, and gives all back to be evaluated again. */
+  /** Takes convertible filters for leaving out rows, and returns all to be evaluated again. */
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
     pushed = PushedConditions.of(predicates, table.schema());

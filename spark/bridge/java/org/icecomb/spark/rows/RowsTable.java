@@ -13,7 +13,7 @@ import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.TableDescription;
 
-/** A table whose rows the planner makes: it has no files that tasks could read. */
+/** A table whose rows are computed by the planner, without files that tasks could read. */
 public final class RowsTable implements PinnedTable, SupportsRead {
 
   private final TableHandle handle;
@@ -45,7 +45,7 @@ public final class RowsTable implements PinnedTable, SupportsRead {
     return handle.name();
   }
 
-  /** Of Spark 4.1 and later, as {@link #version()}. */
+  /** Used by Spark 4.1 and later, like {@link #version()}. */
   public String id() {
     return description.uuid() + chosen;
   }
@@ -74,7 +74,7 @@ public final class RowsTable implements PinnedTable, SupportsRead {
     return new RowsScanBuilder(handle.ofCurrentUser(), options);
   }
 
-  /** As of {@link org.icecomb.spark.IcecombTable}. */
+  /** Equality as of {@link org.icecomb.spark.IcecombTable}. */
   @Override
   public boolean equals(Object other) {
     return other instanceof RowsTable table

@@ -6,7 +6,7 @@ import java.util.Locale;
 import org.apache.spark.sql.internal.SQLConf;
 import org.icecomb.spark.SparkErrors;
 
-/** What a session's setting says of something that is done by default where it helps. */
+/** A session's setting for an optimization that by default is applied if it helps. */
 enum Choice {
   AUTO,
   ALWAYS,

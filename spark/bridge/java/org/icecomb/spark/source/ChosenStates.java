@@ -25,13 +25,15 @@ import scala.collection.JavaConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Reads what an option, or a name below a table's, chooses among the states that the table has now.
+ * A rule that loads the current state of a table if an option, or a name below the table's, selects
+ * one of its states.
  *
- * <p>Since 4.1 Spark compares what it has cached by names alone: an option would choose among the states
- * that a cached table had, or what is cached of an option would stand for the table. What stays in the
- * cache of such a relation is used where nothing has changed since.
+ * <p>Since 4.1 Spark compares cached relations by name only: an option would select among the
+ * states of a cached table, or the cached rows of an option would be used for the table. Cached
+ * rows of such a relation are used only if nothing has changed since.
  *
- * <p>It runs when Spark has settled which states a query reads, and before {@link ReadTargets}.
+ * <p>It runs after Spark has determined the states that a query reads, and before {@link
+ * ReadTargets}.
  */
 public final class ChosenStates extends Rule<LogicalPlan> {
 
@@ -47,13 +49,13 @@ public final class ChosenStates extends Rule<LogicalPlan> {
           "end-timestamp");
 
   /**
-   * @param session whose plans are looked at, as Spark makes its rules; nothing is asked of it
+   * @param session the session of the plans, required by Spark but not used
    */
   public ChosenStates(SparkSession session) {}
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    // one query sees one state of a table
+    // a query sees one state of each table
     Map<List<Object>, PinnedTable> now = new HashMap<>();
     return (LogicalPlan)
         plan.transformWithSubqueries(
@@ -73,7 +75,7 @@ public final class ChosenStates extends Rule<LogicalPlan> {
             });
   }
 
-  /** What chooses the state that is read; empty where it is the table's own. */
+  /** The selection of the state that is read; empty for the table's current one. */
   private static String chooser(DataSourceV2Relation relation) {
     if (!(relation.table() instanceof PinnedTable pinned)
         || !CachedTables.mayStay(relation)
@@ -117,7 +119,7 @@ public final class ChosenStates extends Rule<LogicalPlan> {
     }
   }
 
-  /** The query was understood with the columns that Spark had cached. */
+  /** Checks that the columns with which the query was analyzed have not changed. */
   private static void check(DataSourceV2Relation relation, PinnedTable before, PinnedTable after) {
     StructType known = before.handle().schema();
     StructType now = after.handle().schema();
@@ -133,7 +135,7 @@ public final class ChosenStates extends Rule<LogicalPlan> {
         throw SparkErrors.unsupported(
             "Column " + column.name() + " of table " + before.name() + " was changed since the session"
                 + " cached the table, or the DataFrame was made",
-            "REFRESH TABLE " + before.name() + ", or make the DataFrame anew");
+            "REFRESH TABLE " + before.name() + ", or create a new DataFrame");
       }
     }
   }

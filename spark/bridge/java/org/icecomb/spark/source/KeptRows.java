@@ -23,12 +23,12 @@ import scala.collection.JavaConverters;
 import scala.reflect.ClassTag$;
 
 /**
- * The rows of a query, read when they are first asked for and then from the disks of the executors,
- * until the statement ends. They are never read from their source again: two executors have them where there
- * are two, and where both are lost, the statement fails.
+ * The rows of a query, read on first use and then from the disks of the executors, until the
+ * statement ends. They are never read from their source again: two executors store them if there
+ * are two, and if both are lost, the statement fails.
  *
- * <p>Two attempts of one task may both have stored their rows, which need not be the same: all readers
- * must meet those of the attempt that Spark took.
+ * <p>Two attempts of one task may both have stored their rows, which may differ: all readers must
+ * read those of the attempt that Spark accepted.
  */
 final class KeptRows extends RDD<InternalRow> {
 
@@ -44,12 +44,12 @@ final class KeptRows extends RDD<InternalRow> {
     this.schema = source.analyzed().schema();
   }
 
-  /** What finds them, in the states that it reads; only where the statement is planned. */
+  /** The query, with the states that it reads; only on the driver. */
   LogicalPlan read() {
     return source.normalized();
   }
 
-  /** What finds them, optimised; only where the statement is planned. */
+  /** The optimized query; only on the driver. */
   LogicalPlan query() {
     return source.optimizedPlan();
   }
@@ -66,7 +66,7 @@ final class KeptRows extends RDD<InternalRow> {
     return (scala.collection.immutable.List) kept.preferredLocations(partition).toList();
   }
 
-  /** One reader waits for the other, and both get the same answer. */
+  /** Reads the rows once: concurrent readers wait for the same result. */
   private synchronized void keep() {
     if (failure != null) {
       throw failure;
@@ -107,7 +107,7 @@ final class KeptRows extends RDD<InternalRow> {
     Iterator<byte[]> pages = JavaConverters.asJavaIterator(pages(partition, task));
     if (attempt(pages) != attempts[partition.index()]) {
       throw new IllegalStateException(
-          "Rows that a statement had kept to read them again are those of another attempt of their task\n"
+          "Rows that a statement had stored to read them again are from another attempt of their task\n"
               + "  hint: nothing was changed: repeat the statement");
     }
     return JavaConverters.asScalaIterator(new PagedRows(pages, schema.size()));
@@ -132,7 +132,7 @@ final class KeptRows extends RDD<InternalRow> {
     if (statement != null) {
       context().addSparkListener(new End(this, Long.parseLong(statement)));
     }
-    // else when nobody refers to it any more, as Spark does with what is kept
+    // else released by Spark when nothing refers to it any more
   }
 
   private synchronized void release() {
@@ -141,7 +141,7 @@ final class KeptRows extends RDD<InternalRow> {
     }
   }
 
-  /** Lets the rows go when the statement has ended, however it did. */
+  /** Releases the rows when the statement has ended, successfully or not. */
   private static final class End extends SparkListener {
 
     private final WeakReference<KeptRows> rows;

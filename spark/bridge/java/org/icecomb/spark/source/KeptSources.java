@@ -28,10 +28,11 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Reads once what a MERGE, UPDATE or DELETE of a table of ours would read again and perhaps find changed:
- * its source, or the subqueries of its condition. Spark plans them twice, to find the files with rows to
- * change and to change them, and an UPDATE's condition again for the rows that stay. What {@link
- * RepeatableRows} knows to be the same each time stays as it is; of everything else the rows are kept.
+ * A rule that reads only once what a MERGE, UPDATE or DELETE of an icecomb table would read again
+ * and might find changed: its source, or the subqueries of its condition. Spark plans them twice,
+ * to find the files with rows to change and to change them, and an UPDATE's condition again for the
+ * unchanged rows. Queries that {@link RepeatableRows} knows to have the same rows each time stay
+ * unchanged; the rows of all others are stored.
  */
 public final class KeptSources extends Rule<LogicalPlan> {
 
@@ -82,7 +83,7 @@ public final class KeptSources extends Rule<LogicalPlan> {
                 merge.withNewChildren(CommandPlan.list(List.of(merge.targetTable(), kept)));
       }
     }
-    // where nothing was marked, subqueries are resolved already
+    // if nothing was marked, subqueries are already resolved
     if (!SparkVersion.marksSources()
         && (node instanceof UpdateTable || node instanceof DeleteFromTable)
         && node.resolved()
@@ -92,7 +93,9 @@ public final class KeptSources extends Rule<LogicalPlan> {
     return node;
   }
 
-  /** Rows that are only inserted, or that are looked up by no filter on files, are read once by Spark. */
+  /**
+   * Whether Spark reads the source again: not for inserts only, and not without a filter on files.
+   */
   private static boolean readsAgain(MergeIntoTable merge) {
     return Choice.of(SETTING) == Choice.ALWAYS
         || SQLConf.get().runtimeRowLevelOperationGroupFilterEnabled()
@@ -132,7 +135,7 @@ public final class KeptSources extends Rule<LogicalPlan> {
         });
   }
 
-  /** The table of ours that a statement changes, or null. */
+  /** The icecomb table that a statement changes, or null. */
   private static IcecombTable target(LogicalPlan statement) {
     LogicalPlan table =
         statement instanceof MergeIntoTable merge
@@ -170,7 +173,7 @@ public final class KeptSources extends Rule<LogicalPlan> {
     if (!ofCondition) {
       throw unkeepable(statement);
     }
-    // the part that looks at the table's own rows is computed again, over rows that are kept
+    // the part that depends on the table's own rows is computed again, over stored rows
     return parts(source, exists, statement);
   }
 
@@ -198,8 +201,8 @@ public final class KeptSources extends Rule<LogicalPlan> {
     return SparkErrors.unsupported(
         statement
             + " reads a subquery more than once which can find other rows each time (LIMIT, a window,"
-            + " duplicates that are dropped), and which cannot be read alone, as it looks at columns"
-            + " from outside",
+            + " duplicates that are dropped), and which cannot be read on its own, as it refers to"
+            + " columns from outside",
         "write its rows to a table first, or compute them in a subquery of their own");
   }
 
@@ -213,7 +216,7 @@ public final class KeptSources extends Rule<LogicalPlan> {
                     session
                         .sessionState()
                         .executePlan(source, session.sessionState().executePlan$default$2());
-                // planned here, as the user who asks
+                // planned here, as the statement's user
                 planned.executedPlan();
                 return planned;
               }

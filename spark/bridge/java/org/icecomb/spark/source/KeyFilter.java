@@ -34,24 +34,24 @@ import scala.collection.JavaConverters;
 import scala.collection.immutable.List$;
 
 /**
- * Lets through the rows on the left of a join whose keys the right may have: a Bloom filter, by which some
- * of the others come through, too, and no row is lost.
+ * A Bloom filter of the rows on the left of a join whose keys may be on the right: some of the
+ * others pass, too, and no row is lost.
  *
- * <p>Keys are what the join's condition says must be equal, and may be fewer than it compares. A column
- * that it compares by {@code <=>}, or a type whose equal values may differ in their bytes (floating-point
- * numbers, texts of a collation), is none.
+ * <p>Keys are columns that the join's condition requires to be equal, possibly not all of them.
+ * Columns compared by {@code <=>}, and types whose equal values may differ in their bytes
+ * (floating-point numbers, collated strings), are not keys.
  *
  * @param columns the keys of the left
  * @param values the keys of the right, in the same order
  */
 record KeyFilter(List<Expression> columns, List<Expression> values) {
 
-  /** With six hash functions, two of a hundred other rows come through. */
+  /** With six hash functions, two percent of other rows pass. */
   private static final long BITS_PER_KEY = 8;
 
   private static final double FEWEST_KEYS = 1_000;
 
-  /** What can be asked of the rows on the left of a join, or null. */
+  /** The filter for the left side of a join, or null. */
   static KeyFilter of(Join join) {
     List<Expression> columns = new ArrayList<>();
     List<Expression> values = new ArrayList<>();
@@ -83,7 +83,9 @@ record KeyFilter(List<Expression> columns, List<Expression> values) {
     return key.references().nonEmpty() && key.references().subsetOf(side.outputSet());
   }
 
-  /** A column, perhaps made wider: it is cheap, and cannot fail for rows that the join never looks at. */
+  /**
+   * Whether it is a column, perhaps widened: cheap, and cannot fail for rows that the join ignores.
+   */
   private static boolean isColumn(Expression key) {
     return key instanceof Attribute
         || key instanceof Cast cast
@@ -91,7 +93,7 @@ record KeyFilter(List<Expression> columns, List<Expression> values) {
             && Cast.canUpCast(cast.child().dataType(), cast.dataType());
   }
 
-  /** Whether values are equal if and only if they are hashed alike. */
+  /** Whether equal values, and only these, have equal bytes to hash. */
   private static boolean isHashedAlike(DataType type) {
     return type instanceof ByteType
         || type instanceof ShortType
@@ -112,10 +114,10 @@ record KeyFilter(List<Expression> columns, List<Expression> values) {
   }
 
   /**
-   * The rows of the left that come through.
+   * The left side with the filter.
    *
-   * @param right what the keys are read of, once more than for the join
-   * @param keys how many it has at most, as far as is known; if it has more, more rows come through
+   * @param right the query of the keys, which is executed once more than for the join
+   * @param keys the estimated maximum number of keys; if there are more, more rows pass
    */
   LogicalPlan over(LogicalPlan left, LogicalPlan right, double keys) {
     long expected = (long) Math.max(FEWEST_KEYS, Math.min(keys, Integer.MAX_VALUE));

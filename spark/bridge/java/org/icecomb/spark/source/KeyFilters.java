@@ -29,33 +29,33 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Leaves out rows of the table that a MERGE, UPDATE or DELETE changes before they are joined with its
- * source, where no row of the source has their keys: the join, which shuffles and sorts them, would find
- * no use for them. Spark's own rule for that asks for tables of gigabytes and for a filter on the source.
+ * A strategy that leaves out rows of the table changed by a MERGE, UPDATE or DELETE before they are
+ * joined with its source, if no row of the source has their keys: the join would shuffle and sort
+ * them in vain. Spark's own rule for that requires tables of gigabytes and a filter on the source.
  *
- * <p>It is done for the join that says which rows change (merge-on-read), and for the one that says which
- * files or partitions have such rows; never for the join that writes files anew, which needs all their
- * rows. The keys are read of the source once more, so it must find the same rows each time: those that
- * {@link RepeatableRows} knows to, and those that {@link KeptSources} keeps.
+ * <p>It applies to the join that finds the rows to change (merge-on-read), and to the one that
+ * finds files or partitions with such rows; never to the join that rewrites files, which needs all
+ * their rows. The source is read once more for its keys, so it must have the same rows each time:
+ * sources that {@link RepeatableRows} accepts, and those that {@link KeptSources} stores.
  *
- * <p>A strategy sees statements when their tables have been asked for sizes, which no rule of an
- * extension does.
+ * <p>A strategy sees statements after the sizes of their tables are known, unlike any rule of an
+ * extension.
  */
 public final class KeyFilters extends SparkStrategy {
 
   static final String SETTING = "spark.sql.icecomb.mergeKeyFilter";
 
-  /** Fewer rows are joined sooner than a query more is run. */
+  /** For fewer rows, a join is faster than another query. */
   private static final double FEWEST_ROWS = 1_000_000;
 
-  /** Of a table whose every fourth row may match, too many come through. */
+  /** If more than a quarter of the table's rows may match, too many pass. */
   private static final double LARGEST_SHARE = 0.25;
 
-  /** Room for keys of which the number is not known. */
+  /** The most keys to expect, as a share of the table's rows, if their number is unknown. */
   private static final double LARGEST_FILTER = 0.125;
 
   /**
-   * @param session whose plans are looked at, as Spark makes its strategies; nothing is asked of it
+   * @param session the session of the plans, required by Spark but not used
    */
   public KeyFilters(SparkSession session) {}
 
@@ -91,7 +91,7 @@ public final class KeyFilters extends SparkStrategy {
         : inside;
   }
 
-  /** Of a condition on a table, with the queries by which Spark asks where rows change. */
+  /** Filters the queries in a condition on a table by which Spark finds where rows change. */
   private static Expression withQuestionsFiltered(Expression condition, Choice choice) {
     return condition.transformDown(
         new AbstractPartialFunction<Expression, Expression>() {
@@ -129,7 +129,7 @@ public final class KeyFilters extends SparkStrategy {
         : plan;
   }
 
-  /** Spark has the table on the left, and a row of it that matches nothing is of no use to these joins. */
+  /** Filters the table, on the left, of whose rows these joins need only those with a match. */
   private static Join filtered(Join join, Choice choice) {
     LogicalPlan table = join.left();
     LogicalPlan source = join.right();
@@ -150,7 +150,7 @@ public final class KeyFilters extends SparkStrategy {
     return (Join) join.withNewChildren(CommandPlan.list(List.of(left, source)));
   }
 
-  /** Whether Spark is likely to look up the rows of one side in those of the other, as they are. */
+  /** Whether Spark is likely to broadcast one side of a join. */
   private static boolean isBroadcast(Join join) {
     InjectRuntimeFilter$ spark = InjectRuntimeFilter$.MODULE$;
     JoinType type = join.joinType();
@@ -162,7 +162,7 @@ public final class KeyFilters extends SparkStrategy {
             && spark.canBroadcastBySize(join.right(), SQLConf.get());
   }
 
-  /** What a side reads and does nothing else with, or null; null also if it has a filter already. */
+  /** The scan of a side that does nothing else, or null; null also if it already has a filter. */
   private static Scan scan(LogicalPlan side) {
     LogicalPlan plan = side;
     while (plan instanceof Project || plan instanceof Filter) {

@@ -16,13 +16,13 @@ import scala.Option;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Marks what MERGE, UPDATE and DELETE may read more than once, before anything is resolved: Spark since
- * 4.1 makes the plan of the statement as soon as all its parts are.
+ * A rule that marks what MERGE, UPDATE and DELETE may read more than once, before it is resolved:
+ * since 4.1 Spark plans the statement as soon as all its parts are resolved.
  */
 public final class MarkedSources extends Rule<LogicalPlan> {
 
   /**
-   * @param session whose plans are looked at, as Spark makes its rules; nothing is asked of it
+   * @param session the session of the plans, required by Spark but not used
    */
   public MarkedSources(SparkSession session) {}
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.unsafe.Platform;
 
-/** The rows of pages that {@link RowPages} wrote, after the first page. */
+/** The rows in pages written by {@link RowPages}, after the first page. */
 final class PagedRows implements Iterator<InternalRow> {
 
   private final Iterator<byte[]> pages;
@@ -24,7 +24,7 @@ final class PagedRows implements Iterator<InternalRow> {
     return page.hasRemaining() || pages.hasNext();
   }
 
-  /** The same object each time, as of all of Spark's iterators of rows. */
+  /** Returns the same object each time, like all of Spark's row iterators. */
   @Override
   public InternalRow next() {
     if (!hasNext()) {

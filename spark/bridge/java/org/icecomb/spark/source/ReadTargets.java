@@ -21,32 +21,34 @@ import scala.Function1;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Tells writes that look plain what their queries read of the table that they write: what others do to
- * that meanwhile contradicts them.
+ * A rule that records for writes the reads of the written table in their queries: concurrent
+ * changes of these conflict with the write.
  *
  * <ul>
- *   <li>A MERGE that only inserts is an append to Spark (since 4.2 of a kind of its own), of what an
- *       anti-join with the table leaves. It is known by this join, which reads the very columns that are
- *       written: all others who read the table, as INSERT … WHERE NOT EXISTS, have columns of their own.
+ *   <li>Spark runs an insert-only MERGE as an append (since 4.2 of a special kind) of the result of
+ *       an anti-join with the table. It is recognized by this join, which reads the very columns
+ *       that are written: other reads of the table, as in INSERT … WHERE NOT EXISTS, have their
+ *       own columns.
  *   <li>REPLACE TABLE … AS SELECT may select from the table that it replaces.
- *   <li>INSERT OVERWRITE and INSERT … REPLACE may select from the table whose rows they replace, also an
- *       older state of it: of a DataFrame that was made long ago, or what the session has cached.
+ *   <li>INSERT OVERWRITE and INSERT … REPLACE may select from the table whose rows they replace,
+ *       also from an older state of it: that of an old DataFrame, or one that the session has
+ *       cached.
  *   <li>So may the source of a MERGE, and the subqueries of an UPDATE or a DELETE.
  * </ul>
  *
- * <p>It runs when Spark has settled which states the query reads, and before it looks whether it has rows
- * of them in its cache.
+ * <p>It runs after Spark has determined the states that the query reads, and before it looks them
+ * up in its cache.
  */
 public final class ReadTargets extends Rule<LogicalPlan> {
 
   /**
-   * @param session whose plans are looked at, as Spark makes its rules; nothing is asked of it
+   * @param session the session of the plans, required by Spark but not used
    */
   public ReadTargets(SparkSession session) {}
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    // a write is the root; transformations would keep it, as the tables are equal
+    // a write is the root; a transformation would keep the old node, as the tables are equal
     if (plan instanceof V2WriteCommand write) {
       return told(write);
     }
@@ -94,7 +96,7 @@ public final class ReadTargets extends Rule<LogicalPlan> {
     return (LogicalPlan) write;
   }
 
-  /** What a query reads of a table that it writes, also where its rows are kept. */
+  /** The reads of a written table in its query, including stored rows. */
   private static List<QueriedTable> own(LogicalPlan query, IcecombTable table) {
     List<QueriedTable> found = new ArrayList<>();
     RepeatableRows.visit(
@@ -142,7 +144,7 @@ public final class ReadTargets extends Rule<LogicalPlan> {
                 over(target, table.writtenFor(missing, own(write.query(), table))));
   }
 
-  /** Whether both are one relation: Spark gives the columns of every other one numbers of their own. */
+  /** Whether both are one relation: Spark gives the columns of any other relation other ids. */
   private static boolean isSame(DataSourceV2Relation one, DataSourceV2Relation other) {
     return one.table() instanceof IcecombTable
         && !one.outputSet().intersect(other.outputSet()).isEmpty();
@@ -157,7 +159,7 @@ public final class ReadTargets extends Rule<LogicalPlan> {
     return (DataSourceV2Relation) (Object) relation.makeCopy(members);
   }
 
-  /** The tables of ours that a query reads, also in its subqueries. */
+  /** The icecomb tables that a query reads, including its subqueries. */
   private static List<DataSourceV2Relation> relations(LogicalPlan query) {
     List<DataSourceV2Relation> found = new ArrayList<>();
     RepeatableRows.visit(

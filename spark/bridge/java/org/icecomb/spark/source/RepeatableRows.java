@@ -58,9 +58,9 @@ import org.icecomb.spark.functions.BoundFunction;
 import scala.collection.JavaConverters;
 
 /**
- * Whether a query finds the same rows each time it is executed: it reads tables of ours, each in one
- * state, or rows that are part of the plan, by steps and functions that do not depend on the order in
- * which rows arrive. What is not known here is taken to find others.
+ * A check that a query returns the same rows each time it is executed: it reads icecomb tables,
+ * each in one state, or rows that are part of the plan, by steps and functions that do not depend
+ * on the order in which rows arrive. Anything unknown is assumed to return different rows.
  */
 final class RepeatableRows {
 
@@ -87,7 +87,7 @@ final class RepeatableRows {
           WithCTE.class,
           CTERelationDef.class);
 
-  /** Of any order of the same rows, they make the same. */
+  /** Aggregates with the same result for any order of the same rows. */
   private static final Set<String> AGGREGATES =
       Set.of(
           "Count",
@@ -100,7 +100,10 @@ final class RepeatableRows {
           "Rank",
           "DenseRank");
 
-  /** Decimals of so many digits cannot overflow 38 digits with any number of rows there is. */
+  /**
+   * The sum of decimals of this precision cannot overflow 38 digits for any feasible number of
+   * rows.
+   */
   private static final int LARGEST_ADDED = 28;
 
   private RepeatableRows() {}
@@ -117,7 +120,7 @@ final class RepeatableRows {
         && children.stream().allMatch(RepeatableRows::isRepeatableInside);
   }
 
-  /** Whether it does the same with the same rows, as far as functions are what they are marked as. */
+  /** Whether a step is deterministic, provided that functions are marked correctly. */
   static boolean isRepeatableStep(LogicalPlan plan) {
     return STEPS.contains(plan.getClass()) && !(plan instanceof Window);
   }
@@ -138,7 +141,7 @@ final class RepeatableRows {
             && scan.relation().table() instanceof IcecombTable;
   }
 
-  /** Whether it needs something from the query around it, and cannot be executed alone. */
+  /** Whether it depends on the enclosing query, and cannot be executed on its own. */
   static boolean refersOutside(LogicalPlan plan) {
     return refersToColumnsOutside(plan) || refersToQueriesOutside(plan);
   }
@@ -150,7 +153,10 @@ final class RepeatableRows {
             .anyMatch(RepeatableRows::refersToColumnsOutside);
   }
 
-  /** What a subquery in it refers to outside of that is among the subquery's children. */
+  /**
+   * Whether it refers to outer columns; those of a subquery in it are among the subquery's
+   * children.
+   */
   private static boolean refersToColumnsOutside(Expression expression) {
     return expression instanceof OuterReference
         || JavaConverters.seqAsJavaList(expression.children()).stream()
@@ -172,7 +178,7 @@ final class RepeatableRows {
     return !defined.containsAll(named);
   }
 
-  /** Visits a plan and what is below it, also in subqueries. */
+  /** Visits a plan and its descendants, including subqueries. */
   static void visit(LogicalPlan plan, Consumer<LogicalPlan> visitor) {
     visitor.accept(plan);
     JavaConverters.seqAsJavaList(plan.children()).forEach(child -> visit(child, visitor));
@@ -201,7 +207,7 @@ final class RepeatableRows {
         .allMatch(RepeatableRows::isRepeatable);
   }
 
-  /** Of texts that are equal and not the same, any may stand for a group; frames of windows have no type. */
+  /** Whether a string is collated: any of its equal values may represent a group. */
   private static boolean isCollated(Expression expression) {
     return expression.getClass().getSimpleName().equals("Collate")
         || (expression instanceof NamedExpression || expression instanceof Cast)
@@ -216,7 +222,7 @@ final class RepeatableRows {
       return types.stream().allMatch(RepeatableRows::isAddedExactly);
     }
     if (function instanceof Max || function instanceof Min) {
-      // 0.0 and -0.0 are equal: either may be found
+      // 0.0 and -0.0 are equal: either may be returned
       return types.stream()
           .noneMatch(each -> each.sql().contains("FLOAT") || each.sql().contains("DOUBLE"));
     }
@@ -224,9 +230,9 @@ final class RepeatableRows {
   }
 
   /**
-   * Whether a sum does not depend on the order of what is added: that of floating-point numbers does, and
-   * whether one of large decimals overflows. Averages do, too: Spark adds up whole numbers and small
-   * decimals as floating-point numbers for them.
+   * Whether a sum is independent of the order: sums of floating-point numbers are not, nor is the
+   * overflow of large decimals. Averages are not, either: for them, Spark adds up integers and
+   * small decimals as floating-point numbers.
    */
   private static boolean isAddedExactly(DataType type) {
     return type instanceof IntegralType
@@ -239,7 +245,10 @@ final class RepeatableRows {
         && isKnown(literal.value().getClass());
   }
 
-  /** Spark's own code and ours; what else is called in a plan are functions of other catalogs. */
+  /**
+   * Whether it is Spark's own or icecomb's code; other calls in a plan are functions of other
+   * catalogs.
+   */
   private static boolean isKnown(Class<?> owner) {
     return owner.getName().startsWith("org.apache.spark.sql.catalyst.")
         || owner.getName().startsWith("org.apache.spark.unsafe.")

@@ -17,15 +17,15 @@ import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.JavaConverters;
 
 /**
- * About how many rows an optimised query finds. Spark's own estimate takes filters to leave everything,
- * and joins to pair everything with everything.
+ * The estimated number of rows of an optimized query. Spark's own estimate assumes that filters
+ * keep everything, and that joins are cross joins.
  *
- * @param likely with a tenth left by each filter that compares
- * @param most with everything left by filters
+ * @param likely the number if each comparing filter keeps a tenth
+ * @param most the number if filters keep everything
  */
 record RowEstimate(double likely, double most) {
 
-  /** Of rows that nobody can tell the number of, as those of streams: taken to be few. */
+  /** An unknown number of rows, as of streams: assumed to be few. */
   private static final RowEstimate UNKNOWN = new RowEstimate(0, Double.POSITIVE_INFINITY);
 
   private static final double LEFT_BY_FILTER = 0.1;
@@ -67,7 +67,7 @@ record RowEstimate(double likely, double most) {
     if (leaf instanceof DataSourceV2ScanRelation relation
         && relation.scan() instanceof SupportsReportStatistics scan
         && scan.estimateStatistics().numRows().isPresent()) {
-      // Spark 4.3 passes over the number of a table whose rows are changed
+      // Spark 4.3 ignores the row count of a table whose rows are changed
       return of(scan.estimateStatistics().numRows().getAsLong());
     }
     Statistics known = leaf.stats();

@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Rows in pages of about a mebibyte, as {@link PagedRows} reads them. A first page names the attempt of
- * the task that wrote them.
+ * Rows in pages of about a mebibyte, to be read by {@link PagedRows}. The first page identifies the
+ * task attempt that wrote them.
  */
 final class RowPages implements Iterator<byte[]> {
 
@@ -46,7 +46,7 @@ final class RowPages implements Iterator<byte[]> {
     ByteArrayOutputStream page = new ByteArrayOutputStream();
     while (rows.hasNext() && page.size() < PAGE) {
       byte[] row = unsafe(rows.next()).getBytes();
-      // eight bytes, as rows have to lie at multiples of eight
+      // eight bytes, because rows must be aligned to eight bytes
       page.writeBytes(number(row.length));
       page.writeBytes(row);
     }

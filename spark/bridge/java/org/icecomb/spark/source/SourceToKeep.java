@@ -8,10 +8,11 @@ import scala.Function1;
 import scala.collection.JavaConverters;
 
 /**
- * Stands over the source of a MERGE, or over the subquery of a condition, until that is resolved, so that
- * Spark does not make the statement's plan before {@link KeptSources} has decided about it.
+ * A node above the source of a MERGE, or above the subquery of a condition, until that is resolved,
+ * so that Spark does not plan the statement before {@link KeptSources} has decided about it.
  *
- * <p>Methods that take a sequence are there twice: {@code Seq} is another class in Scala 2.12 than in 2.13.
+ * <p>Methods that take a sequence exist twice: {@code Seq} is another class in Scala 2.12 than in
+ * 2.13.
  */
 final class SourceToKeep extends LogicalPlan {
 
@@ -19,7 +20,7 @@ final class SourceToKeep extends LogicalPlan {
   private final boolean exists;
 
   /**
-   * @param exists whether it is only asked if there is a row at all
+   * @param exists whether only the existence of a row matters
    */
   SourceToKeep(LogicalPlan source, boolean exists) {
     this.source = source;
@@ -68,7 +69,7 @@ final class SourceToKeep extends LogicalPlan {
     return other == source ? this : new SourceToKeep(other, exists);
   }
 
-  /** Spark works on copies, and would make them by a constructor that it guesses. */
+  /** Overridden because Spark would otherwise guess the constructor for copies. */
   @Override
   public LogicalPlan makeCopy(Object[] members) {
     return new SourceToKeep((LogicalPlan) members[0], exists);

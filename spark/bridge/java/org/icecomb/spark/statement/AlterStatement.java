@@ -10,14 +10,14 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The beginning of a statement that Spark's grammar does not have: which table it alters, and the
- * text after the table's name, which only the planner understands.
+ * The beginning of a statement that Spark's grammar does not have: the table that it alters, and
+ * the text after the table's name, which only the planner parses.
  *
- * @param explain {@code EXPLAIN} and its mode where the statement is only to be explained, else empty
- * @param table the table's name as it was written
- * @param change what is to be done to it
- * @param certain whether it begins as one of ours does; else it only has such words, and is ours if
- *     Spark does not know it
+ * @param explain {@code EXPLAIN} and its mode if the statement is only to be explained, else empty
+ * @param table the table's name as written
+ * @param change the text of the change
+ * @param certain whether it begins like one of icecomb's statements; else it only contains such
+ *     words, and is icecomb's if Spark does not know it
  */
 record AlterStatement(String explain, String table, String change, boolean certain) {
 
@@ -47,7 +47,7 @@ record AlterStatement(String explain, String table, String change, boolean certa
               + "))",
           Pattern.CASE_INSENSITIVE);
 
-  /** The statement that a text is; null where it is none of ours. */
+  /** Parses a statement; null if it is not one of icecomb's. */
   static AlterStatement find(String text) {
     Matcher matcher = BEGINNING.matcher(text);
     return matcher.lookingAt()
@@ -59,7 +59,7 @@ record AlterStatement(String explain, String table, String change, boolean certa
         : null;
   }
 
-  /** A statement about the same table that Spark's grammar has. */
+  /** A statement about the same table in Spark's grammar. */
   String frame() {
     return explain + "ALTER TABLE " + table + " SET TBLPROPERTIES ('statement'='')";
   }

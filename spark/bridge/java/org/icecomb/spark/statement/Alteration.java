@@ -13,8 +13,8 @@ import scala.Function1;
 import scala.collection.immutable.List$;
 
 /**
- * The plan of a statement of ours. Spark resolves its table and hands {@link #changes} to the table's
- * catalog, as for every ALTER TABLE.
+ * The plan of an icecomb statement. Spark resolves its table and passes {@link #changes} to the
+ * table's catalog, as for every ALTER TABLE.
  */
 public final class Alteration extends CommandPlan implements AlterTableCommand {
 

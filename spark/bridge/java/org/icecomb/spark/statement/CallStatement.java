@@ -9,12 +9,12 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * CALL, for a Spark whose grammar does not have it. What stands behind the word is written as the
- * call of a function, so Spark's grammar of expressions reads it.
+ * CALL, for a Spark whose grammar does not have it. The text after the word has the form of a
+ * function call, so Spark's grammar of expressions parses it.
  *
- * @param explain {@code EXPLAIN} and its mode where the statement is only to be explained, else empty
- * @param procedure the procedure's name as it was written
- * @param invocation the name and the arguments, at the place they have in the statement
+ * @param explain {@code EXPLAIN} and its mode if the statement is only to be explained, else empty
+ * @param procedure the procedure's name as written
+ * @param invocation the name and the arguments, at their position in the statement
  */
 record CallStatement(String explain, String procedure, String invocation) {
 
@@ -23,7 +23,7 @@ record CallStatement(String explain, String procedure, String invocation) {
           SPACE + "*(" + EXPLAIN + ")CALL" + GAP + "(" + NAME + ")" + SPACE + "*\\(",
           Pattern.CASE_INSENSITIVE);
 
-  /** The statement that a text is; null where it is none. */
+  /** Parses a statement; null if it is not a CALL. */
   static CallStatement find(String text) {
     Matcher matcher = BEGINNING.matcher(text);
     if (!matcher.lookingAt()) {
@@ -37,7 +37,7 @@ record CallStatement(String explain, String procedure, String invocation) {
         before + text.substring(start).replaceFirst("[;\\s]+$", ""));
   }
 
-  /** A statement that Spark's grammar has, explained in the same way. */
+  /** A statement in Spark's grammar, explained in the same way. */
   String frame() {
     return explain + "SELECT 1";
   }

@@ -10,18 +10,18 @@ import scala.Enumeration;
 /**
  * The plan of a command.
  *
- * <p>What Scala would take from the traits of a command stands here by hand. Methods that take a
- * sequence are there twice: {@code Seq} is another class in Scala 2.12 than in 2.13.
+ * <p>Members that Scala would inherit from the traits of a command are written by hand. Methods
+ * that take a sequence exist twice: {@code Seq} is another class in Scala 2.12 than in 2.13.
  */
 public abstract class CommandPlan extends LogicalPlan implements Command {
 
-  /** By this mark Spark knows commands, which it runs at once. */
+  /** The mark by which Spark recognizes commands, which it runs at once. */
   @Override
   public scala.collection.immutable.List<Enumeration.Value> nodePatterns() {
     return list(List.of(TreePattern.COMMAND()));
   }
 
-  // the trait would set what the method above answers: nobody calls its initialiser
+  // would set the result of the method above, but the trait's initializer is never called
   public void org$apache$spark$sql$catalyst$plans$logical$Command$_setter_$nodePatterns_$eq(
       scala.collection.immutable.Seq<Enumeration.Value> patterns) {}
 

@@ -8,8 +8,9 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * Says what to do where Iceberg's own extensions stand behind ours in {@code spark.sql.extensions}: their
- * parser is asked first then, takes the statements on our tables, too, and has no plan for them.
+ * A check with a hint if Iceberg's own extensions come after icecomb's in {@code
+ * spark.sql.extensions}: their parser then comes first, takes the statements on icecomb's tables,
+ * too, and has no plan for them.
  */
 public final class ExtensionOrder extends AbstractFunction1<LogicalPlan, BoxedUnit> {
 

@@ -10,13 +10,13 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * CREATE TABLE … LIKE, in which Spark up to 4.1 knows names of its own catalog only.
+ * CREATE TABLE … LIKE, in which Spark up to 4.1 supports only names of its own catalog.
  *
- * @param explain {@code EXPLAIN} and its mode where the statement is only to be explained, else empty
+ * @param explain {@code EXPLAIN} and its mode if the statement is only to be explained, else empty
  * @param ifNotExists these words, or empty
- * @param target the name of the table that is to be made, as it was written
- * @param source the name of the table or view that it is to be like
- * @param clauses what stands behind the names
+ * @param target the name of the new table, as written
+ * @param source the name of the table or view to copy
+ * @param clauses the text after the names
  */
 record LikeStatement(
     String explain, String ifNotExists, String target, String source, String clauses) {
@@ -43,7 +43,7 @@ record LikeStatement(
               + ")",
           Pattern.CASE_INSENSITIVE);
 
-  /** The statement that a text is; null where it is none. */
+  /** Parses a statement; null if it is not a CREATE TABLE … LIKE. */
   static LikeStatement find(String text) {
     Matcher matcher = BEGINNING.matcher(text);
     return matcher.lookingAt()
@@ -56,7 +56,7 @@ record LikeStatement(
         : null;
   }
 
-  /** The statement with names that Spark's grammar has. */
+  /** The statement with names in Spark's grammar. */
   String frame() {
     return explain + "CREATE TABLE " + ifNotExists + "a LIKE b" + clauses;
   }

@@ -32,8 +32,8 @@ import org.icecomb.spark.TaskUser;
 import org.icecomb.spark.planner.Protocol.SessionListing;
 
 /**
- * Files in folders, as executors list them. What the planner knows is left out there: it is sent as
- * eight bytes a path, and two paths of one number only make a file look known that is not.
+ * Files in folders, listed by executors, without those that the planner knows: these are sent as an
+ * eight-byte hash per path, and a collision only makes an unknown file look known.
  */
 final class ListedFolders {
 
@@ -42,7 +42,7 @@ final class ListedFolders {
 
   private ListedFolders() {}
 
-  /** What is in the folders of a listing, a JSON object each, see {@code SessionListing}. */
+  /** The entries of a listing, as JSON objects, see {@code SessionListing}. */
   static Iterator<String> of(SparkSession spark, PlannerSession planner, SessionListing listing)
       throws IOException {
     JavaSparkContext context = JavaSparkContext.fromSparkContext(spark.sparkContext());
@@ -161,7 +161,7 @@ final class ListedFolders {
           Path path = new Path(folder.location());
           files = path.getFileSystem(lister.hadoop().value().value());
           if (isGiven && files instanceof LocalFileSystem && !files.exists(path)) {
-            throw new IOException(folder.location() + " is not on the machine of an executor");
+            throw new IOException(folder.location() + " is not on the host of an executor");
           }
           open = files.listStatusIterator(path);
         }
@@ -173,12 +173,12 @@ final class ListedFolders {
         }
         open = null;
       } catch (FileNotFoundException e) {
-        // deleted since it was found: nothing is in it
+        // deleted since it was found: it is empty
         open = null;
       }
     }
 
-    /** What is told of something; null where that is nothing. */
+    /** The JSON of an entry; null if it is not reported. */
     private String told(FileStatus found) throws IOException {
       String name = found.getPath().getName();
       if (found.isDirectory()) {
@@ -200,7 +200,7 @@ final class ListedFolders {
       return isKnown && !always.matcher(name).matches() ? null : row(name, found, false);
     }
 
-    /** Whether a local folder is a link to one elsewhere, which Hadoop does not tell. */
+    /** Whether a local folder is a symbolic link, which Hadoop does not report. */
     private boolean isLink(FileStatus found) {
       return files instanceof LocalFileSystem
           && Files.isSymbolicLink(java.nio.file.Path.of(found.getPath().toUri().getPath()));

@@ -26,12 +26,12 @@ import org.icecomb.spark.planner.Protocol.SessionWork;
 import org.icecomb.spark.planner.Protocol.TableName;
 import org.icecomb.spark.read.GivenRows;
 
-/** Calls of procedures, whoever parsed them. */
+/** Execution of procedure calls from either parser. */
 public final class PlannedCalls {
 
   private PlannedCalls() {}
 
-  /** Calls a procedure, lets the session do what is left to it, and gives its rows. */
+  /** Calls a procedure, lets the session do the work that it requests, and returns its rows. */
   public static GivenRows call(
       PlannerSession planner,
       TableName procedure,
@@ -78,13 +78,13 @@ public final class PlannedCalls {
     }
   }
 
-  /** What a procedure asks for. */
+  /** Work requested by a procedure. */
   @FunctionalInterface
   private interface Work {
     void run() throws Exception;
   }
 
-  /** Does what a procedure waits for, and tells it the end. */
+  /** Does work that a procedure waits for, and reports its end. */
   private static void end(PlannerSession planner, String id, Work work) {
     String problem = null;
     try {
@@ -96,7 +96,7 @@ public final class PlannedCalls {
     planner.cleanUp(catalog -> new EndWork(catalog, id, told));
   }
 
-  /** Reads rows and writes them anew; the procedure commits the files. */
+  /** Rewrites rows; the procedure commits the files. */
   private static void rewrite(SparkSession spark, SessionWork work) throws Exception {
     spark
         .read()

@@ -18,8 +18,8 @@ import scala.collection.JavaConverters;
 import scala.collection.immutable.List$;
 
 /**
- * CALL as it was parsed. Spark resolves the arguments, which are the columns of a plan below; then
- * {@link ProcedureCalls} makes a command of it.
+ * A parsed CALL. Spark resolves the arguments, which are the columns of a plan below; then {@link
+ * ProcedureCalls} converts it to a command.
  */
 public final class ProcedureCall extends LogicalPlan {
 
@@ -33,7 +33,7 @@ public final class ProcedureCall extends LogicalPlan {
     this.arguments = arguments;
   }
 
-  /** The call that an expression of Spark's grammar was written as. */
+  /** The call for an expression in Spark's grammar. */
   static ProcedureCall of(Expression expression) {
     if (!(expression instanceof UnresolvedFunction function)
         || function.isDistinct()
@@ -66,7 +66,7 @@ public final class ProcedureCall extends LogicalPlan {
         List$.MODULE$.empty());
   }
 
-  /** Its name, of one part at least. */
+  /** The name, of at least one part. */
   List<String> procedure() {
     return procedure;
   }

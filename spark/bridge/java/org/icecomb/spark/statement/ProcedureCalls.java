@@ -36,7 +36,7 @@ import scala.Function1;
 import scala.Option;
 import scala.collection.JavaConverters;
 
-/** Makes a command of a {@link ProcedureCall} whose arguments are resolved. */
+/** A rule that converts a {@link ProcedureCall} with resolved arguments to a command. */
 public final class ProcedureCalls extends Rule<LogicalPlan> {
 
   private final SparkSession session;
@@ -88,7 +88,7 @@ public final class ProcedureCalls extends Rule<LogicalPlan> {
     return new TableName(parts.subList(qualified ? 1 : 0, parts.size() - 1), parts.get(parts.size() - 1));
   }
 
-  /** Null where the procedure has none such: the planner says so. */
+  /** The parameter, or null if there is none, which the planner reports. */
   private static ProcedureParameter parameter(
       ProcedureDescription description, String name, int position) {
     List<ProcedureParameter> parameters = description.parameters();
@@ -101,7 +101,7 @@ public final class ProcedureCalls extends Rule<LogicalPlan> {
         .orElse(null);
   }
 
-  /** What cannot be cast is an error, whatever the session says: null would mean the default. */
+  /** Casts a value; failure is an error whatever the session's settings, as null is the default. */
   private static Expression cast(Expression value, ProcedureParameter parameter) {
     DataType type = DataType.fromJson(Json.text(parameter.type()));
     Option<Expression> implicit = TypeCoercion.implicitCast(value, type);
@@ -135,7 +135,7 @@ public final class ProcedureCalls extends Rule<LogicalPlan> {
       Expression value = ((Alias) columns.get(i)).child();
       if (!value.foldable()) {
         throw SparkErrors.unsupported(
-            "The argument " + value.sql() + " is no constant", "give the procedure its value");
+            "The argument " + value.sql() + " is not a constant", "give the procedure its value");
       }
       JsonNode json = Values.toJson(value.eval(null), value.dataType());
       found.add(new ProcedureArgument(names.get(i), json));

@@ -19,12 +19,13 @@ import org.icecomb.spark.rows.RowsTable;
 import scala.collection.JavaConverters;
 
 /**
- * Says what to do instead of a statement that Iceberg tables have no use for, before Spark says only
- * that it is not supported; and a DELETE that options send elsewhere. Tables of other catalogs, and Hive's in the session catalog, are Spark's.
+ * A rule that refuses statements that do not apply to Iceberg tables, with a hint that Spark's own
+ * error would lack; and a DELETE whose options select other rows. Tables of other catalogs, and
+ * Hive tables in the session catalog, are left to Spark.
  */
 public final class RefusedStatements extends Rule<LogicalPlan> {
 
-  /** A statement with the name of Spark's plan of it; {@code %s} is what it is about. */
+  /** A refused statement; {@code %s} is the name of its table or namespace. */
   private record Refusal(Predicate<LogicalPlan> when, String statement, String hint) {
 
     Refusal(String statement, String hint) {
@@ -43,7 +44,7 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
   private static final String FILES_OF_OTHERS =
       "nothing is to be repaired; files that others wrote are taken in by CALL system.add_files";
   private static final String STATISTICS =
-      "leave it out: each commit keeps counts and bounds of its files, and Spark is told them";
+      "leave it out: each commit stores counts and bounds of its files, which Spark gets";
   private static final String PARTITIONS = "SELECT * FROM %1$s.partitions";
   private static final String DELETE = "DELETE FROM %1$s WHERE …, which drops whole files where it can";
   private static final String NO_INDEX = ": Iceberg tables have no indexes";
@@ -64,7 +65,7 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
           Map.entry(
               "DescribeRelation",
               new Refusal(
-                  // the partition, which the class of Spark 4.3 has no more
+                  // the partition, which the class no longer has in Spark 4.3
                   plan ->
                       plan.productElement(1) instanceof scala.collection.Map<?, ?> partition
                           && partition.nonEmpty(),
@@ -102,7 +103,7 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
               new Refusal(
                   "LOAD DATA INTO %s: files are not moved into an Iceberg table",
                   "CALL system.add_files takes Parquet, ORC and Avro files in where they are; INSERT INTO "
-                      + "%1$s SELECT * FROM csv.`path` writes others anew")),
+                      + "%1$s SELECT * FROM csv.`path` rewrites others")),
           Map.entry(
               "AnalyzeTable",
               new Refusal("ANALYZE TABLE %s: Spark keeps nothing about Iceberg tables", STATISTICS)),
@@ -129,7 +130,7 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
           Map.entry("DropIndex", new Refusal("DROP INDEX ON %s" + NO_INDEX, INSTEAD_OF_INDEX)));
 
   /**
-   * @param session whose statements are looked at, as Spark makes its rules; nothing is asked of it
+   * @param session the session of the plans, required by Spark but not used
    */
   public RefusedStatements(SparkSession session) {}
 
@@ -151,7 +152,7 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
     return plan;
   }
 
-  /** The name of a table or namespace of ours; null where it is another's. */
+  /** The name of an icecomb table or namespace; null for others. */
   private static String ours(LogicalPlan about) {
     if (about instanceof ResolvedTable found
         && (found.table() instanceof IcecombTable || found.table() instanceof RowsTable)) {

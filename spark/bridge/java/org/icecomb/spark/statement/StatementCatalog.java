@@ -14,35 +14,38 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.PlannerSession;
 
-/** A catalog whose {@code alterTable} takes a {@link StatementChange}, and whose procedures CALL finds. */
+/**
+ * A catalog whose {@code alterTable} accepts a {@link StatementChange}, and with procedures for
+ * CALL.
+ */
 public interface StatementCatalog extends TableCatalog {
 
-  /** The way to the planner. */
+  /** The catalog's connection to the planner. */
   PlannerSession session();
 
-  /** Whether its views are ours; those of the session catalog are Spark's own. */
+  /** Whether icecomb serves its views; those of the session catalog are Spark's own. */
   default boolean keepsViews() {
     return true;
   }
 
   /**
-   * Whether the new table of a CREATE TABLE … LIKE is one of ours.
+   * Whether icecomb creates the new table of a CREATE TABLE … LIKE.
    *
-   * @param provider what is said behind {@code USING}, or null
-   * @param source the table that it is to be like; null for a view
+   * @param provider the provider after {@code USING}, or null
+   * @param source the table to copy; null for a view
    */
   default boolean makesLike(String provider, Table source) {
     return true;
   }
 
   /**
-   * Makes an empty table like another one. One like a table of ours has all that Spark's types do not
-   * tell, its write order and its properties, too.
+   * Creates an empty table like another one. A copy of an icecomb table also has its exact Iceberg
+   * types, its write order and its properties.
    *
-   * @param columns of the other table or view
-   * @param partitions of the other table
-   * @param properties what the statement says, over those of the other table
-   * @param source null for a view
+   * @param columns the columns of the other table or view
+   * @param partitions the partitioning of the other table
+   * @param properties the statement's properties, which override those of the other table
+   * @param source the other table; null for a view
    */
   Table createLike(
       Identifier table,
@@ -52,12 +55,12 @@ public interface StatementCatalog extends TableCatalog {
       Table source)
       throws TableAlreadyExistsException, NoSuchNamespaceException;
 
-  /** Whether the name of a table, view or procedure leads to such a catalog, by Spark's rules. */
+  /** Whether a table, view or procedure name resolves to such a catalog, by Spark's rules. */
   static boolean serves(SparkSession session, scala.collection.Seq<String> name) {
     return find(session, scala.collection.JavaConverters.seqAsJavaList(name)) != null;
   }
 
-  /** The catalog that a name leads to; null where that is another one. */
+  /** The catalog to which a name resolves; null if it is not an icecomb catalog. */
   static StatementCatalog find(SparkSession session, List<String> name) {
     CatalogManager catalogs = session.sessionState().catalogManager();
     CatalogPlugin catalog =

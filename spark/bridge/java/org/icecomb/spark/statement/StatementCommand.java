@@ -16,7 +16,7 @@ import scala.collection.immutable.Map;
 import scala.collection.immutable.Map$;
 
 /**
- * A statement that Spark runs at once and that has no plan of Spark's.
+ * A statement that Spark runs at once, without a plan of its own.
  */
 public final class StatementCommand extends CommandPlan implements LeafRunnableCommand {
 
@@ -26,10 +26,10 @@ public final class StatementCommand extends CommandPlan implements LeafRunnableC
   private final Function<SparkSession, List<Row>> work;
 
   /**
-   * @param name what EXPLAIN calls it
-   * @param about what it is done to
-   * @param schema its rows
-   * @param work does it
+   * @param name its name in EXPLAIN
+   * @param about its subject, in EXPLAIN
+   * @param schema the schema of its rows
+   * @param work executes it
    */
   public StatementCommand(
       String name, String about, StructType schema, Function<SparkSession, List<Row>> work) {
@@ -47,7 +47,7 @@ public final class StatementCommand extends CommandPlan implements LeafRunnableC
     this.work = work;
   }
 
-  /** Spark works on copies, and would make them by a constructor that it guesses. */
+  /** Overridden because Spark would otherwise guess the constructor for copies. */
   @Override
   public LogicalPlan makeCopy(Object[] members) {
     return clone();

@@ -22,11 +22,12 @@ import org.icecomb.spark.view.ViewStatements;
 import scala.collection.JavaConverters;
 
 /**
- * Spark's parser, and before it the statements of Iceberg's SQL extensions on tables of ours: partition
- * fields, write order, identifier fields, branches and tags. Everything else goes on untouched.
+ * A parser in front of Spark's for the statements of Iceberg's SQL extensions on icecomb tables:
+ * partition fields, write order, identifier fields, branches and tags. Everything else is passed
+ * on.
  *
- * <p>It answers whatever interfaces the parser below has: Spark's own grows with every version, and
- * other extensions look for theirs.
+ * <p>It implements whatever interfaces the parser below has: Spark's own grows with every version,
+ * and other extensions look for theirs.
  */
 public final class StatementParser implements InvocationHandler {
 
@@ -38,7 +39,7 @@ public final class StatementParser implements InvocationHandler {
     this.delegate = delegate;
   }
 
-  /** The parser of a session, with our statements in front. */
+  /** The parser of a session, with icecomb's statements in front. */
   public static ParserInterface over(SparkSession session, ParserInterface delegate) {
     return (ParserInterface)
         Proxy.newProxyInstance(
@@ -100,8 +101,8 @@ public final class StatementParser implements InvocationHandler {
         if (!ours && !statement.certain()) {
           throw e;
         }
-        // nobody else has such statements: the planner says what is wrong with the words, or the
-        // plan that the table is none of ours
+        // nobody else has such statements: the planner reports errors in the text, or the plan that
+        // the table is not an icecomb table
       }
     }
     Object[] framed = arguments.clone();
@@ -158,7 +159,7 @@ public final class StatementParser implements InvocationHandler {
     try {
       return StatementCatalog.find(session, parts(name)) != null;
     } catch (Exception e) {
-      // Spark says what is wrong with the name
+      // Spark reports the error in the name
       return false;
     }
   }

@@ -24,8 +24,8 @@ import org.icecomb.spark.SparkErrors;
 import scala.collection.JavaConverters;
 
 /**
- * What CREATE TABLE … LIKE does where Spark itself asks no catalog: the other table is looked up as the
- * statement runs, and the new one is made by its catalog.
+ * Execution of CREATE TABLE … LIKE if Spark itself does not call the catalog: the other table is
+ * looked up when the statement runs, and the new one is created by its catalog.
  */
 final class TableLike {
 
@@ -35,9 +35,9 @@ final class TableLike {
   private final CreateTableLikeCommand clauses;
 
   /**
-   * @param target the name of what is made
-   * @param source the name of what it is to be like
-   * @param clauses the rest of the statement, as Spark reads it
+   * @param target the name of the new table
+   * @param source the name of the table or view to copy
+   * @param clauses the rest of the statement, as parsed by Spark
    */
   TableLike(
       SparkSession session,
@@ -50,7 +50,7 @@ final class TableLike {
     this.clauses = clauses;
   }
 
-  /** Whether the new table is one of ours; those of others in the session catalog stay Spark's. */
+  /** Whether icecomb creates the new table; others in the session catalog are Spark's. */
   boolean isOurs() {
     StatementCatalog catalog = StatementCatalog.find(session, target);
     return catalog != null
@@ -71,7 +71,7 @@ final class TableLike {
           "CREATE TABLE "
               + String.join(".", target)
               + " LIKE … with STORED AS or ROW FORMAT: files of an Iceberg table have no SerDe",
-          "leave the clause out; the property write.format.default says how files are written");
+          "leave the clause out; the property write.format.default sets the file format");
     }
     try {
       Identifier table = identifier(target);
@@ -115,7 +115,7 @@ final class TableLike {
     return given;
   }
 
-  /** The table that the new one is to be like; null where the name is that of a view, or of nothing. */
+  /** The table to copy; null if the name is that of a view, or does not exist. */
   private Table source() {
     if (session.sessionState().catalog().isTempView(StatementCommand.list(source))) {
       return null;

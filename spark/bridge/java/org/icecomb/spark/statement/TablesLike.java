@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
 
 /**
- * Takes CREATE TABLE … LIKE … USING iceberg in the session catalog, of which Spark since 4.2 asks the
- * catalog only where the old table is not one of its own: it would copy that one's entry.
+ * A rule for CREATE TABLE … LIKE … USING iceberg in the session catalog: since 4.2 Spark calls the
+ * catalog only if the other table is not Spark's own, and otherwise copies its entry.
  */
 public final class TablesLike extends Rule<LogicalPlan> {
 

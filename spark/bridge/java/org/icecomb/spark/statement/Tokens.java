@@ -1,6 +1,6 @@
 package org.icecomb.spark.statement;
 
-/** Patterns of what statements are made of, by Spark's rules. */
+/** Patterns of the tokens of statements, by Spark's rules. */
 final class Tokens {
 
   private static final String COMMENT = "--[^\\r\\n]*|/\\*(?!\\+)(?s:.*?)\\*/";
@@ -15,7 +15,7 @@ final class Tokens {
 
   private Tokens() {}
 
-  /** Words with whatever blanks and comments between them, and none of a longer word. */
+  /** Whole words with any blanks and comments between them. */
   static String words(String phrase) {
     return phrase.replace(" ", GAP) + "(?![\\p{L}\\p{N}_])";
   }

@@ -15,7 +15,7 @@ import scala.collection.immutable.Map$;
 /** Spark's own description of a view. */
 final class SparkViews {
 
-  // the members that all versions have at the same place; every version adds some behind
+  // the indices of members that are the same in all versions; each version appends some
   private static final int CREATE_VERSION = 10;
   private static final int PROPERTIES = 11;
   private static final int VIEW_TEXT = 13;

@@ -29,10 +29,10 @@ import scala.Option;
 import scala.Tuple2;
 import scala.collection.JavaConverters;
 
-/** The statements that make, change and drop views. */
+/** The statements that create, change and drop views. */
 final class ViewChanges {
 
-  /** Settings that change what a query says: with the view is kept what they were. */
+  /** Settings that change the meaning of a query, whose values are stored with the view. */
   private static final List<String> SETTINGS =
       List.of(
           "spark.sql.ansi.enabled",
@@ -126,7 +126,7 @@ final class ViewChanges {
         if (!there.containsKey(key)) {
           throw SparkErrors.unsupported(
               "Cannot remove property that is not set: '" + key + "'",
-              "SHOW TBLPROPERTIES " + view + " lists them; UNSET TBLPROPERTIES IF EXISTS asks for none");
+              "SHOW TBLPROPERTIES " + view + " lists them; or use UNSET TBLPROPERTIES IF EXISTS");
         }
       }
     }

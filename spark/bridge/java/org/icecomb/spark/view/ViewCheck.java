@@ -15,7 +15,7 @@ import org.icecomb.spark.statement.StatementCatalog;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
-/** Refuses what Spark checks of the views of its own catalog only. */
+/** Checks of views that Spark makes only for those of its own catalog. */
 public final class ViewCheck extends AbstractFunction1<LogicalPlan, BoxedUnit> {
 
   public ViewCheck(SparkSession session) {}

@@ -17,10 +17,10 @@ import org.icecomb.spark.planner.Protocol.ViewDescription;
 import org.icecomb.spark.statement.StatementCatalog;
 import scala.collection.JavaConverters;
 
-/** A name that may be that of a view in a catalog of ours. */
+/** A name that may be that of a view in an icecomb catalog. */
 record ViewName(StatementCatalog catalog, TableName name) {
 
-  /** What a name leads to by Spark's rules; null where that is in another catalog. */
+  /** Resolves a name by Spark's rules; null if it is in another catalog. */
   static ViewName find(SparkSession session, scala.collection.Seq<String> written) {
     List<String> parts = new ArrayList<>(JavaConverters.seqAsJavaList(written));
     CatalogManager catalogs = session.sessionState().catalogManager();
@@ -36,7 +36,9 @@ record ViewName(StatementCatalog catalog, TableName name) {
         ours, new TableName(List.copyOf(parts.subList(1, last)), parts.get(last)));
   }
 
-  /** Where names are looked up: inside of a view, where that was made; else where the session is. */
+  /**
+   * The current catalog and namespace: inside of a view, those at its creation; else the session's.
+   */
   private static List<String> here(CatalogManager catalogs, boolean withNamespace) {
     List<String> found =
         new ArrayList<>(JavaConverters.seqAsJavaList(AnalysisContext.get().catalogAndNamespace()));
@@ -47,7 +49,7 @@ record ViewName(StatementCatalog catalog, TableName name) {
     return withNamespace ? found : found.subList(0, 1);
   }
 
-  /** Another view of the catalog, in the same namespace where none is given. */
+  /** Another view of the catalog, in the same namespace if none is given. */
   ViewName sibling(List<String> parts) {
     int last = parts.size() - 1;
     List<String> namespace = last == 0 ? name.namespace() : List.copyOf(parts.subList(0, last));
@@ -66,7 +68,7 @@ record ViewName(StatementCatalog catalog, TableName name) {
     return parts;
   }
 
-  /** The view; null where there is none. */
+  /** The view; null if there is none. */
   ViewDescription load() {
     try {
       return catalog.session().ask(c -> new LoadView(c, name), ViewDescription.class);
@@ -91,7 +93,7 @@ record ViewName(StatementCatalog catalog, TableName name) {
     return String.join(".", parts());
   }
 
-  /** As Spark shows names in its messages. */
+  /** The name as shown in Spark's messages. */
   String quoted() {
     return "`" + String.join("`.`", parts()) + "`";
   }

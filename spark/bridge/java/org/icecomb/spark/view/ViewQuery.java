@@ -23,7 +23,7 @@ import scala.Option;
 import scala.Tuple2;
 import scala.collection.JavaConverters;
 
-/** What the query of a view may be, which everybody is to read. */
+/** Checks of a view's query, which other sessions must be able to run. */
 final class ViewQuery {
 
   private ViewQuery() {}
@@ -57,7 +57,7 @@ final class ViewQuery {
     return parts;
   }
 
-  /** Refuses a query, as it was parsed, with functions that only this session has. */
+  /** Refuses a parsed query with functions that only this session has. */
   static void checkFunctions(SparkSession session, List<String> view, LogicalPlan parsed) {
     visit(
         parsed,

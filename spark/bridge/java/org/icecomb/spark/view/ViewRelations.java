@@ -37,9 +37,10 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Puts the query of a view of ours in the place of its name, and answers SHOW and DESCRIBE of one, on
- * a Spark that has views in its own catalog only (up to 4.1). The query is parsed and resolved by
- * Spark as that of a view of its own: where and under which settings that was made.
+ * A rule that replaces an icecomb view's name by its query, and answers SHOW and DESCRIBE of one,
+ * on a Spark that supports views only in its own catalog (up to 4.1). The query is parsed and
+ * resolved by Spark like that of its own view: in the namespace and with the settings of its
+ * creation.
  */
 public final class ViewRelations extends Rule<LogicalPlan> {
 
@@ -153,7 +154,7 @@ public final class ViewRelations extends Rule<LogicalPlan> {
               + name.quoted()
               + " exceeds the maximum view resolution depth ("
               + context.maxNestedViewDepth()
-              + "): views that read each other in a circle never end",
+              + "): views may read each other in a cycle",
           "CREATE OR REPLACE one of them, or raise spark.sql.view.maxNestedViewDepth");
     }
     Analyzer analyzer = session.sessionState().analyzer();
@@ -168,7 +169,7 @@ public final class ViewRelations extends Rule<LogicalPlan> {
                         view.child());
               }
             });
-    // outside of the view its names would mean something else
+    // outside of the view its names would have another meaning
     analyzer.checkAnalysis(query);
     return query;
   }

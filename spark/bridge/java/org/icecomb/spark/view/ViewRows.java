@@ -28,10 +28,12 @@ import org.icecomb.spark.statement.CommandPlan;
 import scala.Option;
 import scala.collection.JavaConverters;
 
-/** What SHOW and DESCRIBE say about views, in the words of Spark 4.2, which knows views of catalogs. */
+/**
+ * Rows of SHOW and DESCRIBE for views, like those of Spark 4.2, which supports views of catalogs.
+ */
 final class ViewRows {
 
-  /** Properties that have places of their own. */
+  /** Properties that are shown separately. */
   private static final Set<String> PLACED = Set.of("comment", "owner");
 
   /** Properties that a statement cannot set. */
@@ -39,7 +41,7 @@ final class ViewRows {
 
   private ViewRows() {}
 
-  /** Views of a namespace and, as everywhere in Spark, the temporary ones of the session. */
+  /** Views of a namespace and, as usual in Spark, the temporary ones of the session. */
   static List<Row> list(
       SparkSession session,
       StatementCatalog catalog,

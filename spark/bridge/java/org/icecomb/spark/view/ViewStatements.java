@@ -24,8 +24,8 @@ import org.icecomb.spark.statement.StatementCommand;
 import scala.collection.JavaConverters;
 
 /**
- * The statements about views of our catalogs on a Spark that parses them and then says that only its
- * own catalog can have views (up to 4.1). Those of other catalogs stay as they were parsed.
+ * The statements about views of icecomb's catalogs on a Spark that parses them and then reports
+ * that only its own catalog can have views (up to 4.1). Those of other catalogs are not changed.
  */
 public final class ViewStatements {
 
@@ -35,7 +35,7 @@ public final class ViewStatements {
     this.session = session;
   }
 
-  /** What a parsed statement becomes. */
+  /** Rewrites a parsed statement. */
   public LogicalPlan rewritten(LogicalPlan plan) {
     if (plan instanceof ExplainCommand explain) {
       LogicalPlan inner = rewritten(explain.logicalPlan());
@@ -70,7 +70,7 @@ public final class ViewStatements {
     return plan instanceof ShowViews show ? shown(show) : plan;
   }
 
-  /** The view that a statement names; null where that is a temporary one, or in another catalog. */
+  /** The view named by a statement; null if it is a temporary one, or in another catalog. */
   private ViewName named(LogicalPlan name) {
     var catalog = session.sessionState().catalog();
     if (name instanceof UnresolvedIdentifier given) {

@@ -10,7 +10,7 @@ import org.apache.parquet.io.PositionOutputStream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.icecomb.spark.planner.Json;
 
-/** Avro, by Avro's own writer of files; nothing is known of the columns afterwards. */
+/** A writer of Avro, by Avro's own file writer, without column metrics. */
 final class AvroFormatWriter implements FormatWriter {
 
   private final PositionOutputStream stream;

@@ -23,7 +23,7 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.FixedLength;
 import org.icecomb.spark.convert.TypeMark;
 
-/** Encodes Spark's rows by an Avro schema that has their fields in their order. */
+/** An encoder of Spark's rows by an Avro schema with the same fields in the same order. */
 final class AvroRowEncoder implements DatumWriter<InternalRow> {
 
   private final StructType columns;
@@ -126,7 +126,7 @@ final class AvroRowEncoder implements DatumWriter<InternalRow> {
     };
   }
 
-  /** A map whose keys are no text is an array of records of a key and a value. */
+  /** A map whose keys are not strings is an array of records of a key and a value. */
   private static Step pairs(Schema pair, MapType map, TypeMark mark) {
     Step key = step(pair.getFields().get(0).schema(), map.keyType(), mark.key());
     Step value = step(pair.getFields().get(1).schema(), map.valueType(), mark.value());

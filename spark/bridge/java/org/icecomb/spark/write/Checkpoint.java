@@ -13,14 +13,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.planner.Json;
 
 /**
- * Where a streaming query keeps how far it is.
+ * The checkpoint of a streaming query.
  *
- * @param root the folder, or null where each start of the query has a new one
- * @param begunMs when this write began, in ms since 1970
+ * @param root the folder, or null if each start of the query has a new one
+ * @param begunMs the time at which this write began, in ms since 1970
  */
 record Checkpoint(String root, long begunMs) {
 
-  /** As Spark chooses it (StreamingQueryManager). */
+  /** The checkpoint that Spark chooses (StreamingQueryManager). */
   static Checkpoint of(CaseInsensitiveStringMap options) {
     String root = options.get("checkpointLocation");
     if (root == null) {
@@ -33,9 +33,9 @@ record Checkpoint(String root, long begunMs) {
   }
 
   /**
-   * When Spark planned a batch, by the clock of the driver that did, in ms since 1970.
+   * The time at which Spark planned a batch, by that driver's clock, in ms since 1970.
    *
-   * @return null where that cannot be told; now, where no batch can have been planned before
+   * @return null if it is unknown; the begin of this write if no batch can have been planned before
    */
   Long plannedMs(long epoch) {
     if (root == null) {

@@ -16,8 +16,8 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.icecomb.spark.planner.Json;
 
 /**
- * What a footer says about the columns of a finished file, all row groups together: little enough
- * for the results of many tasks, and all that the planner needs.
+ * Metrics of the columns of a finished file from its footer, for all row groups together: small
+ * enough for the results of many tasks, and all that the planner needs.
  */
 final class ColumnMetrics {
 
@@ -27,13 +27,14 @@ final class ColumnMetrics {
   private ColumnMetrics() {}
 
   /**
-   * An array for each column with a field id: the id, the size in bytes, and where the mode asks for
-   * them the number of values (nulls included), that of nulls and the two bounds, in Iceberg's
-   * binary form of single values as base64; null is what is not known or not asked for. Data files
-   * have the number of NaN values behind it, where {@link FloatingColumns} knows it.
+   * An array for each column with a field id: the id, the size in bytes and, if requested by the
+   * mode, the number of values (including nulls), the number of nulls and the two bounds, in
+   * Iceberg's binary form of single values as base64; unknown or unrequested ones are null. For
+   * data files the number of NaN values follows, if {@link FloatingColumns} knows it.
    *
-   * @param modes Iceberg's metrics mode by field id; none where there is none. Bounds are one
-   *     character or byte longer than a mode asks for, so that the planner sees which were cut
+   * @param modes Iceberg's metrics mode by field id; {@code none} if missing. Bounds are one
+   *     character or byte longer than the mode requires, so that the planner sees which were
+   *     truncated
    */
   static ArrayNode toJson(List<BlockMetaData> groups, Map<String, String> modes) {
     ArrayNode columns = Json.array();
@@ -78,7 +79,7 @@ final class ColumnMetrics {
     return column.add(cut(text, mode, lower)).add(cut(text, mode, upper));
   }
 
-  /** The statistics of all chunks, or null when one has values of which nothing is known. */
+  /** The statistics of all chunks, or null if one has values without statistics. */
   private static Statistics<?> merged(List<ColumnChunkMetaData> chunks) {
     Statistics<?> all = null;
     for (ColumnChunkMetaData chunk : chunks) {
@@ -97,7 +98,7 @@ final class ColumnMetrics {
     return all;
   }
 
-  /** Parquet's bytes are Iceberg's but for decimals, which Iceberg has as the shortest number. */
+  /** Parquet's bytes are Iceberg's except for decimals, which Iceberg stores in minimal length. */
   private static byte[] bound(PrimitiveType type, Object value, byte[] bytes) {
     if (!(type.getLogicalTypeAnnotation() instanceof DecimalLogicalTypeAnnotation)) {
       return bytes;
@@ -110,7 +111,7 @@ final class ColumnMetrics {
   }
 
   /**
-   * As much of a bound as a mode asks for, and one character or byte more.
+   * Truncates a bound to one character or byte more than the mode requires.
    *
    * @param text whether the mode counts characters
    */
@@ -121,7 +122,7 @@ final class ColumnMetrics {
     int kept = Integer.parseInt(mode.substring(TRUNCATE.length(), mode.length() - 1)) + 1;
     int end = 0;
     for (int units = 0; end < bytes.length; end++) {
-      // a byte that begins with 10 goes on with a character
+      // a byte that begins with bits 10 continues a character
       if (!text || (bytes[end] & 0xC0) != 0x80) {
         if (units == kept) {
           break;

@@ -3,7 +3,7 @@ package org.icecomb.spark.write;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.icecomb.spark.NamedMetric;
 
-/** The numbers that Spark's UI shows of a commit. */
+/** The metrics of a commit in Spark's UI. */
 final class CommitMetrics {
 
   private static final String[][] ALL = {
@@ -33,7 +33,7 @@ final class CommitMetrics {
 
   private CommitMetrics() {}
 
-  /** Those of every commit. */
+  /** The metrics of every commit. */
   static CustomMetric[] all() {
     return NamedMetric.all(ALL);
   }

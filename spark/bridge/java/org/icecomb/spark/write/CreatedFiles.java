@@ -6,10 +6,10 @@ import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 
-/** The files that a task began, all of which go when it is aborted. */
+/** The files created by a task, all of which are deleted if it is aborted. */
 final class CreatedFiles {
 
-  /** With what each was begun: a broadcast may be gone when a task is aborted. */
+  /** A file with its configuration: a broadcast may be gone when a task is aborted. */
   private record Created(Path path, Configuration conf) {}
 
   private final List<Created> files = new ArrayList<>();
@@ -23,8 +23,8 @@ final class CreatedFiles {
   }
 
   /**
-   * Deletes all of them, whatever becomes of each. A task that is killed is interrupted, and
-   * Hadoop's calls give up in a thread that is: it is not while they are deleted, and is again
+   * Deletes all files even if some fail. A killed task is interrupted, and Hadoop's calls fail in
+   * an interrupted thread, so the interrupt is cleared while files are deleted, and restored
    * afterwards.
    */
   void delete() throws IOException {

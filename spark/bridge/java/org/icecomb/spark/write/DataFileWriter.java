@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.WrittenFile;
 
-/** Writes one file of a table, and says what is in it when it is finished. */
+/** A writer of one file of a table, which describes the finished file. */
 final class DataFileWriter {
 
   private static final int ROWS_BETWEEN_SIZE_CHECKS = 1_000;
@@ -21,7 +21,7 @@ final class DataFileWriter {
   private long rows;
 
   /**
-   * @param location the path as the table's metadata will have it
+   * @param location the path for the table's metadata
    */
   DataFileWriter(
       Configuration conf, FileSettings settings, Path path, String location, PartitionKey key)
@@ -34,7 +34,7 @@ final class DataFileWriter {
     this.floating = new FloatingColumns(settings.schema(), settings.metrics());
   }
 
-  /** The partition that its rows are of. */
+  /** The partition of its rows. */
   PartitionKey key() {
     return key;
   }
@@ -53,7 +53,7 @@ final class DataFileWriter {
     return new WrittenFiles.DataFile(location, Json.text(Json.of(finished())));
   }
 
-  /** Finishes the file; what the planner is to be told of it. */
+  /** Finishes the file; returns its description for the planner. */
   WrittenFile finished() throws IOException {
     FormatWriter.Contents contents = writer.finish();
     floating.complete(contents.columns());

@@ -15,7 +15,7 @@ import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.util.SerializableConfiguration;
 
-/** Makes the writers of an append on the executors. */
+/** The factory of an append's writers on the executors. */
 record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteSettings settings)
     implements DataWriterFactory {
 
@@ -24,16 +24,16 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
     return new TaskWriter(this, filePrefix(partitionId, taskId));
   }
 
-  /** What the names of a task's files begin with. */
+  /** The prefix of the names of a task's files. */
   String filePrefix(int partitionId, long taskId) {
     return String.format(Locale.ROOT, "%05d-%d-%s", partitionId, taskId, settings.operationId());
   }
 
   /**
-   * Writes the rows of one task into files by partition.
+   * A writer of the rows of one task into files by partition.
    *
-   * <p>Without fan-out the rows come sorted by partition and one file is open at a time; should a
-   * partition come back it gets another file.
+   * <p>Without fan-out the rows are sorted by partition and one file is open at a time; if a
+   * partition occurs again, it gets another file.
    */
   private static final class TaskWriter implements DataWriter<InternalRow> {
 
@@ -65,7 +65,7 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
       }
     }
 
-    /** To the partition of a row; its key is copied only where it is kept. */
+    /** Switches to the partition of a row; its key is copied only if it is kept. */
     private void turnTo(PartitionKey ofRow) throws IOException {
       if (currentKey != null && !settings.fanout()) {
         finish(currentKey);
@@ -99,7 +99,7 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
       return new WrittenFiles(new ArrayList<>(finished), List.of());
     }
 
-    /** Leaves no file behind, finished or not. */
+    /** Deletes all files, finished or not. */
     @Override
     public void abort() throws IOException {
       for (DataFileWriter writer : open.values()) {

@@ -7,7 +7,7 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 import org.icecomb.spark.planner.Protocol;
 
 /**
- * Where the data files of a table go, as the planner says.
+ * The location of a table's data files, from the planner.
  *
  * <p>The folders of a hash depend on the file's name, which only the task knows.
  */
@@ -16,7 +16,7 @@ record DataLocation(Protocol.DataLocation place) implements Serializable {
   /**
    * The location of a new file.
    *
-   * @param partition the folders of its partition, each with a slash at its end
+   * @param partition the folders of its partition, each with a trailing slash
    */
   String of(String partition, String file) {
     String root = place.root();

@@ -23,9 +23,9 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
   private final Checkpoint checkpoint;
 
   /**
-   * @param withFunctions whether Spark can evaluate partition functions; else rows come as they are,
-   *     and tasks keep the files of their partitions open
-   * @param info what the query writes
+   * @param withFunctions whether Spark can evaluate partition functions; else rows are not
+   *     distributed, and tasks keep the files of their partitions open
+   * @param info Spark's description of the write
    */
   EpochWrite(
       TableHandle table,

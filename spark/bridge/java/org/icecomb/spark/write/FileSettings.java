@@ -9,12 +9,11 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.FileInstructions;
 
 /**
- * How the files of a write are written, data files or delete files.
+ * Settings for writing the data files or delete files of a write.
  *
  * @param schema their columns with ids
- * @param fileSchema the schema in the format's own words, or null where Spark makes it
- * @param attributes what is said about each type of the schema, by its number, where the format is
- *     ORC
+ * @param fileSchema the schema in the file format, or null if Spark creates it
+ * @param attributes for ORC: the attributes of each type of the schema, by its id
  * @param targetBytes size at which a new file is begun
  * @param writer settings of the format's writer
  * @param metrics Iceberg's metrics mode of columns that have one, by field id
@@ -50,7 +49,7 @@ record FileSettings(
         files.metadata());
   }
 
-  /** What the names of the files end with. */
+  /** The suffix of the files' names. */
   String suffix() {
     return "." + format.name().toLowerCase(Locale.ROOT);
   }

@@ -13,11 +13,11 @@ import org.icecomb.spark.planner.Protocol.MergedRows;
 /**
  * The files of all tasks of a write.
  *
- * @param files what the planner is to be told of the data files
- * @param deletes what it is to be told of the delete files
- * @param changed the data files that these are about, by Spark's names
- * @param paths where all files are
- * @param merged of a MERGE, how Spark counts its rows; null where it does not
+ * @param files descriptions of the data files for the planner
+ * @param deletes descriptions of the delete files for the planner
+ * @param changed Spark's names of the data files that the delete files apply to
+ * @param paths the paths of all files
+ * @param merged Spark's row counts of a MERGE; null if it has none
  */
 record FinishedFiles(
     ArrayNode files,

@@ -21,20 +21,20 @@ import org.icecomb.spark.planner.Protocol.PartitionColumn;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /**
- * Rows that Spark neither compares with the table nor makes fit it: those of streaming queries, and
- * those written to a table that takes any.
+ * Rows that Spark neither compares with the table nor casts to fit it: those of streaming queries,
+ * and those written to a table that accepts any schema.
  *
- * <p>As in Iceberg columns are found by their names, one that may be null may be left out, and a
- * narrower number becomes the table's.
+ * <p>As in Iceberg, columns are matched by name, nullable ones may be missing, and narrower numbers
+ * are widened to the table's type.
  *
- * @param fit makes a row the table's; null where rows are the table's without further ado
+ * @param fit converts a row to the table's; null if no conversion is needed
  */
 record FittedRows(FittedValue.Struct fit) implements Serializable {
 
   /**
-   * @param table its name, for messages
-   * @param rows what the query gives
-   * @param instructions how the table is written to
+   * @param table the table's name, for messages
+   * @param rows the schema of the query's rows
+   * @param instructions the planner's instructions for the write
    */
   static FittedRows of(String table, StructType rows, WriteInstructions instructions) {
     StructType known = Schemas.visible(Schemas.parse(instructions.files().schema()));
@@ -50,7 +50,7 @@ record FittedRows(FittedValue.Struct fit) implements Serializable {
     return new FittedRows(fit.isIdentity() ? null : fit);
   }
 
-  /** The columns that rows are shared out and ordered by. */
+  /** The columns by which rows are distributed and ordered. */
   private static Set<String> arranged(WriteInstructions instructions) {
     Set<String> names = new HashSet<>();
     for (PartitionColumn field : instructions.partition()) {
@@ -67,7 +67,7 @@ record FittedRows(FittedValue.Struct fit) implements Serializable {
     return names;
   }
 
-  /** The writers of the query's rows, given those of the table's. */
+  /** The writers of the query's rows, over those of the table's rows. */
   DataWriterFactory fitting(DataWriterFactory writers) {
     return fit == null ? writers : new FittingWriters(fit, writers);
   }

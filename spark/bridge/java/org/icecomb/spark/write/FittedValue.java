@@ -23,18 +23,18 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.SparkErrors;
 
-/** Makes a value that a query gives one of a table's column, at every depth. */
+/** Conversion of a query's value to one of a table's column, at every depth. */
 interface FittedValue extends Serializable {
 
-  /** The table's value of one that is not null; it may share the query's memory. */
+  /** Converts a non-null value; the result may share the query's memory. */
   Object of(SpecializedGetters from, int ordinal);
 
-  /** Whether values are the table's without further ado. */
+  /** Whether no conversion is needed. */
   default boolean isIdentity() {
     return false;
   }
 
-  /** A value that is as the table has it. */
+  /** A value of the table's type. */
   record Same(DataType type) implements FittedValue {
 
     @Override
@@ -51,7 +51,7 @@ interface FittedValue extends Serializable {
   /**
    * A value that may be null.
    *
-   * @param required the name of what must have a value, or null
+   * @param required the name of the column if it is required, or null
    */
   record Nullable(FittedValue value, String required) implements FittedValue {
 
@@ -76,8 +76,8 @@ interface FittedValue extends Serializable {
   /**
    * The fields of a struct or row.
    *
-   * @param places where the query has each of the table's fields, or -1
-   * @param given how many fields the query's have
+   * @param places the index of each of the table's fields in the query, or -1
+   * @param given the number of the query's fields
    */
   record Struct(FittedValue[] fields, int[] places, int given) implements FittedValue {
 
@@ -136,9 +136,9 @@ interface FittedValue extends Serializable {
   }
 
   /**
-   * How values of a query's type become a column's.
+   * The conversion from a query's type to a column's.
    *
-   * @param table its name, for messages
+   * @param table the table's name, for messages
    * @param path the column's name, for messages
    */
   private static FittedValue value(
@@ -180,7 +180,7 @@ interface FittedValue extends Serializable {
     return found;
   }
 
-  /** A number as one of a wider type; null where the type is none. */
+  /** The conversion of a number to a wider type; null if the type is not wider. */
   private static FittedValue widened(DataType given, DataType wanted) {
     boolean small = given instanceof ByteType || given instanceof ShortType;
     if (small && wanted.equals(DataTypes.IntegerType)) {
@@ -211,10 +211,10 @@ interface FittedValue extends Serializable {
   }
 
   /**
-   * How structs, or rows, become a table's.
+   * The conversion of structs, or rows, to a table's.
    *
-   * @param table its name, for messages
-   * @param prefix what stands before the names of their fields in messages
+   * @param table the table's name, for messages
+   * @param prefix the prefix of field names in messages
    */
   static Struct struct(
       String table, StructType given, StructType wanted, String prefix, boolean caseSensitive) {
@@ -264,7 +264,7 @@ interface FittedValue extends Serializable {
     return -1;
   }
 
-  /** What is thrown where a query leaves out a column that it must give. */
+  /** The exception for a query without a required column. */
   static RuntimeException lacking(String table, String column) {
     return SparkErrors.unsupported(
         "Table " + table + ": the query does not give column " + column,

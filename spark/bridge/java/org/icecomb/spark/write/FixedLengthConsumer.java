@@ -15,7 +15,7 @@ import org.apache.parquet.schema.Type;
 import org.icecomb.spark.convert.FixedLength;
 import org.icecomb.spark.convert.Uuids;
 
-/** Hands values on to Parquet, uuid texts as their 16 bytes and fixed values only at their length. */
+/** A consumer that passes uuids as 16 bytes to Parquet, and checks the length of fixed values. */
 final class FixedLengthConsumer extends RecordConsumer {
 
   private final RecordConsumer next;

@@ -19,8 +19,8 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
 
 /**
- * What no format's statistics say of columns of floating numbers: how many values are NaN, and the
- * bounds of the others (Iceberg's specification, nan_value_counts, lower_bounds).
+ * Metrics of floating-point columns that no format's statistics have: the number of NaN values, and
+ * the bounds of the others (Iceberg's specification, nan_value_counts, lower_bounds).
  */
 final class FloatingColumns {
 
@@ -30,8 +30,8 @@ final class FloatingColumns {
   private final List<Column> columns = new ArrayList<>();
 
   /**
-   * @param modes Iceberg's metrics mode by field id; columns without one are not looked at, as are
-   *     those inside lists and maps
+   * @param modes Iceberg's metrics mode by field id; columns without one are ignored, as are those
+   *     inside lists and maps
    */
   FloatingColumns(StructType schema, Map<String, String> modes) {
     find(schema, modes, new int[0], new int[0]);
@@ -71,8 +71,8 @@ final class FloatingColumns {
   }
 
   /**
-   * Adds the number of NaN values to the columns that were looked at, and their bounds where there
-   * is one: the format's are of all values, or none.
+   * Adds the number of NaN values to the examined columns, and bounds to those that have any: the
+   * format's own are of all values, or missing.
    *
    * @param metrics see {@link ColumnMetrics#toJson}
    */
@@ -93,7 +93,7 @@ final class FloatingColumns {
     }
   }
 
-  /** One of them. */
+  /** One floating-point column. */
   private static final class Column {
 
     private final int id;

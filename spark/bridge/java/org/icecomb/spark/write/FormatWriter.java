@@ -6,12 +6,12 @@ import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/** Writes rows into one file of some format. */
+/** A writer of rows to one file of a format. */
 interface FormatWriter {
 
   void write(InternalRow row) throws IOException;
 
-  /** About how many bytes the file has by now, with what is not written yet. */
+  /** The approximate size of the file in bytes, including buffered rows. */
   long size() throws IOException;
 
   /** Finishes the file. */
@@ -21,9 +21,9 @@ interface FormatWriter {
   void close() throws IOException;
 
   /**
-   * What is in a finished file.
+   * The description of a finished file.
    *
-   * @param splitOffsets where its parts begin that can be read alone
+   * @param splitOffsets the offsets of its parts that can be read separately
    * @param columns see {@link ColumnMetrics#toJson}
    */
   record Contents(List<Long> splitOffsets, ArrayNode columns) {}

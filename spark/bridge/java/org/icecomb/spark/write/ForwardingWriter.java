@@ -6,7 +6,7 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
-/** A writer that hands on to another one what its subclass does not do itself. */
+/** A writer that passes calls on to another one, unless its subclass overrides them. */
 class ForwardingWriter implements DataWriter<InternalRow> {
 
   private final DataWriter<InternalRow> writer;

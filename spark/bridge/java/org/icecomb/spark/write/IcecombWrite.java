@@ -34,7 +34,7 @@ import org.icecomb.spark.planner.Protocol.Committed;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /**
- * Tasks write data files, the planner makes one commit of them.
+ * A write whose tasks write data files, which the planner commits in one commit.
  *
  * <p>Files of a failed write are deleted, unless the commit may have happened after all.
  */
@@ -52,13 +52,13 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
   interface Commit {
 
     /**
-     * @param write names the write to the planner
+     * @param write the planner's state of the write
      */
     Committed commit(JsonNode write, FinishedFiles finished);
   }
 
   /**
-   * @param given the columns of the rows as Spark has them
+   * @param given the columns of Spark's rows
    * @param commit commits the files; throws the planner's errors
    */
   IcecombWrite(
@@ -75,7 +75,7 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
     return "icecomb write to " + table.name();
   }
 
-  /** Rows of a partition go to one task, so that each partition gets few files. */
+  /** The distribution, which clusters partitions so that each gets few files. */
   @Override
   public Distribution requiredDistribution() {
     if (!instructions.ranges().isEmpty()) {
@@ -87,7 +87,7 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
         : Distributions.clustered((Expression[]) Transforms.fromJson(distribution));
   }
 
-  /** Spark takes a size only with a distribution. */
+  /** The size, which Spark accepts only with a distribution. */
   @Override
   public long advisoryPartitionSizeInBytes() {
     boolean shared = !instructions.ranges().isEmpty() || !instructions.distribution().isEmpty();
@@ -115,7 +115,7 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
     return UserWriterFactory.of(table.user(), rows == null ? writers : rows.fitting(writers));
   }
 
-  /** The writers of rows, for tasks that have the statement's user already. */
+  /** The writers of rows, for tasks that already run as the statement's user. */
   final DataFileWriterFactory rowWriters() {
     SparkSession spark = SparkSession.active();
     WriteSettings settings = WriteSettings.of(instructions);
@@ -134,7 +134,7 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
         .broadcast(new SerializableConfiguration(conf));
   }
 
-  /** Spark's own preparation, then what must not depend on the session's settings. */
+  /** Spark's own preparation, then settings that must not depend on the session. */
   private Configuration forParquet(SparkSession spark, FileSettings files) {
     String calendar =
         spark.sessionState().conf().getConfString("spark.sql.parquet.datetimeRebaseModeInWrite");
@@ -173,10 +173,10 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
     commit(messages, commit);
   }
 
-  /** Commits the files of all tasks, and remembers whether that is known to have failed. */
+  /** Commits the files of all tasks, and records whether it is known to have failed. */
   final void commit(WriterCommitMessage[] messages, Commit commit) {
     FinishedFiles finished = FinishedFiles.of(messages, merged());
-    // Only the planner's own refusal proves that the files are of no use.
+    // Only the planner's own refusal proves that the files are unused.
     commitUnknown = true;
     try {
       metrics = commit.commit(instructions.write(), finished).metrics();
@@ -192,7 +192,7 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
     return CommitMetrics.all();
   }
 
-  /** What the commit changed; Spark 3.5 does not ask. */
+  /** The metrics of the commit; not used by Spark 3.5. */
   public CustomTaskMetric[] reportDriverMetrics() {
     return NamedMetric.values(metrics);
   }

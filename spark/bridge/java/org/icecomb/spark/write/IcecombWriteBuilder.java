@@ -18,7 +18,7 @@ import org.icecomb.spark.planner.Protocol.Committed;
 import org.icecomb.spark.planner.Protocol.QueriedTable;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
-/** Asks the planner how rows are to be written into a table. */
+/** A write builder that requests instructions from the planner. */
 public class IcecombWriteBuilder implements WriteBuilder {
 
   private final TableHandle table;
@@ -34,13 +34,13 @@ public class IcecombWriteBuilder implements WriteBuilder {
     return new IcecombWrite(table, info.schema(), instructions(), this::commit);
   }
 
-  /** What the planner says of the write. */
+  /** The planner's instructions for the write. */
   final WriteInstructions instructions() {
     BeginWrite request = begin(info.options().asCaseSensitiveMap());
     return table.ask(request, WriteInstructions.class);
   }
 
-  /** What the write is to do. */
+  /** The request to begin the write. */
   protected BeginWrite begin(Map<String, String> options) {
     return begin("append", null, Json.array(), options);
   }
@@ -48,8 +48,8 @@ public class IcecombWriteBuilder implements WriteBuilder {
   /**
    * The request to begin a write.
    *
-   * @param command the statement, where it has read the rows of the table
-   * @param filters the rows that go, where the operation overwrites
+   * @param command the statement, if it has read the rows of the table
+   * @param filters the rows to delete, if the operation is an overwrite
    */
   final BeginWrite begin(
       String operation, String command, ArrayNode filters, Map<String, String> options) {
@@ -68,7 +68,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
         queried());
   }
 
-  /** What the rows come from, of the table itself, where they stand for others. */
+  /** The query's reads of the table itself, if the rows replace others. */
   protected List<QueriedTable> queried() {
     return List.of();
   }
@@ -76,7 +76,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
   /**
    * Commits the files of a write.
    *
-   * @param write names the write to the planner
+   * @param write the planner's state of the write
    */
   protected Committed commit(JsonNode write, FinishedFiles finished) {
     return commit(new CommitWrite(write, finished.files(), null, null, null, null));

@@ -21,8 +21,8 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.TypeMark;
 
 /**
- * Spark's Parquet writer with what Iceberg's specification adds: field ids everywhere, list elements
- * and map entries included, and uuid and fixed columns as arrays of fixed length.
+ * Spark's Parquet writer with the additions of Iceberg's specification: field ids everywhere,
+ * including list elements and map entries, and uuid and fixed columns as arrays of fixed length.
  */
 final class IdWriteSupport extends ParquetWriteSupport {
 
@@ -64,7 +64,7 @@ final class IdWriteSupport extends ParquetWriteSupport {
     return fixedLength(inside(type, spark, mark), mark.icebergType()).withId(mark.id());
   }
 
-  /** The type with ids on all it contains; its own id is the caller's to give. */
+  /** The type with ids on everything inside; the caller adds its own id. */
   private static Type inside(Type type, DataType spark, TypeMark mark) {
     if (spark instanceof StructType struct) {
       return type.asGroupType().withNewFields(withIds(type.asGroupType(), struct));
@@ -83,7 +83,7 @@ final class IdWriteSupport extends ParquetWriteSupport {
     return type;
   }
 
-  /** Spark would write text or bytes of any length. */
+  /** The type of fixed length, for which Spark would write text or bytes of any length. */
   private static Type fixedLength(Type type, String icebergType) {
     if (icebergType.equals("uuid")) {
       return fixedLength(type, 16, LogicalTypeAnnotation.uuidType());

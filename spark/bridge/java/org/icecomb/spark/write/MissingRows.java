@@ -7,8 +7,8 @@ import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.Delta;
 
 /**
- * What a MERGE that only inserts has read of its table, to find which rows are missing there. Spark makes
- * an append of such a MERGE, of what its source has more than the table.
+ * The read of its table by an insert-only MERGE, to find the rows that are missing there. Spark
+ * runs such a MERGE as an append of these rows.
  */
 public final class MissingRows {
 
@@ -16,22 +16,22 @@ public final class MissingRows {
   private ArrayNode conditions;
 
   /**
-   * @param reference names the state that is read
+   * @param reference the reference to the state that is read
    */
   public MissingRows(JsonNode reference) {
     this.reference = reference;
   }
 
   /**
-   * Takes down a scan of the table. Several that differ make all its rows.
+   * Records a scan of the table. Several different scans count as one of all rows.
    *
-   * @param chosen what the rows are chosen by
+   * @param chosen the scan's conditions
    */
   public synchronized void readBy(ArrayNode chosen) {
     conditions = conditions == null || conditions.equals(chosen) ? chosen : Json.array();
   }
 
-  /** What the planner is told of it; no conditions where Spark found that no row need be read. */
+  /** The read, for the planner; without conditions if Spark found that no row need be read. */
   synchronized Delta delta() {
     return new Delta(reference, conditions, List.of(), Json.array());
   }

@@ -21,10 +21,11 @@ import org.apache.orc.TypeDescription.Category;
 import org.icecomb.spark.planner.Json;
 
 /**
- * What ORC's statistics say about the columns of a finished file, as {@link ColumnMetrics} has it.
+ * Metrics of the columns of a finished file from ORC's statistics, in the form of {@link
+ * ColumnMetrics}.
  *
- * <p>ORC has no bounds of bytes. Its bounds of floating numbers are wrong for some groups of rows
- * that begin with NaN: they are left out where the sum says that there was one.
+ * <p>ORC has no bounds of binary columns. Its bounds of floating-point columns are wrong for some
+ * row groups that begin with NaN: they are left out if the sum shows that there was one.
  */
 final class OrcColumnMetrics {
 
@@ -33,7 +34,7 @@ final class OrcColumnMetrics {
   static ArrayNode toJson(
       TypeDescription schema, ColumnStatistics[] statistics, long rows, Map<String, String> modes) {
     ArrayNode columns = Json.array();
-    // a writer without row indexes counts no values, not even rows
+    // without row indexes a writer counts no values, not even rows
     boolean counted = statistics[schema.getId()].getNumberOfValues() == rows;
     addColumns(columns, schema, statistics, rows, counted ? modes : Map.of());
     return columns;
@@ -79,7 +80,7 @@ final class OrcColumnMetrics {
     return column.add(text ? ColumnMetrics.cut(true, mode, upper) : upper);
   }
 
-  /** A bound in Iceberg's binary form of single values, or null where none is known. */
+  /** A bound in Iceberg's binary form of single values, or null if none is known. */
   private static byte[] bound(TypeDescription type, ColumnStatistics statistics, boolean lower) {
     if (statistics instanceof BooleanColumnStatistics booleans) {
       boolean value = lower ? booleans.getFalseCount() == 0 : booleans.getTrueCount() > 0;

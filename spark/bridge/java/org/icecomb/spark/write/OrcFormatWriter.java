@@ -13,10 +13,10 @@ import org.apache.orc.TypeDescription;
 import org.apache.orc.Writer;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/** ORC, by ORC's own vectorised writer; moments and days are stored as they are. */
+/** A writer of ORC, by ORC's own vectorized writer, without conversion of timestamps and dates. */
 final class OrcFormatWriter implements FormatWriter {
 
-  /** What is held in memory becomes about so much shorter in the file. */
+  /** The approximate ratio of size in the file to size in memory. */
   private static final double PACKED = 0.2;
 
   private final FileSettings settings;
@@ -32,8 +32,8 @@ final class OrcFormatWriter implements FormatWriter {
     this.batch = schema.createRowBatch(OrcConf.ROW_BATCH_SIZE.getInt(conf));
     batch.reset();
     this.columns = OrcValue.fields(schema, settings.schema());
-    // Other readers of Iceberg's files take days for what they are only where the file does not
-    // say by which calendar they were written.
+    // Other readers of Iceberg's files read dates correctly only if the file does not state the
+    // calendar by which they were written.
     this.writer =
         OrcFile.createWriter(
             file.path(),

@@ -25,13 +25,13 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.FixedLength;
 import org.icecomb.spark.convert.TypeMark;
 
-/** Puts Spark's values of one type into ORC's vectors. */
+/** A writer of Spark's values of one type to ORC's vectors. */
 interface OrcValue {
 
-  /** The first moment in microseconds that ORC cannot tell from one after 1970. */
+  /** The first time in microseconds that ORC cannot distinguish from one after 1970. */
   long FIRST_LOST = -999_000;
 
-  /** Puts a value that is not null. */
+  /** Puts a non-null value. */
   void set(ColumnVector to, int place, SpecializedGetters from, int ordinal);
 
   /** Puts a value. */
@@ -48,8 +48,8 @@ interface OrcValue {
   /**
    * The fields of a struct or row.
    *
-   * @param file ORC's type of it
-   * @param schema Spark's
+   * @param file ORC's type
+   * @param schema Spark's type
    */
   static OrcValue[] fields(TypeDescription file, StructType schema) {
     OrcValue[] values = new OrcValue[schema.size()];
@@ -108,11 +108,11 @@ interface OrcValue {
   }
 
   private static void moment(TimestampColumnVector to, int place, long micros, String name) {
-    // ORC's files have whole seconds, cut towards 1970, and parts of a second that are never
-    // negative: what is less than a second before 1970 would be read as after it.
+    // ORC stores whole seconds, rounded towards 1970, and non-negative fractions of a second: times
+    // less than a second before 1970 would be read as after it.
     if (micros < 0 && micros >= FIRST_LOST) {
       throw new UnsupportedOperationException(
-          "Column " + name + ": ORC has no moment " + -micros + " microseconds before 1970\n"
+          "Column " + name + ": ORC cannot store a time " + -micros + " microseconds before 1970\n"
               + "  hint: round it to seconds, or write Parquet");
     }
     to.time[place] = Math.floorDiv(micros, 1_000L);
@@ -181,7 +181,7 @@ interface OrcValue {
     };
   }
 
-  /** Makes room in steps that double, or long lists would be copied for each row. */
+  /** Doubles the capacity, as otherwise long lists would be copied for each row. */
   private static void grow(ColumnVector vector, int size) {
     if (vector.isNull.length < size) {
       vector.ensureSize(Math.multiplyExact(size, 2), true);

@@ -12,7 +12,7 @@ import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.CompressionCodecName;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/** Parquet, by Spark's own writer. */
+/** A writer of Parquet, by Spark's own writer. */
 final class ParquetFormatWriter implements FormatWriter {
 
   private final ParquetWriter<InternalRow> writer;
@@ -48,7 +48,7 @@ final class ParquetFormatWriter implements FormatWriter {
     writer.close();
   }
 
-  /** Parquet's writer takes settings by methods only, so their usual names are read here. */
+  /** Sets properties by name: Parquet's writer has only methods for them. */
   private static final class Builder extends ParquetWriter.Builder<InternalRow, Builder> {
 
     private final FileSettings settings;

@@ -18,9 +18,9 @@ import org.icecomb.spark.planner.Protocol;
 /**
  * One field of the partition spec that a table is written with.
  *
- * @param ordinals where the source column stands in a row, one ordinal per level of structs
- * @param widths number of fields of the structs on the way
- * @param uuid whether the source is a uuid, which rows hold as text
+ * @param ordinals the path to the source column in a row, one ordinal per level of structs
+ * @param widths the numbers of fields of the structs on the path
+ * @param uuid whether the source is a uuid, which rows have as text
  * @param bucket whether the transform is a bucket
  */
 record PartitionColumn(
@@ -77,7 +77,7 @@ record PartitionColumn(
     return transform.apply(uuid ? uuidSource(value.toString()) : value);
   }
 
-  /** A bucket is computed from the 16 bytes; as a partition value a uuid has its one normal text. */
+  /** The 16 bytes for a bucket; the canonical text for a partition value. */
   private Object uuidSource(String text) {
     UUID value = Uuids.parse(text);
     return bucket ? Uuids.bytes(value) : UTF8String.fromString(value.toString());

@@ -19,7 +19,7 @@ final class PartitionKey {
     this.values = values;
   }
 
-  /** The key of a row; {@link #copy} it before the next row is asked for. */
+  /** The key of a row; {@link #copy} it before the next row is read. */
   static PartitionKey of(List<PartitionColumn> columns, InternalRow row) {
     Object[] values = new Object[columns.size()];
     for (int i = 0; i < values.length; i++) {

@@ -9,7 +9,7 @@ import org.apache.parquet.hadoop.util.HadoopStreams;
 import org.apache.parquet.io.OutputFile;
 import org.apache.parquet.io.PositionOutputStream;
 
-/** A new file without Hadoop's checksum file beside it, which no table would ever clean up. */
+/** A new file without Hadoop's checksum file beside it, which no table would clean up. */
 final class PlainOutputFile implements OutputFile {
 
   private final Path path;
@@ -37,12 +37,12 @@ final class PlainOutputFile implements OutputFile {
     return path;
   }
 
-  /** Where the file lies. */
+  /** The file system of the file. */
   FileSystem system() {
     return system;
   }
 
-  /** Bytes of the closed file, as the file system has it. */
+  /** The size of the closed file in bytes, according to the file system. */
   long length() throws IOException {
     return system.getFileStatus(path).getLen();
   }

@@ -20,11 +20,11 @@ import org.icecomb.spark.planner.Protocol.WrittenFile;
 import org.icecomb.spark.read.ChangedFiles.ChangedFile;
 
 /**
- * Writes the position deletes of one task, each file sorted by data file and position.
+ * A writer of the position deletes of one task, each file sorted by data file and position.
  *
- * <p>Positions are held until the files are written: where rows come sorted, those of one data file
- * or partition, else all. Deletes of a data file that has delete files of its own are
- * written together with these, so that new files stand for the old ones.
+ * <p>Positions are buffered until the files are written: those of one data file or partition if
+ * rows are sorted, else all. Deletes of a data file that has its own delete files are written
+ * together with these, so that new files replace the old ones.
  */
 final class PositionDeleteWriter {
 
@@ -38,15 +38,15 @@ final class PositionDeleteWriter {
   private long currentFile;
   private Unit currentUnit;
 
-  /** Of the current file; null before there is one. */
+  /** Positions of the current data file; null before the first. */
   private Positions current;
 
-  /** What goes into one file, or into several where one is full. */
+  /** Deletes for one file, or for several if one is full. */
   private static final class Unit {
 
     private final DeletePlace place;
 
-    /** By the table's names, in the order of their bytes. */
+    /** Deletes by the table's names of data files, in byte order. */
     private final TreeMap<UTF8String, Deleted> files = new TreeMap<>();
 
     Unit(DeletePlace place) {
@@ -181,7 +181,7 @@ final class PositionDeleteWriter {
     }
   }
 
-  /** Leaves no file behind, finished or not. */
+  /** Deletes all files, finished or not. */
   void abort() throws IOException {
     if (writing != null) {
       writing.abandon();

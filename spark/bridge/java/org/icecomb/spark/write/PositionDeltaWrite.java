@@ -13,7 +13,7 @@ import org.icecomb.spark.planner.Protocol.WriteInstructions;
 import org.icecomb.spark.read.ChangedFiles;
 import org.icecomb.spark.read.MetadataColumns;
 
-/** Tasks write data files and files of position deletes, the planner makes one commit of them. */
+/** A write whose tasks write data files and position delete files, in one commit by the planner. */
 final class PositionDeltaWrite extends IcecombWrite implements DeltaWrite, DeltaBatchWrite {
 
   private final TableHandle table;
@@ -22,8 +22,8 @@ final class PositionDeltaWrite extends IcecombWrite implements DeltaWrite, Delta
   private final Supplier<ChangedFiles> files;
 
   /**
-   * @param rowId how Spark says where a row is that goes
-   * @param files the data files that rows may go of; asked when they are planned
+   * @param rowId Spark's schema of the ids of deleted rows
+   * @param files supplies the data files that may lose rows, called after they are planned
    */
   PositionDeltaWrite(
       TableHandle table,

@@ -11,13 +11,13 @@ import org.apache.spark.util.SerializableConfiguration;
 import org.icecomb.spark.read.ChangedFiles;
 
 /**
- * Makes the writers of a change on the executors.
+ * The factory of a change's writers on the executors.
  *
- * @param rows makes the writers of new rows
- * @param hadoop how delete files are written
- * @param byFile whether a delete file is about one data file; else about all of a partition
- * @param fileOrdinal where the data file stands in a row's id
- * @param positionOrdinal where the position stands in it
+ * @param rows the factory of writers of new rows
+ * @param hadoop the configuration for delete files
+ * @param byFile whether a delete file applies to one data file; else to all of a partition
+ * @param fileOrdinal the ordinal of the data file in a row's id
+ * @param positionOrdinal the ordinal of the position in it
  */
 record PositionDeltaWriterFactory(
     DataFileWriterFactory rows,
@@ -64,7 +64,7 @@ record PositionDeltaWriterFactory(
       return new WrittenFiles(written.files(), deletes.finish());
     }
 
-    /** Leaves no file behind, finished or not. */
+    /** Deletes all files, finished or not. */
     @Override
     public void abort() throws IOException {
       try {

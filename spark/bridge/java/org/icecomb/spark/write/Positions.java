@@ -2,7 +2,7 @@ package org.icecomb.spark.write;
 
 import java.util.Arrays;
 
-/** Positions of rows in a data file, as many as were counted. */
+/** A growing list of positions of rows in a data file. */
 final class Positions {
 
   private long[] values = new long[16];
@@ -23,7 +23,7 @@ final class Positions {
     }
   }
 
-  /** Each of them once, ascending. */
+  /** The distinct positions, ascending. */
   long[] sorted() {
     long[] found = Arrays.copyOf(values, count);
     return sorted ? found : Arrays.stream(found).sorted().distinct().toArray();

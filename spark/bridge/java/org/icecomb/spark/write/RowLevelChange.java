@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Protocol.QueriedTable;
 
-/** UPDATE, DELETE or MERGE: what both ways to change rows have in common. */
+/** UPDATE, DELETE or MERGE: the common part of both ways to change rows. */
 public abstract sealed class RowLevelChange implements RowLevelOperation
     permits RowLevelDelta, RowLevelRewrite {
 
@@ -30,12 +30,12 @@ public abstract sealed class RowLevelChange implements RowLevelOperation
     return "icecomb " + command + " of " + table.name();
   }
 
-  /** Takes down what the statement reads of the table besides the rows that it may change. */
+  /** Records the statement's reads of the table besides the rows that it may change. */
   public final void read(List<QueriedTable> states) {
     queried = states;
   }
 
-  /** Asks for the write of the statement. */
+  /** The builder of the statement's write. */
   abstract class Builder extends IcecombWriteBuilder {
 
     Builder(LogicalWriteInfo info) {
@@ -47,7 +47,7 @@ public abstract sealed class RowLevelChange implements RowLevelOperation
       return queried;
     }
 
-    /** The word that the planner knows the statement by. */
+    /** The planner's name of the statement. */
     final String statement() {
       return command.name().toLowerCase(Locale.ROOT);
     }

@@ -24,9 +24,9 @@ import org.icecomb.spark.read.DeltaScanBuilder;
 import org.icecomb.spark.read.MetadataColumns;
 
 /**
- * UPDATE, DELETE or MERGE that leaves files as they are: Spark says which rows go, by file and
- * position, and which come, and one commit adds the deletes and the rows. An updated row goes and
- * comes.
+ * UPDATE, DELETE or MERGE that does not rewrite files: Spark deletes rows by file and position, and
+ * inserts rows, and one commit adds the deletes and the rows. An updated row is deleted and
+ * inserted.
  */
 public final class RowLevelDelta extends RowLevelChange implements SupportsDelta {
 
@@ -34,7 +34,7 @@ public final class RowLevelDelta extends RowLevelChange implements SupportsDelta
   private DeltaScan scan;
 
   /**
-   * @param metadataColumns what Spark is to keep of rows that go
+   * @param metadataColumns the metadata columns of deleted rows that Spark keeps
    */
   public RowLevelDelta(TableHandle table, Command command, List<String> metadataColumns) {
     super(table, command);
@@ -72,7 +72,7 @@ public final class RowLevelDelta extends RowLevelChange implements SupportsDelta
 
     private final LogicalWriteInfo info;
 
-    /** Null where Spark found out that no row of the table can change. */
+    /** The scan; null if Spark found that no row of the table can change. */
     private final DeltaScan read;
 
     Delete(LogicalWriteInfo info, DeltaScan read) {

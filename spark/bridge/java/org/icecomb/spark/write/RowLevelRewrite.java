@@ -21,8 +21,8 @@ import org.icecomb.spark.read.RewriteScan;
 import org.icecomb.spark.read.RewriteScanBuilder;
 
 /**
- * UPDATE, DELETE or MERGE: Spark reads the files that hold rows to be changed, writes all their rows
- * anew, changed or not, and one commit replaces the files.
+ * UPDATE, DELETE or MERGE that rewrites files: Spark reads the files with rows to change, writes
+ * all their rows, changed or not, to new files, and one commit replaces the files.
  */
 public final class RowLevelRewrite extends RowLevelChange {
 
@@ -30,7 +30,7 @@ public final class RowLevelRewrite extends RowLevelChange {
   private RewriteScan scan;
 
   /**
-   * @param metadataColumns what Spark is to keep of rows besides their file
+   * @param metadataColumns the metadata columns of rows that Spark keeps, besides their file
    */
   public RowLevelRewrite(TableHandle table, Command command, List<String> metadataColumns) {
     super(table, command);
@@ -57,7 +57,7 @@ public final class RowLevelRewrite extends RowLevelChange {
     return new Replacement(info, scan);
   }
 
-  /** Replaces the files that were read by those that are written. */
+  /** The builder of a write that replaces the files that were read by the written ones. */
   private final class Replacement extends Builder {
 
     private final RewriteScan read;
@@ -72,7 +72,7 @@ public final class RowLevelRewrite extends RowLevelChange {
       return begin("replace_files", statement(), Json.array(), options);
     }
 
-    /** Which files were read is known only when they were. */
+    /** Commits after the read, when the files that were read are known. */
     @Override
     protected Committed commit(JsonNode write, FinishedFiles finished) {
       Replaced replaced =

@@ -9,7 +9,7 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Protocol.Committed;
 
-/** A write into a table that is still being made, which commits the files together with itself. */
+/** A write to a table that is still being created, which commits the files together with itself. */
 public final class StagedWriteBuilder extends IcecombWriteBuilder implements SupportsTruncate {
 
   private final Keeping keep;
@@ -27,20 +27,20 @@ public final class StagedWriteBuilder extends IcecombWriteBuilder implements Sup
   public interface Keeping {
 
     /**
-     * @param write names the write to the planner
-     * @param files what the planner is to be told of the files
-     * @param paths where they are
+     * @param write the planner's state of the write
+     * @param files descriptions of the files for the planner
+     * @param paths the paths of the files
      */
     void keep(JsonNode write, ArrayNode files, List<String> paths);
   }
 
-  /** What REPLACE TABLE … AS SELECT asks for; the new table has no rows to be deleted. */
+  /** Called by REPLACE TABLE … AS SELECT; the new table has no rows to delete. */
   @Override
   public WriteBuilder truncate() {
     return this;
   }
 
-  /** What the commit changes is known only when the table is made. */
+  /** Keeps the files; the commit's metrics are known only when the table is created. */
   @Override
   protected Committed commit(JsonNode write, FinishedFiles finished) {
     keep.keep(write, finished.files(), finished.paths());

@@ -10,10 +10,10 @@ import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 
 /**
- * A write of rows of which Spark has yet to say whether it is a batch of a streaming query.
+ * A write of rows that may turn out to be a batch of a streaming query.
  *
- * <p>Spark says so before it asks for the distribution. The planner is not asked earlier: a query
- * may run for longer than the state of the table it began with can be found.
+ * <p>Spark decides this before it requests the distribution. The planner is not called earlier: a
+ * query may run for longer than the table's state at its begin can be found.
  */
 final class TableWrite implements RequiresDistributionAndOrdering {
 
@@ -49,13 +49,13 @@ final class TableWrite implements RequiresDistributionAndOrdering {
     return chosen;
   }
 
-  /** Those of any write: the planner need not be asked. */
+  /** The metrics of any write, without a request to the planner. */
   @Override
   public CustomMetric[] supportedCustomMetrics() {
     return CommitMetrics.all();
   }
 
-  /** As {@link IcecombWrite#reportDriverMetrics}. */
+  /** See {@link IcecombWrite#reportDriverMetrics}. */
   public CustomTaskMetric[] reportDriverMetrics() {
     return chosen == null ? new CustomTaskMetric[0] : chosen.reportDriverMetrics();
   }

@@ -33,10 +33,10 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
   private boolean dynamic;
 
   /**
-   * @param uuid the table's, whatever name it has
+   * @param uuid the table's uuid
    * @param withFunctions whether Spark can evaluate partition functions
-   * @param missing what a MERGE has read that appends rows, else null
-   * @param queried what the rows come from, of this table
+   * @param missing the read of an insert-only MERGE, else null
+   * @param queried the query's reads of this table
    */
   public TableWriteBuilder(
       TableHandle table,

@@ -7,11 +7,11 @@ import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.DeltaWriterFactory;
 import org.icecomb.spark.TaskUser;
 
-/** Writers of changes whose files are those of the statement's user. */
+/** Writers of changes that create files on behalf of the statement's user. */
 record UserDeltaWriterFactory(TaskUser user, DeltaWriterFactory writers)
     implements DeltaWriterFactory {
 
-  /** The writers themselves where tasks have that name anyway. */
+  /** The writers themselves if tasks run as that user anyway. */
   static DeltaWriterFactory of(TaskUser user, DeltaWriterFactory writers) {
     TaskUser.check(user);
     return user == null ? writers : new UserDeltaWriterFactory(user, writers);

@@ -8,10 +8,10 @@ import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.icecomb.spark.TaskUser;
 
-/** Writers whose files are those of the statement's user. */
+/** Writers that create files on behalf of the statement's user. */
 record UserWriterFactory(TaskUser user, DataWriterFactory writers) implements DataWriterFactory {
 
-  /** The writers themselves where tasks have that name anyway. */
+  /** The writers themselves if tasks run as that user anyway. */
   static DataWriterFactory of(TaskUser user, DataWriterFactory writers) {
     TaskUser.check(user);
     return user == null ? writers : new UserWriterFactory(user, writers);
@@ -27,7 +27,7 @@ record UserWriterFactory(TaskUser user, DataWriterFactory writers) implements Da
     }
   }
 
-  /** A writer in the name of a user. */
+  /** A writer that acts on behalf of a user. */
   static class Writer extends ForwardingWriter {
 
     private final TaskUser user;
@@ -37,7 +37,7 @@ record UserWriterFactory(TaskUser user, DataWriterFactory writers) implements Da
       this.user = user;
     }
 
-    /** Work that has no result. */
+    /** Work without a result. */
     @FunctionalInterface
     interface Step {
       void run() throws IOException;

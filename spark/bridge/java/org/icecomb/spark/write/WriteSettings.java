@@ -9,9 +9,9 @@ import org.icecomb.spark.planner.Protocol.WriteInstructions;
 /**
  * The planner's instructions for the tasks of a write.
  *
- * @param files how files are written; rows come in the order of their columns
- * @param location where data files go
- * @param operationId part of every file name, so that no two writes can meet
+ * @param files the settings of files, whose columns have the order of the rows
+ * @param location the location of data files
+ * @param operationId part of every file name, so that two writes cannot collide
  * @param fanout whether files of several partitions are open at once
  */
 record WriteSettings(
@@ -36,7 +36,7 @@ record WriteSettings(
         instructions.fanout());
   }
 
-  /** How position deletes are written; which folders they go to depends on their data files. */
+  /** The settings of position deletes, whose folders depend on their data files. */
   static WriteSettings ofDeletes(WriteInstructions instructions) {
     return new WriteSettings(
         FileSettings.of(instructions.deletes().files()),

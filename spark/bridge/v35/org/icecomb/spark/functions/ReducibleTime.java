@@ -1,4 +1,4 @@
 package org.icecomb.spark.functions;
 
-/** Nothing before Spark 4.0, which joins hours with days only after a shuffle. */
+/** Empty before Spark 4.0, which joins hours with days only after a shuffle. */
 interface ReducibleTime {}

@@ -10,7 +10,7 @@ import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import scala.Option;
 
-/** A part of a Parquet file whose footer is read once, for us and for Spark's reader. */
+/** A part of a Parquet file whose footer is read once, for icecomb and for Spark's reader. */
 final class ParquetFile implements Closeable {
 
   private final ParquetMetadata footer;
@@ -33,14 +33,14 @@ final class ParquetFile implements Closeable {
     return footer;
   }
 
-  /** Has a reader begin, by what the context says now. */
+  /** Starts a reader with the context's current settings. */
   void begin(
       VectorizedParquetRecordReader reader, FileSplit part, TaskAttemptContext context)
       throws IOException, InterruptedException {
     reader.initialize(part, context, Option.apply(footer));
   }
 
-  /** To be called where no reader began. */
+  /** To be called if no reader was started. */
   @Override
   public void close() {}
 }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.LogicalRDD;
 import org.icecomb.spark.statement.CommandPlan;
 import scala.Option;
 
-/** The relation of rows that were kept, in the place of a query that finds them. */
+/** The relation of stored rows, in place of their query. */
 final class KeptRelation {
 
   private KeptRelation() {}

@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.icecomb.spark.statement.CommandPlan;
 import scala.Option;
 
-/** An aggregate of all rows of a query that is optimised already, as a value in another one. */
+/** An aggregate of all rows of an already optimized query, as a value in another one. */
 final class OneValue {
 
   private OneValue() {}

@@ -8,12 +8,13 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 
 /**
- * Buckets that are put together to fewer: a bucket of n is known by its number modulo a divisor of n,
- * so that tables of other numbers of buckets are joined by what divides both.
+ * Buckets that can be reduced to fewer: the number of a bucket of n modulo a divisor of n is the
+ * bucket for that divisor, so that tables with different bucket counts are joined by a common
+ * divisor.
  */
 interface ReducibleBucket extends ReducibleFunction<Integer, Integer> {
 
-  /** Of every function. */
+  /** Declared by every function. */
   String canonicalName();
 
   @Override
@@ -26,7 +27,7 @@ interface ReducibleBucket extends ReducibleFunction<Integer, Integer> {
     return same && common > 1 && common < buckets ? new Remainder(common) : null;
   }
 
-  /** The bucket among fewer; Spark sends it along with tasks. */
+  /** The bucket among fewer; Spark sends it with tasks. */
   record Remainder(int buckets) implements Reducer<Integer, Integer>, Serializable {
 
     @Override
@@ -34,7 +35,7 @@ interface ReducibleBucket extends ReducibleFunction<Integer, Integer> {
       return bucket == null ? null : bucket % buckets;
     }
 
-    /** Of Spark 4.2 and later. */
+    /** Used by Spark 4.2 and later. */
     public DataType resultType() {
       return DataTypes.IntegerType;
     }

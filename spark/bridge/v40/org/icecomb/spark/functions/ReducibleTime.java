@@ -9,10 +9,10 @@ import org.apache.spark.sql.types.DataTypes;
 import org.icecomb.spark.functions.BoundFunction.DaysOfTimestamp;
 import org.icecomb.spark.functions.BoundFunction.HoursOfTimestamp;
 
-/** Hours that are put together to days, as Iceberg does, and no other units of time. */
+/** Hours that can be reduced to days, but no other units of time, as in Iceberg. */
 interface ReducibleTime extends ReducibleFunction<Integer, Integer> {
 
-  /** Of every function. */
+  /** Declared by every function. */
   DataType[] inputTypes();
 
   @Override
@@ -24,7 +24,7 @@ interface ReducibleTime extends ReducibleFunction<Integer, Integer> {
     return fits ? new ToDays() : null;
   }
 
-  /** The day of an hour; Spark sends it along with tasks. */
+  /** The day of an hour; Spark sends it with tasks. */
   record ToDays() implements Reducer<Integer, Integer>, Serializable {
 
     @Override
@@ -32,7 +32,7 @@ interface ReducibleTime extends ReducibleFunction<Integer, Integer> {
       return hour == null ? null : Math.floorDiv(hour, 24);
     }
 
-    /** Of Spark 4.2 and later. */
+    /** Used by Spark 4.2 and later. */
     public DataType resultType() {
       return DataTypes.DateType;
     }

@@ -16,8 +16,8 @@ import org.icecomb.spark.statement.StatementCatalog;
 import scala.collection.JavaConverters;
 
 /**
- * Refuses a statement that names a table of ours more than once, by different options: this Spark looks a
- * table up once, and reads it everywhere by the options of one of its names.
+ * A rule that refuses a statement that names an icecomb table more than once, with different
+ * options: this Spark looks a table up once, and reads it everywhere with the same options.
  */
 public final class RepeatedTables extends Rule<LogicalPlan> {
 
@@ -27,7 +27,7 @@ public final class RepeatedTables extends Rule<LogicalPlan> {
     this.session = session;
   }
 
-  /** Lets sessions refuse them, before names are resolved. */
+  /** Adds the rule to sessions, before names are resolved. */
   public static void refuse(SparkSessionExtensions extensions) {
     extensions.injectHintResolutionRule(RepeatedTables::new);
   }
@@ -68,9 +68,9 @@ public final class RepeatedTables extends Rule<LogicalPlan> {
 
   private RuntimeException refused(String name) {
     return SparkErrors.unsupported(
-        "The statement names table " + name + " by different options, and Spark " + session.version()
-            + " would read it by the same ones everywhere",
-        "say VERSION AS OF, or name the branch or tag below the table (" + name + ".branch_…);"
-            + " Spark 4.3 tells them apart");
+        "The statement names table " + name + " with different options, and Spark " + session.version()
+            + " would read it with the same ones everywhere",
+        "use VERSION AS OF, or name the branch or tag below the table (" + name + ".branch_…);"
+            + " Spark 4.3 distinguishes them");
   }
 }

@@ -2,7 +2,7 @@ package org.icecomb.spark.write;
 
 import org.apache.parquet.hadoop.ParquetWriter;
 
-/** Settings of Parquet's writer that the Parquet of some Sparks does not have. */
+/** Settings of Parquet's writer that are missing in some Sparks' Parquet. */
 final class ParquetLimits {
 
   private ParquetLimits() {}

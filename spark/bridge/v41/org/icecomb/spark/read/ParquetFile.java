@@ -13,7 +13,7 @@ import org.apache.parquet.io.SeekableInputStream;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import scala.Option;
 
-/** A part of a Parquet file that is opened, and its footer read, once for us and Spark's reader. */
+/** A part of a Parquet file, opened and its footer read once for icecomb and Spark's reader. */
 final class ParquetFile implements Closeable {
 
   private final HadoopInputFile file;
@@ -46,14 +46,14 @@ final class ParquetFile implements Closeable {
     return footer;
   }
 
-  /** Has a reader begin, by what the context says now; it closes the file. */
+  /** Starts a reader with the context's current settings; it closes the file. */
   void begin(
       VectorizedParquetRecordReader reader, FileSplit part, TaskAttemptContext context)
       throws IOException, InterruptedException {
     reader.initialize(part, context, Option.apply(file), Option.apply(stream), Option.apply(footer));
   }
 
-  /** To be called where no reader began. */
+  /** To be called if no reader was started. */
   @Override
   public void close() throws IOException {
     stream.close();

@@ -2,7 +2,7 @@ package org.icecomb.spark.source;
 
 import org.apache.spark.sql.SparkSessionExtensions;
 
-/** Names of one table by different options: this Spark tells them apart. */
+/** Empty: this Spark distinguishes reads of one table with different options. */
 public final class RepeatedTables {
 
   private RepeatedTables() {}
