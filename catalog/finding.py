@@ -76,7 +76,7 @@ class Mentions(Collection[str]):
         return iter(self._first)
 
     def __contains__(self, place: object) -> bool:
-        """Return whether a place is among the first."""
+        """Return whether a position is among the first."""
         return place in self._first
 
 

@@ -1,4 +1,4 @@
-"""The metadata files that lie in a table's folder, whether its pointer knows of them or not."""
+"""Metadata files in a table's folder, in or outside of the history of its pointer."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class TrailFile:
     """A metadata file that can be read.
 
     Attributes:
-        location: The file.
+        location: The location of the file.
         metadata: Its contents.
-        name: The location in the one spelling that names are compared by.
+        name: The location in the one spelling by which files are compared.
         ancestors: Names of the files before it, oldest first: each was the table at its time.
     """
 
@@ -44,21 +44,21 @@ class TrailFile:
 
     @property
     def base(self) -> str:
-        """The location of the file before it, as its writer spelled it."""
+        """Location of the file before it, as its writer spelled it."""
         return self.metadata.metadata_log[-1].metadata_file
 
     @property
     def snapshot_ids(self) -> list[int]:
-        """The snapshots of the table at its time."""
+        """Ids of the table's snapshots at that time."""
         return [snapshot.snapshot_id for snapshot in self.metadata.snapshots]
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenFile:
-    """A file that is no valid metadata, but JSON: it still says what came before it.
+    """A file that is JSON, but not valid metadata; it still names the files before it.
 
     Attributes:
-        location: The file.
+        location: The location of the file.
         name: As of a `TrailFile`.
         ancestors: As of a `TrailFile`.
         snapshot_ids: As of a `TrailFile`.
@@ -72,12 +72,12 @@ class BrokenFile:
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The newest files in a table's folder, newest first; those of other tables are left out.
+    """The newest metadata files in a table's folder, newest first, without those of other tables.
 
     Attributes:
-        files: Those that can be read.
-        broken: Those that at least are JSON.
-        name_of: Gives the name of a location: engines spell the scheme of one file as they like.
+        files: The valid ones.
+        broken: Those that are at least JSON.
+        name_of: Function from a location to its name; engines spell the scheme differently.
     """
 
     files: list[TrailFile]
@@ -86,7 +86,7 @@ class Trail:
 
     @property
     def witnesses(self) -> list[TrailFile | BrokenFile]:
-        """All that say what came before them; a writer begins with what the table is."""
+        """All files that name those before them; a writer starts from the committed table."""
         return [*self.files, *self.broken]
 
     def find(self, location: str | None) -> TrailFile | BrokenFile | None:
@@ -99,14 +99,14 @@ class Trail:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The file from which an entry may go on whose own file is lost.
+    """The file to which an entry can point whose own file is lost.
 
     Attributes:
-        location: The file.
-        committed: Whether the entry or another file says that it was the table once.
-        others: Files that may be the right one instead, if it is not known to be committed.
-        lost: Snapshots that the table is known to have, and the file has not.
-        counted: Whether these are all of them.
+        location: The location of the file.
+        committed: Whether the entry or another file says that it was committed.
+        others: Other candidates, if it is not known to be committed.
+        lost: Ids of the table's known snapshots that the file lacks.
+        counted: Whether `lost` is complete.
     """
 
     location: str
@@ -117,7 +117,7 @@ class Recovery:
 
     @property
     def reservation(self) -> str:
-        """What people must know before they go on from there."""
+        """The loss that people must know of before they use the file."""
         said = describe_loss(self.lost, counted=self.counted)
         if self.committed:
             return said
@@ -126,7 +126,7 @@ class Recovery:
 
 
 def read_trail(io: FileIO, entry: HiveTable) -> Trail:
-    """The newest metadata files beside the one an entry points at, that one included."""
+    """Read the newest metadata files in the folder of an entry's current one."""
 
     @cache  # the logs of the files name much the same ones
     def name_of(location: str) -> str:
@@ -141,10 +141,10 @@ def read_trail(io: FileIO, entry: HiveTable) -> Trail:
 
 
 def find_recovery(io: FileIO, entry: HiveTable) -> Recovery | None:
-    """The newest readable file from which an entry may go on whose own file is lost.
+    """Return the newest readable file to which an entry can point whose own file is lost.
 
-    It is the newest that the entry or another file names as committed. Where neither the lost file
-    nor the one before it says what they followed, a newer one may have been committed unnamed.
+    It is the newest that the entry or another file names as committed. If neither the lost file
+    nor its predecessor names the files before it, a newer one may have been committed unnamed.
     """
     trail = read_trail(io, entry)
     locations = (
@@ -176,10 +176,10 @@ def find_recovery(io: FileIO, entry: HiveTable) -> Recovery | None:
 def lost_snapshots(
     trail: Trail, entry: HiveTable, target: TableMetadata
 ) -> tuple[tuple[int, ...], bool]:
-    """Snapshots that a table whose file is lost is known to have, and ``target`` has not.
+    """Return the ids of a table's known snapshots that ``target`` lacks.
 
     Returns:
-        Their ids, and whether these are all: the lost file itself still tells.
+        The ids, and whether they are complete: the lost file itself could still be parsed.
     """
     own = trail.find(entry.metadata_location)
     known = dict.fromkeys(own.snapshot_ids if own else ())
@@ -193,7 +193,7 @@ def lost_snapshots(
 
 
 def describe_loss(lost: Sequence[int], *, counted: bool) -> str:
-    """What a file lacks, in words; see `lost_snapshots`."""
+    """Describe the snapshots that a file lacks; see `lost_snapshots`."""
     some = ", ".join(str(one) for one in lost[:_SHOWN]) + (", ..." if len(lost) > _SHOWN else "")
     if counted:
         return f"it lacks {len(lost)} snapshots: {some}" if lost else "it lacks no snapshot"
@@ -203,9 +203,9 @@ def describe_loss(lost: Sequence[int], *, counted: bool) -> str:
 
 
 def may_be_read_later(error: Exception) -> bool:
-    """Whether a file is perhaps as it should be, though it cannot be read here and now.
+    """Return whether a file may be intact though it cannot be read now.
 
-    It is of a format version that others know, or the file system refused or failed.
+    Its format version may be known to others, or the file system refused or failed.
     """
     if isinstance(error, UnsupportedError):
         return True

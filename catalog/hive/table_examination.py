@@ -1,4 +1,4 @@
-"""A table's entry examined: does it point where it should, and does it say what is so."""
+"""Examination of a table's metastore entry: its pointer, its parameters and its locks."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _SHOWN: Final = 5
 
 
 def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
-    """What is wrong with a table, each with its remedy.
+    """Return the problems of a table, each with its remedy.
 
     Raises:
-        NoSuchTableError, NoSuchIcebergTableError: there is no such table.
+        NoSuchTableError, NoSuchIcebergTableError: If the table does not exist.
     """
     from icecomb.format.spec.metadata_file import read_metadata
 
@@ -65,7 +65,7 @@ def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Fin
         return Finding(
             Severity.PROBLEM,
             "metadata file",
-            f"{said}: that is no damage that a repair could mend",
+            f"{said}: a repair cannot mend that",
             getattr(error, "hint", None) or "look at the file system, and who may read the file",
         )
     found = find_recovery(catalog.io, entry)
@@ -93,7 +93,7 @@ def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Fin
 
 
 def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> Iterator[Finding]:
-    """Files in the folder that say that the pointer was elsewhere."""
+    """Return findings about metadata files that are not in the pointer's history."""
     log = metadata.metadata_log
     oldest_ms = log[0].timestamp_ms if log else metadata.last_updated_ms
     read = read_trail(catalog.io, entry)
@@ -172,7 +172,7 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
 def _came_back(
     catalog: HiveCatalog, now: TableMetadata, history: Mapping[str, str], current: str
 ) -> Callable[[TrailFile], bool]:
-    """Whether what a file outside of the table's history added was brought back to the table."""
+    """Return a check whether the snapshots that a file added are in the table again."""
     from icecomb.format.spec.metadata_file import read_metadata
 
     @cache  # files of one fork parted from the table at one version
@@ -197,7 +197,7 @@ def _newest(files: list[TrailFile]) -> TrailFile:
 
 
 def _is_described(entry: HiveTable, one: TrailFile, metadata: TableMetadata) -> bool:
-    """Whether an entry says of itself what a file says, and the one that it points at does not."""
+    """Return whether an entry names the snapshot of a file, and its own metadata lacks it."""
     snapshot = one.metadata.current_snapshot()
     if snapshot is None or metadata.has_snapshot(snapshot.snapshot_id):
         return False
@@ -276,7 +276,7 @@ def _stale(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
 
 
 def _held(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
-    """Who has the lock now; of holders that must be dead the metastore's examination tells."""
+    """Return the live holders of the lock; `server_examination` reports the dead ones."""
     try:
         rows = catalog.client.locks(entry.database, entry.name)
         abandoned = abandoned_locks(catalog.client, rows)

@@ -393,6 +393,6 @@ def _free_memory() -> int:
         lines = _MEMORY_INFORMATION.read_text(encoding="ascii").splitlines()
         found += [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
     for limit, used in _MEMORY_LIMITS:
-        with suppress(OSError, ValueError):  # "max" is no limit
+        with suppress(OSError, ValueError):  # "max" means no limit
             found.append(int(Path(limit).read_text("ascii")) - int(Path(used).read_text("ascii")))
     return min(found, default=0)

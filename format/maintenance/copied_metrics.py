@@ -104,7 +104,7 @@ def _bound(
         raw = _of(file, name).get(number)
         if raw is not None:
             value = single_value.from_bytes(kind, raw)
-            if value != value:  # noqa: PLR0124 - NaN is no bound
+            if value != value:  # noqa: PLR0124 - NaN is not a bound
                 return None
             found.append(value)
         elif not _has_no_values(file, number):

@@ -199,7 +199,7 @@ class _Found:
         return self._search.text(name, known, [f"fs.s3a.{one}" for one in each])
 
     def _seconds(self, known: Property[float], hadoop: str) -> float:
-        """Return a timeout in seconds; Hadoop's are in milliseconds, and its 0 is no timeout."""
+        """Return a timeout in seconds; Hadoop's are in milliseconds, and its 0 means no timeout."""
         said = self._text("", [], hadoop)
         if said is None or known.key in self._properties:
             return known.of(self._properties)
