@@ -15,7 +15,9 @@ TWO = [("id", LongType()), ("x", LongType()), ("ID", LongType())]
 
 def test_names_that_differ_in_capitals_only_are_both_named():
     schema = Schema(*(NestedField(at, name, kind) for at, (name, kind) in enumerate(TWO, 1)))
-    with pytest.raises(ValidationError, match="Columns 'id' and 'ID' are the same to a Hive metastore"):
+    with pytest.raises(
+        ValidationError, match="Columns 'id' and 'ID' are the same to a Hive metastore"
+    ):
         hive_columns(schema)
 
 

@@ -59,7 +59,9 @@ def test_a_partition_that_hive_drops_is_told_until_its_rows_are_gone(
     with pytest.raises(MigrationError, match=DROPPED):
         migrate.apply(table.catalog, table.name)
     found = migrate.verify(table.catalog, table.name)
-    assert found.differences == ["k=3: Hive dropped it after the conversion, its rows are in Iceberg's"]
+    assert found.differences == [
+        "k=3: Hive dropped it after the conversion, its rows are in Iceberg's"
+    ]
     assert migrate.status(table.catalog, table.name)["state"].endswith("run apply again")
     table.catalog.load_table(table.name).delete("k = 3")
     assert migrate.apply(table.catalog, table.name).partitions == 3

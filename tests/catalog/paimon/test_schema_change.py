@@ -214,7 +214,9 @@ def test_a_default_value_stays_a_value_of_its_column(files):
         [UpdateDefault(("name",), "'5'"), UpdateType(("name",), parse_type("TINYINT"))]
     )
     assert new.fields[2].default_value == "'5'"
-    with pytest.raises(SchemaError, match="'500' is not a default value for name, which is TINYINT"):
+    with pytest.raises(
+        SchemaError, match="'500' is not a default value for name, which is TINYINT"
+    ):
         files.evolve([UpdateDefault(("name",), "500")])
     assert files.evolve([UpdateDefault(("name",), None)]).fields[2].default_value is None
 
