@@ -379,7 +379,7 @@ def test_types_that_iceberg_does_not_have_are_refused(new_table, tmp_path, colum
     # Iceberg Java reads none of them, small numbers neither
     table = new_table(schema=pa.schema([("id", pa.int64()), ("c", column)]))
     rows = pa.table({"id": [1], "c": values})
-    with pytest.raises(SchemaError, match=r"column 'c.*': it holds .*, which is no type of Iceb"):
+    with pytest.raises(SchemaError, match=r"column 'c.*': it holds .*, which is not an Iceb"):
         table.add_files([file(tmp_path, rows)])
     assert table.refresh().current_snapshot() is None
 

@@ -259,7 +259,12 @@ def test_the_secure_and_the_plain_do_not_mix_and_say_so(kerberized, private, met
     }
     mismatches = [
         (by_name(kerberized), {}, "does not talk plain Thrift", "hive.metastore.sasl.enabled"),
-        (by_name(private), SASL | tls, "broke off|not SASL", "hive.metastore.sasl.enabled"),
+        (
+            by_name(private),
+            SASL | tls,
+            "closed the connection|not SASL",
+            "hive.metastore.sasl.enabled",
+        ),
         (by_name(metastore), SASL, "belongs to", "its warehouse"),
         (by_name(private), {}, "does not talk plain Thrift", "hive.metastore.use.SSL"),
         (by_name(metastore), tls, "does not speak TLS", "hive.metastore.use.SSL"),

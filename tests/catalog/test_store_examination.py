@@ -141,5 +141,5 @@ def test_a_region_that_is_not_the_buckets_is_said(s3, bucket):
     io = FileIO({**s3.settings, "s3.region": "eu-west-1"})
     found = examine_store(io, f"s3://{bucket}/x", in_folders=True)
     (said,) = [one for one in found if one.severity.value == "warning"]
-    assert "s3.region says eu-west-1" in said.message
+    assert "s3.region is eu-west-1" in said.message
     assert said.remedy == "set s3.region=us-east-1"

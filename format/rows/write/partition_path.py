@@ -96,7 +96,7 @@ def _unescaped(text: str, location: str) -> str:
         return _ESCAPED.sub(lambda match: bytes.fromhex(match[0].replace("%", "")).decode(), text)
     except UnicodeDecodeError as error:
         raise ValidationError(
-            f"Folder {text!r} of {location} has an unknown escape",
+            f"Folder {text!r} of {location} has an escape that is not UTF-8",
             hint="Rename the folder, or append the rows instead of adding the file.",
             path=location,
         ) from error

@@ -336,7 +336,7 @@ class _Found:
             said = S3_SSE_TYPE.of(self._properties) if is_set else self._written_by_hadoop() or ""
         if said.lower() not in _WRITTEN:
             raise ConfigurationError(
-                f"S3 encryption {said} is not served: it needs the keys on this machine",
+                f"Encryption {said} of S3 is not served: it needs the keys on this machine",
                 hint="use s3 or kms (s3.sse.type), or the bucket's own default encryption",
             )
         name = _WRITTEN[said.lower()]

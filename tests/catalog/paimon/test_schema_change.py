@@ -143,7 +143,7 @@ def test_a_renamed_key_is_the_same_key(files):
         (AddColumn(("_ROW_ID",), parse_type("INT")), "_ROW_ID is one of Paimon's own columns"),
         (RenameColumn(("name",), "_KEY_a"), "_KEY_a is one of Paimon's own columns"),
         (UpdateDefault(("price",), "cheap"), "'cheap' is not a default value for price"),
-        (UpdateDefault(("spots",), "[]"), "no default value for spots"),
+        (UpdateDefault(("spots",), "[]"), "not a default value for spots"),
         (SetOption("rowkind.field", "kind"), "names the column kind, which does not exist"),
         (SetOption("bucket-key", "name"), "names name, which is not in the primary key"),
         (SetOption("bucket", "many"), "not a number of buckets"),

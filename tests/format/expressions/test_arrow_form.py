@@ -217,7 +217,7 @@ def test_constants_keep_value_and_zone(scalar, expected):
         (pc.starts_with(a, "x", ignore_case=True), r"starts_with\(a\)"),
         (pc.match_substring(a, "x"), r"match_substring\(a\)"),
         (pc.and_(a, b), r"and_\(a, b\)"),
-        (pc.scalar(3), "over exactly: 3"),
+        (pc.scalar(3), "converted exactly: 3"),
         (pc.field(0) > 3, "FieldPath"),
         (a == dt.timedelta(1), "duration"),
         (a == pa.scalar(1, pa.timestamp("ns")), "lose data"),

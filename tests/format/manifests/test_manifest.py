@@ -581,7 +581,7 @@ def test_a_list_that_ends_behind_its_head_is_not_one_of_no_manifests(tmp_path, a
         for count in ("1", "0", "-1", "many")
     )
     for read in (read_manifests, lambda io, snapshot: distinct_manifests(io, [snapshot])):
-        with pytest.raises(CorruptFileError, match=r"no manifests, .* added files \(1\)"):
+        with pytest.raises(CorruptFileError, match=r"an empty manifest list, .* added files \(1\)"):
             read(IO, cut)
         assert [len(read(IO, each)) for each in possible] == [0, 0, 0]
 

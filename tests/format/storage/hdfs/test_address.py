@@ -87,7 +87,7 @@ def test_a_mount_table_leads_to_other_clusters():
     assert resolve_location("viewfs://rest/x/y", table).path == "/x/y"
     with pytest.raises(ConfigurationError, match=r"no mount point of table all covers it"):
         resolve_location("viewfs://all/database", table)
-    with pytest.raises(ConfigurationError, match="circles"):
+    with pytest.raises(ConfigurationError, match="has a cycle"):
         resolve_location("viewfs://all/loop/a", table)
     default = {**table, "fs.defaultFS": "viewfs://all"}
     assert resolve_location("/data/t", default).path == "/warehouse/t"

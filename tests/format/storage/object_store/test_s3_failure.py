@@ -136,7 +136,7 @@ def test_without_keys_it_is_said_where_they_may_be_set(s3, monkeypatch, tmp_path
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     io = FileIO({"s3.endpoint": s3.endpoint, **QUICK})
-    with pytest.raises(ConfigurationError, match="no keys") as refused:
+    with pytest.raises(ConfigurationError, match="no S3 keys") as refused:
         io.read("s3://bucket/x")
     assert "s3.access-key-id" in (refused.value.hint or "")
     profile = FileIO({"s3.endpoint": s3.endpoint, "s3.profile-name": "nobody"})

@@ -125,7 +125,7 @@ def test_nobody_signs_where_that_is_said(s3, asked, bucket):
 
 def test_a_role_without_keys_to_ask_for_it_is_said(s3, no_keys):
     io = FileIO({"s3.endpoint": s3.endpoint, "s3.role-arn": "arn:aws:iam::1:role/r"})
-    with pytest.raises(ConfigurationError, match="no keys") as refused:
+    with pytest.raises(ConfigurationError, match="no S3 keys") as refused:
         io.read("s3://bucket/x")
     assert "s3.profile-name" in (refused.value.hint or "")
 
