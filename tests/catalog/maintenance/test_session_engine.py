@@ -100,7 +100,7 @@ def test_who_deletes_each_time_has_the_rewrite_give_up(lake):
 def test_an_engine_that_loses_rows_is_not_believed(lake):
     table = new_table(lake, *(frame(n, n + 10) for n in range(6)))
     before = data_on_disk(table)
-    with pytest.raises(CorruptFileError, match="12 rows by their manifests, 11 came out"):
+    with pytest.raises(CorruptFileError, match="12 rows by their manifests, 11 were written"):
         rewritten(table, Elsewhere(lost=1))
     assert len(files(table)) == 6
     assert data_on_disk(table) == before
