@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
 
-"""Keys of snapshot summaries."""
 WAP_ID: Final = "wap.id"
 """The summary key of a staged snapshot's id, chosen by its writer."""
 PUBLISHED_WAP_ID: Final = "published-wap-id"
