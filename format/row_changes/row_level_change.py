@@ -18,6 +18,7 @@ import pyarrow as pa
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.operation.overwrite import OverwriteFiles
 from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.row_changes.file_replacement import FileReplacement
 from icecomb.format.row_changes.position_delta import PositionDelta
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.deletes.position_delete import Positions, live_mask
@@ -117,14 +118,10 @@ class RowLevelChange(ABC):
             case_sensitive=target.case_sensitive,
             schema=target.metadata.schema(),
         )
-        operation.validate_from_snapshot(target.snapshot_id()).conflict_detection_filter(rows)
-        for file in self.removed:
-            operation.delete_data_file(file)
-        for file in added:
-            operation.append_data_file(file)
-        operation.validate_no_conflicting_deletes().validate_files_unchanged(self._relied_on)
-        if self.serializable:
-            operation.validate_no_conflicting_data()
+        operation.validate_from_snapshot(target.snapshot_id())
+        FileReplacement(
+            rows, added, self.removed, serializable=self.serializable, relied_on=self._relied_on
+        ).add_to(operation)
         return WrittenChange(
             operation,
             target.written_with,

@@ -74,11 +74,14 @@ def overwrite(
     table: Table, write: WriteState, files: Sequence[DataFile], summary: Mapping[str, str]
 ) -> SnapshotProducer:
     """Replace the rows that match the write's filters; whole files must match."""
+    from icecomb.format.row_changes.file_replacement import replace_by
+
     schema = table.metadata.schema_by_id(write.schema_id)
     rows = exact_filter(write.filters, schema, case_sensitive=True)
     change = _overwrite_since(table, write, summary, schema)
     change.overwrite_by_row_filter(rows)
-    return _guarded(change, table, write, "delete", files)
+    replace_by(change, files, serializable=_is_serializable(table, write, "delete"))
+    return change
 
 
 def overwrite_partitions(
@@ -86,16 +89,14 @@ def overwrite_partitions(
 ) -> SnapshotProducer | None:
     """Replace the partitions that the new files belong to."""
     from icecomb.format.operation.overwrite import ReplacePartitions
+    from icecomb.format.row_changes.file_replacement import replace_by
 
     if not files:
         return None
     place = Place.of(write)
     change = ReplacePartitions(table.io, summary, place.branch, stage_only=place.is_staged)
-    change.validate_from_snapshot(write.snapshot_id).validate_no_conflicting_deletes()
-    if _is_serializable(table, write, "delete"):
-        change.validate_no_conflicting_data()
-    for file in files:
-        change.append_data_file(file)
+    change.validate_from_snapshot(write.snapshot_id)
+    replace_by(change, files, serializable=_is_serializable(table, write, "delete"))
     return change
 
 
@@ -122,17 +123,20 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
         ValidationError: If concurrent commits conflict with the change, or removed one of the
             files.
     """
+    from icecomb.format.row_changes.file_replacement import FileReplacement
+
     if not replaced.files and not files:
         return None
     if write.command == "update":
         _check_row_count(state, replaced.files, files)
     change = _overwrite_since(table, write, summary, state.schema)
-    change.conflict_detection_filter(
-        row_filter(replaced.filters, state.schema, case_sensitive=True)
-    )
-    for entry in replaced.files:
-        change.delete_data_file(_data_file(state, entry))
-    return _guarded(change, table, write, str(write.command), files)
+    FileReplacement(
+        row_filter(replaced.filters, state.schema, case_sensitive=True),
+        files,
+        [_data_file(state, entry) for entry in replaced.files],
+        serializable=_is_serializable(table, write, str(write.command)),
+    ).add_to(change)
+    return change
 
 
 def change_rows(  # noqa: PLR0917 - a write and what it deletes
@@ -280,22 +284,6 @@ def _overwrite_since(
         table.io, summary, place.branch, stage_only=place.is_staged, schema=schema
     )
     return change.validate_from_snapshot(write.snapshot_id)
-
-
-def _guarded(
-    change: OverwriteFiles,
-    table: Table,
-    write: WriteState,
-    command: str,
-    files: Sequence[DataFile],
-) -> OverwriteFiles:
-    """Return the change with its new files and its validation against concurrent commits."""
-    for file in files:
-        change.append_data_file(file)
-    change.validate_no_conflicting_deletes()
-    if _is_serializable(table, write, command):
-        change.validate_no_conflicting_data()
-    return change
 
 
 def _is_serializable(table: Table, write: WriteState, command: str) -> bool:
