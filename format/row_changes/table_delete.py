@@ -11,6 +11,7 @@ from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.operation.overwrite import ReplacePartitions
+from icecomb.format.row_changes.file_replacement import replace_by
 from icecomb.format.row_changes.row_level_change import (
     CopyOnWrite,
     RowLevelChange,
@@ -94,12 +95,9 @@ def replace_partitions(target: WriteTarget, data: GivenRows) -> WrittenChange | 
         )
     serializable = target.is_serializable("delete")
     operation = ReplacePartitions(target.io, target.snapshot_properties, target.branch)
-    operation.validate_from_snapshot(target.snapshot_id()).validate_no_conflicting_deletes()
-    if serializable:
-        operation.validate_no_conflicting_data()
+    operation.validate_from_snapshot(target.snapshot_id())
     files = write_data(target.io, target.metadata, data)
-    for file in files:
-        operation.append_data_file(file)
+    replace_by(operation, files, serializable=serializable)
     return WrittenChange(operation, target.written_with, files) if files else None
 
 
