@@ -27,7 +27,7 @@ class ActiveNameNodes:
 
     Args:
         ask: Function that returns the state of a name node, given `http://host:port`; empty if
-            the node does not report one.
+            that cannot be found out.
     """
 
     def __init__(self, ask: Callable[[str], str]) -> None:
@@ -35,7 +35,7 @@ class ActiveNameNodes:
         self._trusted: dict[str, float] = {}
 
     def has(self, origin: str) -> bool:
-        """Return whether a name node is active, or does not report a state."""
+        """Return whether a name node is active, or reports no state and refuses no writes."""
         until = self._trusted.get(origin)
         if until is None or time.monotonic() > until:
             self._trusted.pop(origin, None)

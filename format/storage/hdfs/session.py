@@ -8,13 +8,15 @@ import os
 import re
 import ssl
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from icecomb.format.call_log import timed
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.delegation_token import find_tokens, token_sources
+from icecomb.format.storage.file_system import draft_name
 from icecomb.format.storage.hdfs.name_node import NAME_NODE_STATUS, ActiveNameNodes
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
 from icecomb.format.storage.hdfs.time_limit import timed_pools
@@ -148,10 +150,20 @@ class HdfsSession:
     def _state(self, origin: str) -> str:
         import requests
 
-        try:
-            return str(self.metrics(origin, NAME_NODE_STATUS).get("State", "")).lower()
-        except (FileIOError, requests.ReadTimeout):
-            return ""
+        state = ""
+        with suppress(FileIOError, requests.ReadTimeout):
+            state = str(self.metrics(origin, NAME_NODE_STATUS).get("State", "")).lower()
+        return state or self._state_by_refusal(origin)
+
+    def _state_by_refusal(self, origin: str) -> str:
+        """Return `standby` for a name node that refuses to delete a nonexistent file, else nothing.
+
+        A standby and an observer refuse all writes, before they look at anything.
+        """
+        wanted = self._identity()({"op": "DELETE", "user.name": self.user})
+        url = f"{origin}/webhdfs/v1/{draft_name()}?{urlencode(wanted)}"
+        reply = self.requests.delete(url, allow_redirects=False)
+        return "standby" if _says(reply, b"StandbyException") else ""
 
     def _token(self) -> str | None:
         """Return the current token for this cluster: Hadoop renews those of its jobs."""

@@ -16,6 +16,10 @@ from tests.format.hdfs.memory_hdfs import MemoryHdfs, RefusedError
 PLACE = "hdfs://lake/t"
 
 
+def visible(memory):
+    return sorted(path for path in memory.files if "/." not in path)
+
+
 @pytest.fixture
 def nodes(monkeypatch):
     """Two name nodes; the first of the configuration is behind, and has nothing."""
@@ -69,14 +73,57 @@ def test_a_table_that_was_just_committed_is_there(nodes, settings):
 
 
 def test_one_that_sends_to_the_active_one_is_understood(nodes, io):
-    """Where nobody may know which is which."""
+    """It was active when it was last asked."""
     behind, active = nodes
-    behind.state, behind.retries = "observer", True
-    behind.hides = active.hides = True
+    active.state = "standby"
+    assert not io.exists(f"{PLACE}/x")
+    behind.state, active.state = "observer", "active"
+    behind.retries = True
     active.put("/t/x", b"data")
     assert io.exists(f"{PLACE}/x")
     assert io.read(f"{PLACE}/x") == b"data"
-    assert behind.calls
+    assert "GETFILESTATUS" in behind.calls
+
+
+@pytest.mark.parametrize("state", ["observer", "standby"])
+def test_who_only_follows_is_known_by_what_it_refuses_where_roles_are_hidden(nodes, io, state):
+    """As behind a gateway that lets no `/jmx` through."""
+    behind, active = nodes
+    behind.state = state
+    behind.hides = active.hides = True
+    behind.put("/t/old", b"gone since")
+    active.put("/t/x", b"data")
+    assert io.exists(f"{PLACE}/x")
+    assert not io.exists(f"{PLACE}/old")
+    assert io.read(f"{PLACE}/x") == b"data"
+    assert set(behind.calls) == {"DELETE"}
+    assert visible(behind) == ["/t/old"]
+
+
+def test_a_commit_is_not_denied_by_one_that_follows_where_roles_are_hidden(nodes, settings):
+    """Done, then the active one loses some calls: what the other does not have would be called missing."""
+    behind, active = nodes
+    behind.state = "observer"
+    behind.hides = active.hides = True
+    named = {**settings, "dfs.ha.namenodes.lake": "nn2,nn1"}
+    lake = load_catalog("one", type="hadoop", warehouse="hdfs://lake/w", **named)
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    behind.files.update(active.files)
+    behind.folders.update(active.folders)
+    answer, cuts = active.answer, []
+
+    def answer_or_cut(operation, path, asked, handler):
+        if cuts and operation not in {"DELETE", "RENAME"} and "namenoderpcaddress" not in asked:
+            cuts.pop()
+            raise ConnectionError
+        answer(operation, path, asked, handler)
+        if asked.get("destination", "").endswith("v2.metadata.json"):
+            cuts.extend(["lost"] * 12)
+
+    active.answer = answer_or_cut
+    table.append(pa.table({"id": [1]}))
+    assert lake.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1]
 
 
 def test_one_that_was_active_is_asked_again_what_it_is(nodes, io, monkeypatch):
