@@ -3,6 +3,7 @@
 import ast
 import configparser
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Container, Iterator
@@ -10,6 +11,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from icecomb.format.property import Property
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ("catalog", "format", "spark")
@@ -34,6 +37,17 @@ UPHILL = {
     ),
 }
 """Imports inside functions that close a circle, and why."""
+DECLARATION = re.compile(
+    r"(?<![.\w])(?:{})\(\s*\"([^\"]+)\"".format(
+        "|".join(
+            name
+            for name, found in vars(sys.modules[Property.__module__]).items()
+            if found is Property
+            or str(getattr(found, "__annotations__", {}).get("return")).startswith("Property[")
+        )
+    )
+)
+"""The declaration of a property, with its key."""
 PACKAGES = ("icecomb", "icecomb.format", "icecomb.catalog", "icecomb.spark")
 
 
@@ -85,6 +99,15 @@ def test_no_imports_go_in_a_circle_not_even_inside_functions_but_those_listed() 
         graph[source].add(target)
         assert _circle(graph), f"{source} -> {target} need not be listed"
         graph[source].remove(target)
+
+
+def test_a_property_is_declared_once() -> None:
+    found: dict[str, list[str]] = {}
+    for module, path in _modules().items():
+        for key in DECLARATION.findall(path.read_text()):
+            found.setdefault(key, []).append(module)
+    assert len(found) > 200
+    assert {key: modules for key, modules in found.items() if len(modules) > 1} == {}
 
 
 def _circle(graph: dict[str, set[str]]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.property import Property, choice, flag, nearest, number, optional_number
+from icecomb.format.rows.write.write_option import OUTPUT_SPEC
 from icecomb.format.spec.table_property import DELETE_TARGET_FILE_BYTES, TARGET_FILE_BYTES
 
 _MIN_SHARE: Final = 0.75
@@ -88,7 +89,6 @@ _STARTING: Final = flag(
 _ORDER: Final = choice(
     "rewrite-job-order", [order.value for order in JobOrder], "Order of rewriting the groups."
 )
-_SPEC: Final = optional_number("output-spec-id", "Partition spec of new files.", least=0)
 _DANGLING: Final = flag(
     "remove-dangling-deletes",
     "Whether delete files that no longer apply to any data file are removed.",
@@ -129,7 +129,7 @@ _Z_TEXT: Final = number(
 
 _ALWAYS: Final = (
     _TARGET, _MIN, _MAX, _MIN_INPUT, _ALL, _GROUP_BYTES, _GROUP_FILES, _CONCURRENT, _PARTIAL,
-    _COMMITS, _FAILED_COMMITS, _STARTING, _ORDER, _SPEC, _DANGLING, _MAX_FILES, _DELETES,
+    _COMMITS, _FAILED_COMMITS, _STARTING, _ORDER, OUTPUT_SPEC, _DANGLING, _MAX_FILES, _DELETES,
     _DELETE_RATIO, _COPY,
 )  # fmt: skip
 _OF_POSITION_DELETES: Final = (
@@ -255,7 +255,7 @@ class RewriteOptions(GroupOptions):
         return cls(
             **_grouping(given, TARGET_FILE_BYTES.of(properties)),
             use_starting_sequence_number=_STARTING.of(given),
-            output_spec_id=_SPEC.of(given),
+            output_spec_id=OUTPUT_SPEC.of(given),
             remove_dangling_deletes=_DANGLING.of(given),
             delete_file_threshold=_DELETES.of(given),
             delete_ratio_threshold=_DELETE_RATIO.of(given),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.property import flag, number, text
 from icecomb.format.rows.metadata_columns import PARTITION
 from icecomb.format.rows.write.file_options import delete_properties
+from icecomb.format.rows.write.write_option import USE_TABLE_LAYOUT
 from icecomb.format.spec.sort import NullOrder
 from icecomb.format.spec.table_property import (
     ADVISORY_PARTITION_BYTES,
@@ -44,11 +45,6 @@ FILE_ID: Final = "_icecomb_file"
 POSITION: Final = "_pos"
 SPEC_ID: Final = "_spec_id"
 
-_USE_TABLES: Final = flag(
-    "use-table-distribution-and-ordering",
-    "Whether rows are distributed and sorted as the table's properties and order say.",
-    default=True,
-)
 _SPARKS_ADVISORY: Final = number(
     "spark.sql.adaptive.advisoryPartitionSizeInBytes",
     64 << 20,
@@ -221,7 +217,7 @@ def _fans_out(metadata: TableMetadata, options: Options, *, default: bool = True
 
 
 def _uses_tables(options: Options) -> bool:
-    return options.of(_USE_TABLES, {}, _USE_TABLES.key)
+    return options.of(USE_TABLE_LAYOUT, {}, USE_TABLE_LAYOUT.key)
 
 
 def _mode_of_rows(metadata: TableMetadata, options: Options) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.property import choice, optional_number
+from icecomb.format.rows.write.write_option import OUTPUT_SPEC
 from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.table_change import OVERWRITE, OVERWRITE_PARTITIONS
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.spark.planner.protocol import BeginWrite
 
-_SPEC: Final = optional_number("output-spec-id", "The partition spec of new files.")
 _SORT_ORDER: Final = optional_number("output-sort-order-id", "The sort order of new files.")
 _FROM: Final = optional_number(
     "validate-from-snapshot-id", "The snapshot from which concurrent commits are validated."
@@ -38,7 +38,7 @@ class WriteOptions(Options):
         Raises:
             ValidationError: If the table has no such spec.
         """
-        number = self.of(_SPEC, {}, _SPEC.key)
+        number = self.of(OUTPUT_SPEC, {}, OUTPUT_SPEC.key)
         if number is None:
             return metadata.spec()
         specs = metadata.specs()

@@ -19,7 +19,6 @@ from icecomb.format.arrow.hidden_null import without_hidden_nulls
 from icecomb.format.arrow.plain_layout import plain_batch
 from icecomb.format.arrow.row_stream import GivenRows
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.property import flag
 from icecomb.format.rows.arrow_values import writing_cast
 from icecomb.format.rows.data_metrics import MetricsConfig
 from icecomb.format.rows.read.arrow_projection import Projection, names_as_ids
@@ -30,17 +29,13 @@ from icecomb.format.rows.write.location_provider import load_location_provider
 from icecomb.format.rows.write.partition_writer import PartitionWriter
 from icecomb.format.rows.write.row_key import sort_keys
 from icecomb.format.rows.write.row_sort import RowSorter
+from icecomb.format.rows.write.write_option import USE_TABLE_LAYOUT
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.table_property import DATA_FORMAT, DISTRIBUTION_MODE, TARGET_FILE_BYTES
 from icecomb.format.spec.types import NestedField
 from icecomb.format.storage.file_io import FileIO
 
-_ORDERED = flag(
-    "use-table-distribution-and-ordering",
-    "Whether to sort rows by the table's sort order.",
-    default=True,
-)
 _PIECE_ROWS = 1 << 18
 _PIECE_BYTES = 1 << 30
 """Strings and lists in one Arrow array are limited to 2 GiB."""
@@ -115,7 +110,7 @@ class DataWriter:
         properties = {**metadata.properties, **(options or {})}
         schema, order = metadata.schema(), metadata.sort_order()
         DISTRIBUTION_MODE.of(properties)
-        ordered = _ORDERED.of(properties)
+        ordered = USE_TABLE_LAYOUT.of(properties)
         keys = sort_keys(schema, metadata.spec(), order) if ordered else None
         settings = FileSettings(
             schema,
