@@ -144,13 +144,13 @@ class TableLock:
         started = time.monotonic()
         try:
             self._wait(started)
+            self._beats = threading.Thread(
+                target=self._keep_alive, name=f"heartbeat of {self._name}", daemon=True
+            )
+            self._beats.start()
         except BaseException:
             self.release()
             raise
-        self._beats = threading.Thread(
-            target=self._keep_alive, name=f"heartbeat of {self._name}", daemon=True
-        )
-        self._beats.start()
 
     def _wait(self, started: float) -> None:
         self._confirmed = time.monotonic()
@@ -198,16 +198,21 @@ class TableLock:
         return self._lost is None
 
     def release(self) -> None:
-        """Release the lock, whatever happened before; raise nothing.
+        """Release the lock, whatever happened before; raise nothing but an interrupt.
 
-        Where the metastore cannot be reached, or may still carry out a lock request whose answer
-        was lost, a thread keeps trying while this process lives, for up to eleven minutes.
+        Where the metastore cannot be reached, may still carry out a lock request whose answer was
+        lost, or this is interrupted, a thread keeps trying while this process lives, for up to
+        eleven minutes.
         """
         self._released.set()
-        if not self._unlock() or self._reply_lost:
-            threading.Thread(
-                target=self._sweep, name=f"release of {self._name}", daemon=True
-            ).start()
+        is_done = False
+        try:
+            is_done = self._unlock() and not self._reply_lost
+        finally:
+            if not is_done:
+                threading.Thread(
+                    target=self._sweep, name=f"release of {self._name}", daemon=True
+                ).start()
 
     def _unlock(self) -> bool:
         """Release every lock of this stamp; return whether the metastore was reached."""
@@ -259,14 +264,15 @@ class TableLock:
                     host=socket.gethostname(),
                     agent=self.agent,
                 )
-            except RefusedError:
-                # A server may fail after it has created the lock.
-                self._reply_lost = True
-                raise
             except ReplyLostError:
                 self._reply_lost = True
                 if time.monotonic() >= deadline:
                     raise
+            except BaseException as error:
+                # A server may fail after it has created the lock; an interrupt loses the answer.
+                if isinstance(error, RefusedError) or not isinstance(error, IcecombError):
+                    self._reply_lost = True
+                raise
             for row in self._own():
                 return LockAnswer(row.lock_id, row.state)
             pause(wait * random.uniform(0.5, 1))  # noqa: S311 - spreads load

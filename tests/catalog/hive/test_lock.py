@@ -6,11 +6,13 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from icecomb.catalog.hive import lock as lock_module
 from icecomb.catalog.hive.lock import LockSettings, TableLock, is_gone, pid_of
 from icecomb.catalog.hive.thrift.entity import LockAnswer, LockRow, LockState
 from icecomb.catalog.hive.thrift.failure import UnreachableError
@@ -138,3 +140,71 @@ def test_a_server_that_cannot_be_asked_who_has_the_lock_is_waited_for(dead):
     server = Server(dead, is_away=True)
     assert not acquired(server)
     assert HOLDER not in server.unlocked
+
+
+class Interrupted(Exception):  # noqa: N818 - as what a scheduler's time limit raises in a handler
+    """Somebody had enough of waiting."""
+
+
+@dataclass
+class Interrupting(Server):
+    """A free table, whose server has done `at` when the client is interrupted in that call."""
+
+    at: str = ""
+    held: set[int] = field(default_factory=set)
+
+    def lock(self, *_: object, **kept: Any) -> LockAnswer:
+        self.agent = kept["agent"]
+        self.held.add(HOLDER)
+        self._interrupt("lock")
+        return LockAnswer(HOLDER, LockState.ACQUIRED)
+
+    def locks(self, *_: object) -> list[LockRow]:
+        return [row(self.agent)] if self.held else []
+
+    def unlock(self, lock_id: int) -> None:
+        self._interrupt("unlock")
+        self.held.discard(lock_id)
+
+    def _interrupt(self, call: str) -> None:
+        if call == self.at:
+            self.at = ""
+            raise Interrupted
+
+
+def released(server: Interrupting) -> bool:
+    """Whether nothing is held once the releases in the background are done."""
+    for thread in threading.enumerate():
+        if thread.name == "release of stopped.t":
+            thread.join()
+    return not server.held
+
+
+@pytest.mark.parametrize("at", ["lock", "unlock"])
+def test_a_lock_is_released_by_a_living_process_that_was_interrupted_in_a_call(at, monkeypatch):
+    """Nobody else releases it: its process lives."""
+    monkeypatch.setattr(lock_module, "_SWEEPS_S", (0.01, 0.01))
+    server = Interrupting("", at=at)
+    lock = TableLock(server, "stopped", "t", SHORT)  # type: ignore[arg-type]
+    with pytest.raises(Interrupted):
+        _held_once(lock)
+    assert released(server)
+
+
+def test_a_lock_is_released_where_no_thread_can_keep_it_alive(monkeypatch):
+    server = Interrupting("")
+    lock = TableLock(server, "stopped", "t", SHORT)  # type: ignore[arg-type]
+
+    class NoThread(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(lock_module.threading, "Thread", NoThread)
+    with pytest.raises(RuntimeError, match="new thread"):
+        _held_once(lock)
+    assert not server.held
+
+
+def _held_once(lock: TableLock) -> None:
+    lock.acquire()
+    lock.release()
