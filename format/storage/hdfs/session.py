@@ -17,6 +17,7 @@ from icecomb.format.call_log import timed
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.delegation_token import find_tokens, token_sources
 from icecomb.format.storage.file_system import draft_name
+from icecomb.format.storage.hdfs.failure import not_hdfs
 from icecomb.format.storage.hdfs.name_node import NAME_NODE_STATUS, ActiveNameNodes
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
 from icecomb.format.storage.hdfs.time_limit import timed_pools
@@ -159,10 +160,21 @@ class HdfsSession:
         """Return `standby` for a name node that refuses to delete a nonexistent file, else nothing.
 
         A standby and an observer refuse all writes, before they look at anything.
+
+        Raises:
+            FileIOError: If the response is not a name node's.
         """
         wanted = self._identity()({"op": "DELETE", "user.name": self.user})
         url = f"{origin}/webhdfs/v1/{draft_name()}?{urlencode(wanted)}"
         reply = self.requests.delete(url, allow_redirects=False)
+        try:
+            answered = not {"boolean", "RemoteException"}.isdisjoint(reply.json())
+        except (ValueError, TypeError):
+            answered = False
+        if not answered:
+            kind = content_type(reply) or "no type"
+            host = urlsplit(origin).netloc
+            raise not_hdfs("reach", origin, [host], f"HTTP {reply.status_code}, {kind}")
         return "standby" if _says(reply, b"StandbyException") else ""
 
     def _token(self) -> str | None:

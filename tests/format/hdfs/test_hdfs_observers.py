@@ -12,6 +12,7 @@ from icecomb.format.errors import FileIOError, FileMissingError
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.hdfs import name_node
 from tests.format.hdfs.memory_hdfs import MemoryHdfs, RefusedError
+from tests.peers.webhdfs_proxy import WebHdfsProxy
 
 PLACE = "hdfs://lake/t"
 
@@ -98,6 +99,22 @@ def test_who_only_follows_is_known_by_what_it_refuses_where_roles_are_hidden(nod
     assert io.read(f"{PLACE}/x") == b"data"
     assert set(behind.calls) == {"DELETE"}
     assert visible(behind) == ["/t/old"]
+
+
+@pytest.mark.parametrize("fault", ["login", "blank", "html"])
+def test_a_page_of_a_gateway_does_not_make_a_name_node_active(nodes, settings, fault):
+    behind, active = nodes
+    behind.state = "observer"
+    behind.hides = active.hides = True
+    active.put("/t/x", b"data")
+    gateway = WebHdfsProxy(behind.address)
+    gateway.faults["DELETE"] = [fault]
+    io = FileIO({**settings, "dfs.namenode.http-address.lake.nn1": gateway.address})
+    with pytest.raises(FileIOError, match="did not answer as WebHDFS does"):
+        io.exists(f"{PLACE}/x")
+    assert io.exists(f"{PLACE}/x")
+    io.close()
+    gateway.close()
 
 
 def test_a_commit_is_not_denied_by_one_that_follows_where_roles_are_hidden(nodes, settings):
