@@ -449,6 +449,27 @@ MUTATIONS = [
         ("tests/spark/planner/test_read_targets.py",),
     ),
     Mutation(
+        "what others have added is no conflict for a change that replaces files",
+        "format/row_changes/file_replacement.py",
+        "    if serializable:",
+        "    if False:",
+        ("tests/spark/planner/test_table_change.py", "tests/catalog/test_row_operations.py"),
+    ),
+    Mutation(
+        "what others have deleted is no conflict for a change that replaces files",
+        "format/row_changes/file_replacement.py",
+        "operation.validate_no_conflicting_deletes()",
+        "pass",
+        ("tests/catalog/test_row_operations.py",),
+    ),
+    Mutation(
+        "a row that an upsert found, and others deleted, is not missed",
+        "format/row_changes/file_replacement.py",
+        ".validate_files_unchanged(self.relied_on)",
+        "",
+        ("tests/catalog/test_concurrent_changes.py",),
+    ),
+    Mutation(
         "a change looks only at what others did since the rows that it changes",
         "spark/planner/write.py",
         "options.validated_from(metadata, since) if request.command is None else since",
