@@ -181,6 +181,19 @@ class TableLock:
         taken = (time.monotonic() - started) * 1000
         _LOG.log(level, "%s: has lock %d after %.0f ms", self._name, self.lock_id, taken)
 
+    def requested_ms(self) -> int | None:
+        """Request the lock and release it, granted or not; return the server's time of the request.
+
+        Raises:
+            MetastoreError: If the metastore cannot be reached, or refuses.
+        """
+        try:
+            self.lock_id = self._request().lock_id
+            times = [row.last_heartbeat_ms or row.acquired_ms for row in self._own()]
+        finally:
+            self.release()
+        return next(filter(None, times), None)
+
     def is_alive(self, *, ask: bool) -> bool:
         """Return whether the lock is known to be held.
 
@@ -379,14 +392,35 @@ def has_certainly_ended(row: LockRow) -> bool:
 
 
 def abandoned_locks(client: HiveClient, rows: Iterable[LockRow]) -> list[LockRow]:
-    """Return the locks whose holder has ended on this host, or is silent for too long."""
-    allowed_s = max(lock_expiry_s(client) or 0.0, _SILENT_S)
-    heard_ms = time.time() * 1000 - allowed_s * 1000
-    return [
-        row
-        for row in rows
-        if is_gone(row) or (row.last_heartbeat_ms or row.acquired_ms or heard_ms) < heard_ms
-    ]
+    """Return the locks whose holder has ended on this host, or is silent for too long.
+
+    The server notes heartbeats by the clock of its database, which may be hours off, so silence is
+    reckoned by that one; where the server does not tell it, nobody counts as silent.
+    """
+    allowed_ms = max(lock_expiry_s(client) or 0.0, _SILENT_S) * 1000
+    rows = list(rows)
+
+    def silent(now_ms: float) -> list[LockRow]:
+        return [
+            row
+            for row in rows
+            if (row.last_heartbeat_ms or row.acquired_ms or now_ms) < now_ms - allowed_ms
+        ]
+
+    found = silent(time.time() * 1000)
+    gone = list(filter(is_gone, rows))
+    if any(row not in gone for row in found):
+        now_ms = _server_time_ms(client, found[0].database)
+        found = [] if now_ms is None else silent(now_ms)
+    return [row for row in rows if row in gone or row in found]
+
+
+def _server_time_ms(client: HiveClient, database: str) -> int | None:
+    """Return the time by the clock that notes heartbeats; None if the server does not tell."""
+    probe = TableLock(client, database, f"icecomb_probe_{uuid.uuid4().hex}", LockSettings.of({}))
+    with suppress(IcecombError):
+        return probe.requested_ms()
+    return None
 
 
 def describe_age(milliseconds: float) -> str:

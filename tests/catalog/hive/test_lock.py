@@ -7,13 +7,20 @@ import socket
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from icecomb.catalog.hive import lock as lock_module
-from icecomb.catalog.hive.lock import LockSettings, TableLock, is_gone, pid_of
+from icecomb.catalog.hive.lock import (
+    LockSettings,
+    TableLock,
+    abandoned_locks,
+    is_gone,
+    pid_of,
+)
 from icecomb.catalog.hive.thrift.entity import LockAnswer, LockRow, LockState
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.format.errors import LockTimeoutError
@@ -202,6 +209,46 @@ def test_a_lock_is_released_where_no_thread_can_keep_it_alive(monkeypatch):
     monkeypatch.setattr(lock_module.threading, "Thread", NoThread)
     with pytest.raises(RuntimeError, match="new thread"):
         _held_once(lock)
+    assert not server.held
+
+
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class Clocked(Interrupting):
+    """A server whose database's clock, which notes heartbeats, is behind that of this machine."""
+
+    behind_ms: int = 0
+    is_mute: bool = False
+
+    def locks(self, *place: object) -> list[LockRow]:
+        if self.is_mute:
+            raise UnreachableError("it is away", hint="wait")
+        now = int(time.time() * 1000) - self.behind_ms
+        return [replace(one, last_heartbeat_ms=now) for one in super().locks(*place)]
+
+
+@pytest.mark.parametrize(
+    ("behind_ms", "silent_ms", "is_mute", "abandoned"),
+    [
+        (0, 8 * HOUR_MS, False, True),
+        (0, 0, False, False),
+        (8 * HOUR_MS, 0, False, False),
+        (8 * HOUR_MS, HOUR_MS, False, True),
+        (-8 * HOUR_MS, 0, False, False),
+        (8 * HOUR_MS, 0, True, False),
+    ],
+)
+def test_a_holder_is_silent_by_the_clock_that_notes_its_heartbeats(
+    behind_ms, silent_ms, is_mute, abandoned, monkeypatch
+):
+    """Hive takes it from its database, whose time zone may be another one."""
+    monkeypatch.setattr(lock_module, "lock_expiry_s", lambda _: 300.0)
+    server = Clocked("", behind_ms=behind_ms, is_mute=is_mute)
+    heard = int(time.time() * 1000) - behind_ms - silent_ms
+    hive = replace(row("hive_20261126", "etl-07"), last_heartbeat_ms=heard)
+    assert abandoned_locks(server, [hive]) == ([hive] if abandoned else [])  # type: ignore[arg-type]
     assert not server.held
 
 
