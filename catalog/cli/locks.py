@@ -86,7 +86,9 @@ def list_locks(application: Application, table: str | None) -> None:
 def break_lock(application: Application, lock_id: int, *, yes: bool) -> None:
     """Release a lock for its holder.
 
-    A holder that is alive notices this before its commit and commits nothing.
+    A holder that is alive notices this before its commit and commits nothing; where the metastore
+    checks the pointer (Hive 2.3.10, 4.0.1), it still commits unless others were first. Writers of
+    other kinds rely on the lock alone: break it only if its holder is dead.
     """
     from icecomb.catalog.hive.lock import describe_holder
 
