@@ -6,17 +6,21 @@ all of that is about one state, and needs no more memory with a million of them 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
 
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.hive.thrift.partitions import Partitions
 from icecomb.catalog.hive.thrift.thrift_codec import partition_from_wire
+from icecomb.catalog.migrate.spool import Spool, batch_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+_PAGES: Final = pa.schema([pa.field("partition", pa.binary(), nullable=False)])
 
 
 class PartitionPages:
@@ -30,23 +34,24 @@ class PartitionPages:
     def __init__(self, partitions: Partitions, table: HiveTable) -> None:
         self._partitions = partitions
         self._table = table
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the block
-        self._pages: list[tuple[int, ...]] = []
+        self._pages = Spool(_PAGES)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        # an empty spool would look like a table without partitions
+        del self._pages
 
     def read(self) -> Iterator[HivePartition]:
-        """Yield the metastore's current partitions, and keep them."""
-        self._file.seek(0)
-        self._file.truncate()
-        self._pages = []
+        """Yield the metastore's current partitions, and keep them.
+
+        Raises:
+            FileIOError: If the local disk has no room for them.
+        """
+        self._pages = Spool(_PAGES)
         for page in self._asked():
-            self._pages.append(tuple(map(len, page)))
-            self._file.write(b"".join(page))
+            self._pages.append(batch_of(_PAGES, [(one,) for one in page]))
             yield from map(partition_from_wire, page)
 
     def kept(self) -> Iterator[HivePartition]:
@@ -70,9 +75,8 @@ class PartitionPages:
                 yield self._partitions.encoded(database, name, names)
 
     def _kept(self) -> Iterator[list[bytes]]:
-        self._file.seek(0)
-        for lengths in self._pages:
-            yield [self._file.read(length) for length in lengths]
+        for batch in self._pages:
+            yield batch.column(0).to_pylist()
 
 
 def _decoded(page: list[bytes]) -> list[HivePartition]:
