@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 from pyspark.errors import AnalysisException
+from pyspark.sql.functions import lit
 
 from tests.rings import sampled
 
@@ -228,6 +229,32 @@ def test_an_option_that_cannot_be_what_it_says_is_refused(spark, name):
         with pytest.raises(AnalysisException, match=re.escape(message)):
             spark.range(9).writeTo(name).options(**options).append()
         assert spark.table(f"{name}.snapshots").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("overwrite", "change"),
+    [
+        (lambda write: write.overwrite(lit(True)), "INSERT INTO {t} VALUES (2)"),
+        (lambda write: write.overwritePartitions(), "DELETE FROM {t} WHERE id = 1"),
+    ],
+    ids=["all rows, an INSERT", "partitions, a DELETE"],
+)
+def test_an_option_names_the_snapshot_that_rows_of_a_checkpoint_were_read_from(
+    spark, name, overwrite, change
+):
+    """A checkpoint hides it: by default only what comes after the write began conflicts."""
+    spark.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg")
+    spark.sql(f"INSERT INTO {name} VALUES (0), (1)")
+    read = spark.table(f"{name}.snapshots").first().snapshot_id
+    rows = spark.table(name).localCheckpoint()
+    spark.sql(change.format(t=name))
+    left = sorted(spark.table(name).collect())
+    write = rows.writeTo(name).option("validate-from-snapshot-id", str(read))
+    with pytest.raises(AnalysisException, match="Found conflicting"):
+        overwrite(write)
+    assert sorted(spark.table(name).collect()) == left
+    overwrite(rows.writeTo(name))
+    assert sorted(row.id for row in spark.table(name).collect()) == [0, 1]
 
 
 @pytest.mark.parametrize(
