@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.update import Changes
 
 _UNPURGED = GC_ENABLED.key
-_ENDED = {Step.REVERTED.value, Step.REVERTING.value, Step.FINALIZED.value}
+_ENDED = {Step.REVERTED.value, Step.REVERTING.value}
 
 
 def status(place: Workplace) -> dict[str, Any]:

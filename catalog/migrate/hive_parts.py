@@ -27,7 +27,9 @@ from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.catalog.migrate.late_write import find_late_writes
 from icecomb.catalog.migrate.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.place_list import DigestSet, digest
+from icecomb.catalog.migrate.restored_entry import RestoredEntries
 from icecomb.catalog.migrate.source_files import Place, list_places
+from icecomb.catalog.migrate.stated_files import lasting_id
 from icecomb.catalog.migrate.writer_in_flight import WAIT_S, WritersInFlight
 from icecomb.catalog.progress import THREADS
 from icecomb.format.errors import CommitFailedError, MigrationError
@@ -128,7 +130,10 @@ class HiveParts:
         if not late.added:
             return False
         # Recorded first: a revert leaves them where Hive wrote them.
-        self._journal.record(Step.ADDING, files=list(late.added))
+        stated = [
+            (one.location, one.size, one.mtime_ms, lasting_id(one)) for one in late.stated.values()
+        ]
+        self._journal.record(Step.ADDING, files=list(late.added), stated=stated)
         loaded = self._place.catalog.load_table((self._place.database, self._place.name))
         loaded.add_files(
             list(late.added),
@@ -163,7 +168,8 @@ class HiveParts:
         with self._place.progress.task(
             "restoring metastore partitions", journal.partition_count, "partitions"
         ) as advance:
-            left = (one for one in journal.partitions() if one.values not in dropped)
+            partitions = RestoredEntries(journal).partitions()
+            left = (one for one in partitions if one.values not in dropped)
             while page := list(islice(left, _PAGE)):
                 with self.pointing_at(pointer):
                     entry.give_partitions_back(page)
@@ -183,7 +189,7 @@ class HiveParts:
         with self._place.progress.task(
             "restoring metastore partitions", journal.partition_count, "partitions"
         ) as advance:
-            left = journal.partitions()
+            left = RestoredEntries(journal).partitions()
             while page := list(islice(left, _PAGE)):
                 digests = [digest(repr(one.values)) for one in page]
                 were_taken = [True] * len(page) if taken is None else taken.among(digests)

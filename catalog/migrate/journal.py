@@ -47,6 +47,7 @@ from icecomb.format.errors import (
     MigrationError,
 )
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.own_file import create_own
 
 FOLDER: Final = "_icecomb_migration"
@@ -150,11 +151,18 @@ class Journal:
         data = _encoded({"values": [list(one.values) for one in partitions]})
         self._create_first((self._taken_location(number) for number in count()), data)
 
-    def added(self) -> list[str]:
-        """Return the files of Hive's writers taken in after the conversion, or about to be."""
-        attempts = range(self._attempts(Step.ADDING))
-        facts = (self.step(Step.ADDING, one) or {"files": []} for one in attempts)
-        return list(dict.fromkeys(name for one in facts for name in one["files"]))
+    def added(self) -> dict[str, FileStatus | None]:
+        """Return the files of Hive's writers taken in after the conversion, or about to be.
+
+        Each with what storage said of it; journals of older versions do not know.
+        """
+        found: dict[str, FileStatus | None] = {}
+        for attempt in range(self._attempts(Step.ADDING)):
+            facts = self.step(Step.ADDING, attempt) or {"files": []}
+            found |= dict.fromkeys(facts["files"])
+            stated = (FileStatus(*one) for one in facts.get("stated", ()))
+            found |= {one.location: one for one in stated}
+        return found
 
     def taken(self) -> Iterator[tuple[str, ...]]:
         """Yield the values of partitions whose entries this migration dropped or was about to."""

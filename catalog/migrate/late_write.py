@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.migrate.dropped_partitions import DroppedPartitions
@@ -44,6 +45,8 @@ class LateWrites:
         added: Files of migrated partitions that the Iceberg table never had, with the values of
             their partition columns.
         elsewhere: Such files of partitions that Hive added or moved, and in subfolders.
+        stated: What storage says of the files in ``added``.
+        finalized: Whether the table can no longer be reverted.
     """
 
     table: str
@@ -51,6 +54,8 @@ class LateWrites:
     gone: list[str] = field(default_factory=list)
     added: dict[str, dict[str, str | None]] = field(default_factory=dict)
     elsewhere: list[str] = field(default_factory=list)
+    stated: dict[str, FileStatus] = field(default_factory=dict)
+    finalized: bool = False
 
     def __len__(self) -> int:
         """Return the number of files."""
@@ -72,7 +77,9 @@ class LateWrites:
             return MigrationError(
                 f"{self.table} is an Iceberg table, but Hive replaced or removed {len(lost)} of "
                 f"its files since they were planned: {_some(lost)}",
-                hint=f"stop Hive's writers; icecomb migrate revert {self.table} restores the "
+                hint="restore them from a backup"
+                if self.finalized
+                else f"stop Hive's writers; icecomb migrate revert {self.table} restores the "
                 "Hive table with the current files of its folders, then apply again",
                 table=self.table,
             )
@@ -80,7 +87,10 @@ class LateWrites:
         return MigrationError(
             f"{self.table} is an Iceberg table, but Hive added {len(new)} files after the "
             f"conversion, which are not in it: {_some(new)}",
-            hint="stop Hive's writers, add the files with Table.add_files, then apply again",
+            hint="stop Hive's writers; add the files with Table.add_files, or delete them: "
+            "remove_orphan_files takes them for orphans"
+            if self.finalized
+            else "stop Hive's writers, add the files with Table.add_files, then apply again",
             table=self.table,
         )
 
@@ -107,6 +117,25 @@ def find_late_writes(
     return _Search(place, journal, table, metadata, threads).run()
 
 
+def find_changes(
+    place: Workplace, journal: Journal, table: HiveTable, metadata: TableMetadata
+) -> LateWrites:
+    """Compare all folders of the Hive table with the files of the journal only.
+
+    Added files include those that the Iceberg table has; whether it uses a file does not count.
+
+    Args:
+        place: The table's place in the catalog.
+        journal: The migration's journal.
+        table: The current entry.
+        metadata: The Iceberg table's current metadata.
+
+    Raises:
+        FileIOError: If a folder cannot be listed.
+    """
+    return _Search(place, journal, table, metadata, THREADS).run_by_journal()
+
+
 class _Search:
     """One comparison."""
 
@@ -128,13 +157,33 @@ class _Search:
         self._snapshot_id = prepared.get("snapshot-id")
 
     def run(self) -> LateWrites:
+        found, below = self._compared()
+        live = self._live(found.gone)
+        found.gone = [one for one in found.gone if one in live]
+        strange = dict.fromkeys([*below, *self._of_new_partitions()])
+        ever = self._ever_had([*found.added, *strange])
+        found.added = {one: given for one, given in found.added.items() if one not in ever}
+        found.replaced += [one for one in self._restated(found) if one in ever]
+        found.stated = {one: found.stated[one] for one in found.added}
+        found.elsewhere = [one for one in strange if one not in ever and one not in found.added]
+        return found
+
+    def run_by_journal(self) -> LateWrites:
+        found, below = self._compared()
+        found.elsewhere = below
+        found.replaced += self._restated(found)
+        return found
+
+    def _compared(self) -> tuple[LateWrites, list[str]]:
+        """Return how the folders differ from the journal, and the strange files in subfolders."""
         names, states = bytearray(), bytearray()
         for page in self._planned():
             names += b"".join(digest(one.location) for one in page)
             states += b"".join(map(self._state, page))
         known, same = DigestSet(bytes(names)), DigestSet(bytes(states))
+        taken_in = self._journal.added()
         own = self._own_folders()
-        found = LateWrites(self._table.full_name)
+        found = LateWrites(self._table.full_name, finalized=self._journal.finalized)
         there = bytearray()
         below: dict[str, None] = {}
         dropped = DroppedPartitions(self._place, self._journal, self._table)
@@ -146,25 +195,29 @@ class _Search:
             is_same = same.among(list(map(self._state, files)))
             for at, status in enumerate(files):
                 if is_known[at]:
+                    # Also one that the table deleted: Hive's rows took its name.
                     if not is_same[at]:
                         found.replaced.append(status.location)
                 elif at < len(listed.files):
                     found.added[status.location] = given
+                    found.stated[status.location] = status
                 elif not status.location.startswith(own):
                     below[status.location] = None
         seen = DigestSet(bytes(there))
-        for page in self._planned():
-            here = seen.among([digest(one.location) for one in page])
-            missing = (one.location for one, is_here in zip(page, here, strict=True) if not is_here)
-            found.gone += [one for one in missing if not dropped.had(one)]
-        live = self._live([*found.replaced, *found.gone])
-        found.replaced = [one for one in found.replaced if one in live]
-        found.gone = [one for one in found.gone if one in live]
-        strange = dict.fromkeys([*below, *self._of_new_partitions()])
-        ever = self._ever_had([*found.added, *strange])
-        found.added = {one: given for one, given in found.added.items() if one not in ever}
-        found.elsewhere = [one for one in strange if one not in ever and one not in found.added]
-        return found
+        planned = ([one.location for one in page] for page in self._planned())
+        for names_of_page in chain(planned, [list(taken_in)]):
+            here = seen.among(list(map(digest, names_of_page)))
+            pairs = zip(names_of_page, here, strict=True)
+            found.gone += [one for one, is_here in pairs if not is_here and not dropped.had(one)]
+        return found, list(below)
+
+    def _restated(self, found: LateWrites) -> list[str]:
+        """Return the files that were taken in before, and replaced since."""
+        return [
+            one
+            for one, before in self._journal.added().items()
+            if before and (now := found.stated.get(one)) and self._state(before) != self._state(now)
+        ]
 
     def _planned(self) -> Iterator[list[FileStatus]]:
         if self._timed:
@@ -209,7 +262,8 @@ class _Search:
 
     def _of_new_partitions(self) -> Iterator[str]:
         """Yield the files of partitions that the journal lacks, or has in another folder."""
-        if not self._table.partition_keys:
+        # Also of an entry without keys: Hive may have added one right before they were taken away.
+        if not self._journal.table.partition_keys:
             return
         homes = DigestSet(b"".join(map(_home, self._journal.partitions())))
         name = (self._place.database, self._place.name)

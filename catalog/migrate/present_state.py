@@ -23,7 +23,7 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class PresentState:
-    """The present state of a migration that is neither reverted nor finalized.
+    """The present state of a migration that was not reverted.
 
     Attributes:
         table: The table as "db.table".
@@ -46,6 +46,8 @@ class PresentState:
         """The state in a few words; None if nothing is wrong."""
         if self.metadata_gone:
             return "an Iceberg table whose metadata is gone: run revert"
+        if self.late and self.late.finalized:
+            return f"finalized, {len(self.late)} files differ since"
         if self.late:
             lost = self.late.replaced or self.late.gone
             then = "run revert" if lost else "run apply again"
@@ -113,7 +115,8 @@ def look_at(place: Workplace, table: HiveTable, journal: Journal) -> PresentStat
         metadata = read_metadata(place.io, pointer)
         late = find_late_writes(place, journal, table, metadata)
     except FileMissingError as error:
-        gone = not place.has_metadata(table)
+        # What is to be done where nothing goes back any more does not depend on the migration.
+        gone = not journal.finalized and not place.has_metadata(table)
         unknown = "" if gone else error.message
         return PresentState(name, pointer, finished, metadata_gone=gone, unknown=unknown)
     except IcecombError as error:
@@ -134,5 +137,5 @@ def examine_migration(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Findin
     except IcecombError as error:
         yield Finding(Severity.PROBLEM, "migration", error.message, error.hint)
         return
-    if found is not None and not found[0].finalized:
+    if found is not None:
         yield from look_at(place, entry, found[0]).findings()

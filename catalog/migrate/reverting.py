@@ -22,8 +22,10 @@ from icecomb.catalog.migrate.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.file_history import TAKEN_IN, FileHistory
 from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.late_write import find_changes
 from icecomb.catalog.migrate.overwritten_entry import find_overwritten
-from icecomb.catalog.migrate.stated_files import kept_files
+from icecomb.catalog.migrate.restored_entry import RestoredEntries, folders_of
+from icecomb.catalog.migrate.stated_files import kept_files, lasting_id
 from icecomb.format.errors import (
     CommitFailedError,
     FileExistsAlreadyError,
@@ -52,6 +54,7 @@ class RevertPlan:
         rows_now: Current number of rows; None if the table does not say.
         missing_files: Files of the Hive table that are gone.
         dropped_partitions: Partitions that Hive dropped after the conversion: they stay dropped.
+        replaced_files: Files in whose place Hive put others since: their rows are gone.
         untold: Whether the metadata is gone, so that later commits are unknown.
         done: Whether the revert was carried out.
         already: Whether it was carried out before.
@@ -64,6 +67,7 @@ class RevertPlan:
     rows_now: int | None = None
     missing_files: tuple[str, ...] = ()
     dropped_partitions: tuple[str, ...] = ()
+    replaced_files: tuple[str, ...] = ()
     untold: bool = False
     done: bool = False
     already: bool = False
@@ -81,11 +85,19 @@ class RevertPlan:
         if self.done:
             dropped = len(self.dropped_partitions)
             without = f", without {dropped:,} that Hive dropped" if dropped else ""
-            return f"the Hive table is back, with {self.partitions:,} partitions{without}"
+            return (
+                f"the Hive table is back, with {self.partitions:,} partitions{without}"
+                f"{self._replaced}"
+            )
         lost = f"{len(self.lost_snapshots)} snapshots made since, {len(self.missing_files)} files"
         untold = ", and later commits, as its metadata is gone" if self.untold else ""
         loss = f"would lose {lost}{untold}" if self.loses_data else "would lose nothing"
-        return f"{loss}, and restore {self.partitions:,} partitions"
+        return f"{loss}, and restore {self.partitions:,} partitions{self._replaced}"
+
+    @property
+    def _replaced(self) -> str:
+        count = len(self.replaced_files)
+        return f"; Hive replaced {count:,} files since, whose rows are gone" if count else ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
@@ -109,6 +121,7 @@ class RevertPlan:
             ],
             "metadata-gone": self.untold,
             "missing-files": list(self.missing_files),
+            "replaced-files": list(self.replaced_files),
             "dropped-partitions": list(self.dropped_partitions),
         }
 
@@ -157,7 +170,7 @@ class Reversal:
         self._check_unanswered(table, journal)
         if not table.is_iceberg:
             return self._finish(table, journal, dry_run=dry_run, allow_data_loss=allow_data_loss)
-        plan, added = self._looked_at(table, journal, table.metadata_location)
+        plan, facts = self._looked_at(table, journal, table.metadata_location)
         if dry_run:
             return plan
         if plan.loses_data and not allow_data_loss:
@@ -167,18 +180,19 @@ class Reversal:
             if self._place.has_metadata(table):  # without it no commit is possible
                 self._place.fence(journal, table)
             table = self._place.entry.load()
-            plan, added = self._looked_at(table, journal, table.metadata_location)
+            plan, facts = self._looked_at(table, journal, table.metadata_location)
             if plan.loses_data and not allow_data_loss:
                 raise RevertBlockedError(plan)
-        old, pointer = journal.table, table.metadata_location or ""
+        pointer = table.metadata_location or ""
         # A concurrent finalize checks under the lock, too, so one of both comes first.
-        self._check_within_reach(table, journal, added)
+        self._check_within_reach(table, journal, facts["added"])
         parts = HiveParts(self._place, journal)
         with self._place.locked(table):
             self._check_way_back(table, journal)
             if table.partition_keys:
                 parts.check_not_moved()
-            journal.record(Step.REVERTING, pointer=pointer, added=added)
+            journal.record(Step.REVERTING, pointer=pointer, **facts)
+        old = RestoredEntries(journal).table
         parts.give_back(pointer)
         with parts.pointing_at(pointer) as lock:
             parts.check_given_back()
@@ -186,13 +200,13 @@ class Reversal:
             self._place.entry.turn_to_hive(old, pointer, journal.marker, lock)
             journal.record(Step.RETURNED)
             self._place.entry.tidy(old, journal.marker, lock)
-        self._set_aside(journal, old)
+        self._set_aside(journal, journal.table)
         return replace(plan, done=True)
 
     def _looked_at(
         self, table: HiveTable, journal: Journal, pointer: str | None
-    ) -> tuple[RevertPlan, list[str]]:
-        """Return the effect of reverting, and the files to move aside."""
+    ) -> tuple[RevertPlan, dict[str, list[str]]]:
+        """Return the effect of reverting, the files to move aside, and the changed folders."""
         other = table.is_iceberg and table.parameters.get("uuid") != _fact(journal, "uuid")
         if pointer is None or other:
             raise MigrationError(
@@ -214,9 +228,17 @@ class Reversal:
             if old.partition_keys
             else {old.storage.location or ""}
         )
-        return plan, history.since(folders, deep=not old.partition_keys)
+        added = history.since(folders, deep=not old.partition_keys)
+        late = find_changes(self._place, journal, table, metadata)
+        # Files that are moved aside are Iceberg's.
+        hives = {*late.added, *late.elsewhere, *journal.added()}.difference(added)
+        changed = folders_of([*hives, *late.replaced, *late.gone])
+        plan = replace(plan, replaced_files=tuple(late.replaced))
+        return plan, {"added": added, "changed": changed}
 
-    def _of_journal(self, table: HiveTable, journal: Journal) -> tuple[RevertPlan, list[str]]:
+    def _of_journal(
+        self, table: HiveTable, journal: Journal
+    ) -> tuple[RevertPlan, dict[str, list[str]]]:
         """Return the same for a table whose metadata is gone, from the journal and the folders."""
         dropped = DroppedPartitions(self._place, journal, table)
         old, io = journal.table, self._place.io
@@ -226,8 +248,16 @@ class Reversal:
             folders = [one.storage.location or "" for one in homes]
         there = [status for folder in folders if folder for status in io.list(folder)]
         present = {status.location for status in there if status.size}
-        planned = {one.location for page in kept_files(journal) for one in page}
-        planned |= set(journal.added())
+        stated = {one.location: one for page in kept_files(journal) for one in page}
+        stated |= {name: one for name, one in journal.added().items() if one}
+        planned = stated.keys() | journal.added().keys()
+        replaced = [
+            one.location
+            for one in there
+            if one.size
+            and (before := stated.get(one.location))
+            and (before != one or before.file_id != lasting_id(one))
+        ]
         missing = sorted(one for one in planned - present if not dropped.had(one))
         # Files of Iceberg's engines, by folder or name; files that Hive wrote stay.
         own = f"{(old.storage.location or '').rstrip('/')}/data/"
@@ -245,10 +275,14 @@ class Reversal:
                 journal.partition_count - len(dropped.names),
                 rows_then=_fact(journal, "rows"),
                 missing_files=tuple(missing),
+                replaced_files=tuple(replaced),
                 dropped_partitions=tuple(dropped.names),
                 untold=not told,
             ),
-            added,
+            {
+                "added": added,
+                "changed": folders_of({*journal.added(), *missing, *replaced, *present - planned}),
+            },
         )
 
     def _done_before(self, table: HiveTable) -> RevertPlan | None:
@@ -351,12 +385,13 @@ class Reversal:
         self, table: HiveTable, journal: Journal, *, dry_run: bool, allow_data_loss: bool
     ) -> RevertPlan:
         """Finish where the entry is a Hive table: converted back, not converted, or overwritten."""
-        plan, added = RevertPlan(table.full_name, journal.partition_count), list[str]()
+        plan = RevertPlan(table.full_name, journal.partition_count)
+        facts: dict[str, list[str]] = {"added": []}
         overwritten = find_overwritten(self._place.io, table, journal)
         begun = journal.step(Step.REVERTING) is not None
         pointer = overwritten.pointer if overwritten is not None else None
         if overwritten is not None and not begun:
-            plan, added = (
+            plan, facts = (
                 self._of_journal(table, journal)
                 if pointer is None
                 else self._looked_at(table, journal, pointer)
@@ -365,7 +400,7 @@ class Reversal:
             return plan
         if plan.loses_data and not allow_data_loss:
             raise RevertBlockedError(plan)
-        self._check_within_reach(table, journal, added)
+        self._check_within_reach(table, journal, facts["added"])
         old = journal.table
         # Under the lock: a run about to convert the entry checks for the files that are moved.
         with self._place.locked(table) as lock:
@@ -374,7 +409,7 @@ class Reversal:
                 raise _changed(table)
             if overwritten is not None:
                 if not begun:
-                    journal.record(Step.REVERTING, pointer=pointer, added=added)
+                    journal.record(Step.REVERTING, pointer=pointer, **facts)
                 with self._place.noting_unanswered(journal, table):
                     HiveParts(self._place, journal).give_rest_back()
                 journal.record(Step.RETURNED)
@@ -382,7 +417,8 @@ class Reversal:
                 if now.metadata_location == journal.marker:
                     journal.record(Step.RETURNED)  # before the marker is gone
                 with self._place.noting_unanswered(journal, table):
-                    self._place.entry.tidy(old, journal.marker, lock)
+                    restored = RestoredEntries(journal).table
+                    self._place.entry.tidy(restored, journal.marker, lock)
             elif not self._place.rule_out_turn(journal, now, lock):
                 raise _changed(table)
             self._set_aside(journal, old)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog, migrate
@@ -132,6 +134,27 @@ def test_what_hive_does_to_a_table_without_partitions_is_told_and_there_is_a_way
     wanted = [["1"], ["7"]] if into == "INTO" else [["7"]]
     found = sorted(live.hive.run(f"SELECT id FROM {table}"))
     assert found == (wanted if begun[0].said == "ok" else found)
+
+
+@pytest.mark.parametrize("key", ["", "k"])
+def test_hive_counts_what_it_added_while_the_table_was_an_iceberg_table(
+    live: Live, key: str
+) -> None:
+    table = f"default.counted{key}"
+    by, into = (" PARTITIONED BY (k INT)", " PARTITION (k=1)") if key else ("", "")
+    live.hive.run(f"CREATE TABLE {table} (id BIGINT){by} STORED AS PARQUET")
+    live.hive.run(f"INSERT INTO {table}{into} VALUES (1)")
+    live.hive.run(f"ANALYZE TABLE {table}{into} COMPUTE STATISTICS")
+    assert live.hive.run(f"SELECT count(*) FROM {table}") == [["1"]]
+    migrate.apply(live.catalog, table)
+    folder = Path(live.catalog.client.table(*table.split(".")).storage.location.partition(":")[2])
+    late = pa.table({"id": pa.array([7], pa.int64())})
+    pq.write_table(late, folder / ("k=1" if key else "") / "000000_1", compression="none")
+    migrate.apply(live.catalog, table)
+    assert live.rows(table) == [1, 7]
+    migrate.revert(live.catalog, table, dry_run=False)
+    assert sorted(live.hive.run(f"SELECT id FROM {table}")) == [["1"], ["7"]]
+    assert live.hive.run(f"SELECT count(*) FROM {table}") == [["2"]]
 
 
 def test_the_statements_of_a_plan_take_constraints_off_and_put_them_on_again(live: Live) -> None:
