@@ -153,9 +153,9 @@ class RowOrigins:
             self._files.append((file, _Runs(keys, lengths)))
             return
         self._bytes -= keys.nbytes + lengths.nbytes
-        if self._spilled is None:
-            self._spilled = tempfile.TemporaryFile(prefix="icecomb-origins-")  # noqa: SIM115 - `close`
         with writing("of temporary origins of rows"):
+            if self._spilled is None:
+                self._spilled = tempfile.TemporaryFile(prefix="icecomb-origins-")  # noqa: SIM115 - `close`
             offset = self._spilled.seek(0, 2)
             self._spilled.write(keys.tobytes())
             self._spilled.write(lengths.tobytes())

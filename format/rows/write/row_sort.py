@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from icecomb.format.arrow.batch_stream import stream
 from icecomb.format.cancellation import check_wanted
+from icecomb.format.rows.write.rolling_writer import writing
 from icecomb.format.rows.write.row_key import Comparison, RowKey
 from icecomb.format.rows.write.sorted_run import SortedRun, merged, slices, write_run
 from icecomb.format.rows.write.spill_folder import new_spill_folder
@@ -96,6 +97,7 @@ class RowSorter:
     def _written(self, batches: Iterator[pa.RecordBatch]) -> SortedRun:
         check_wanted()  # else a folder that was removed would be re-created
         if self._folder is None:
-            self._folder = new_spill_folder()
+            with writing("of temporary sorted rows"):
+                self._folder = new_spill_folder()
         self._files += 1
         return write_run(self._folder / f"{self._files}.arrow", batches)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import FileIOError, ValidationError
 from icecomb.format.maintenance import row_origin
 from icecomb.format.maintenance.row_origin import MOST_SOURCES, RowOrigins, with_origins
 from icecomb.format.rows.data_metrics import MetricsConfig
@@ -128,3 +128,10 @@ def test_too_many_files_of_a_group_are_refused():
     ids = pa.array([0], pa.int64())
     with pytest.raises(ValidationError, match="Cannot number row 0 of file"):
         with_origins(pa.record_batch({"id": ids}), MOST_SOURCES, ids)
+
+
+def test_origins_without_a_temporary_folder_are_an_error_of_icecomb(monkeypatch, tmp_path):
+    monkeypatch.setattr(row_origin, "_IN_MEMORY", 0)
+    monkeypatch.setattr(row_origin.tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(FileIOError, match=r"temporary origins of rows.*No such file"):
+        RowOrigins().keep("new", np.array([0], np.int64), np.array([1], np.int64))

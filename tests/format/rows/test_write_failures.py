@@ -111,6 +111,16 @@ def test_a_disk_too_full_to_sort_leaves_nothing(tmp_path, full_disk, monkeypatch
     assert files_below(tmp_path) == []
 
 
+def test_a_sort_without_a_temporary_folder_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 500_000)
+    order = SortOrder(1, (SortField(2, parse_transform("identity")),))
+    metadata = new_table(tmp_path, sort_order=order)
+    with pytest.raises(FileIOError, match="gone/icecomb-sort-"):
+        write_data(IO, metadata, frame(20_000))
+    assert files_below(tmp_path) == []
+
+
 @pytest.mark.parametrize(
     ("file_format", "problem"),
     [("parquet", RuntimeError), ("orc", KeyboardInterrupt), ("avro", MemoryError)],
