@@ -19,11 +19,13 @@ from icecomb.catalog.hive.thrift.entity import (
 )
 from icecomb.catalog.migrate import hive_parts
 from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.entry import Entry
 from icecomb.catalog.migrate.journal import Step, start_journal
 from icecomb.catalog.migrate.present_state import examine_migration
 from icecomb.catalog.migrate.restored_entry import RestoredEntries, folders_of
 from icecomb.format.errors import MigrationError
 from icecomb.format.storage.file_io import FileIO
+from tests.catalog.migrate.conftest import PARQUET, MadeTable
 from tests.rings import sampled
 
 MADE = "late"
@@ -212,3 +214,49 @@ def test_what_hive_brings_after_the_table_was_finalized_is_told(
     write_over(two.folder / "p1" / "part-0.parquet", 9)
     [finding] = examine_migration(two.catalog, two.entry)
     assert finding.remedy == "restore them from a backup"
+
+
+@pytest.mark.full("needs Hive 3 and 4")
+@pytest.mark.parametrize("version", ["3.1.3", "4.0.1"])
+def test_such_a_partition_is_told_on_other_metastores_too(
+    hive_catalogs: dict[str, Any], version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = hive_catalogs[version]
+    client, whole = catalog.client, replace(PARQUET, columns=(FieldSchema("id", "bigint"),))
+    places = {k: tmp_path / "t" / f"k={k}" for k in "13"}
+    for k, place in places.items():
+        place.mkdir(parents=True)
+        pq.write_table(numbers(int(k)), place / "000000_0")
+    old = HiveTable(
+        "default",
+        "key_window",
+        storage=replace(whole, location=f"file:{tmp_path}/t"),
+        partition_keys=(FieldSchema("k", "int"),),
+        table_type="MANAGED_TABLE",
+    )
+    client.create_table(old)
+    table = MadeTable(catalog, old.full_name, tmp_path / "t")
+    one, three = (
+        HivePartition(
+            "default", "key_window", (k,), storage=replace(whole, location=f"file:{place}")
+        )
+        for k, place in places.items()
+    )
+    client.partitions.add([one])
+    take_away = Entry.take_keys_away
+
+    def late(self: Any, *arguments: Any) -> None:
+        client.partitions.add([three])
+        take_away(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Entry, "take_keys_away", late)
+        with pytest.raises(MigrationError, match="k=3/000000_0"):
+            migrate.apply(catalog, table.name)
+    told_by_all(table, "k=3/000000_0")
+    catalog.load_table(table.name).add_files([f"file:{places['3']}/000000_0"], partition={"k": "3"})
+    migrate.apply(catalog, table.name)
+    assert ids(table) == [1, 3]
+    migrate.revert(catalog, table.name, dry_run=False, allow_data_loss=True)
+    assert ("1",) in [found.values for found in table.partitions]
+    client.drop_table("default", "key_window")
