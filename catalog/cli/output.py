@@ -17,6 +17,7 @@ from icecomb.catalog.cli.cell import column_cell, csv_cell, jsonable, text_cell
 from icecomb.catalog.cli.terminal import write_json, write_line
 from icecomb.catalog.finding import Finding
 from icecomb.format.spec.temporal import iso_timestamp
+from icecomb.format.storage.temporary_file import cannot_keep
 
 _MEASURED: Final = 1000
 """Number of rows that set the widths of a list's columns; later rows are printed as read."""
@@ -200,8 +201,10 @@ def _complete(pieces: Iterable[str]) -> Iterator[str]:
     with tempfile.SpooledTemporaryFile(_KEPT_BYTES, prefix="icecomb-output-") as kept:
         for piece in pieces:
             text = piece.encode("utf-8", "surrogatepass")
-            kept.write(len(text).to_bytes(8, "little"))
-            kept.write(text)
+            try:
+                kept.write(len(text).to_bytes(8, "little") + text)
+            except OSError as error:
+                raise cannot_keep("the output", error) from error
         kept.seek(0)
         while length := kept.read(8):
             yield kept.read(int.from_bytes(length, "little")).decode("utf-8", "surrogatepass")

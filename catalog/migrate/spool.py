@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from icecomb.format.errors import FileIOError
+from icecomb.format.storage.temporary_file import cannot_keep
 
 ROWS: Final = 10_000
 """Number of rows of a batch, unless they are long."""
@@ -62,11 +62,7 @@ class Spool:
                 self._spill()
                 self._write(data)
             except OSError as error:
-                raise FileIOError(
-                    f"Cannot keep facts about the files in {tempfile.gettempdir()}: "
-                    f"{error.strerror}",
-                    hint="make room there, or set TMPDIR to a folder that has room",
-                ) from error
+                raise cannot_keep("facts about the files", error) from error
         self.rows += batch.num_rows
 
     def batch(self, number: int) -> pa.RecordBatch:

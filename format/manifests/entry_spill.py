@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from icecomb.format.errors import FileIOError
 from icecomb.format.manifests.manifest import ManifestEntryStatus
 from icecomb.format.manifests.writer import EncodedEntry
+from icecomb.format.storage.temporary_file import cannot_keep
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -76,11 +76,7 @@ class EntrySpill:
             try:
                 self._file.write(entry.record)
             except OSError as error:
-                raise FileIOError(
-                    f"Cannot keep entries of manifests in {tempfile.gettempdir()}: "
-                    f"{error.strerror}",
-                    hint="free space there, or set TMPDIR to a folder with free space",
-                ) from error
+                raise cannot_keep("entries of manifests", error) from error
             end += len(entry.record)
             self._ends.append(end)
             self._statuses.append(entry.status.value)

@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 
 from icecomb.catalog import cli, load_catalog
 from icecomb.catalog.cli.output import FORMS, CsvOutput, JsonOutput, TextOutput
+from icecomb.format.errors import FileIOError
 from tests.rings import sampled
 
 HOSTILE = [
@@ -239,6 +241,17 @@ def test_a_list_that_fails_prints_nothing_for_programs(
     with pytest.raises(OSError, match="half way"):
         output.documents(dict(zip(("id", "text"), row, strict=True)) for row in failing())
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_disk_without_room_for_a_list_is_named_and_nothing_is_printed(
+    form: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+        with pytest.raises(FileIOError, match=r"Cannot keep the output in .*gone: No such file"):
+            FORMS[form]().table(["a"], (["x" * 1000] for _ in range(17_000)))
+    assert not capfd.readouterr().out
 
 
 @pytest.mark.gate("starts a process")

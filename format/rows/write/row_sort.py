@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from icecomb.format.arrow.batch_stream import stream
 from icecomb.format.cancellation import check_wanted
-from icecomb.format.rows.write.rolling_writer import writing
 from icecomb.format.rows.write.row_key import Comparison, RowKey
 from icecomb.format.rows.write.sorted_run import SortedRun, merged, slices, write_run
 from icecomb.format.rows.write.spill_folder import new_spill_folder
+from icecomb.format.storage.temporary_file import cannot_keep
 
 _RUN_BYTES = 128 << 20
 """The size of a run in bytes; sorting it takes about twice as much memory."""
@@ -97,7 +97,9 @@ class RowSorter:
     def _written(self, batches: Iterator[pa.RecordBatch]) -> SortedRun:
         check_wanted()  # else a folder that was removed would be re-created
         if self._folder is None:
-            with writing("of temporary sorted rows"):
+            try:
                 self._folder = new_spill_folder()
+            except OSError as error:
+                raise cannot_keep("sorted rows", error) from error
         self._files += 1
         return write_run(self._folder / f"{self._files}.arrow", batches)

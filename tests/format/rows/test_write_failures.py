@@ -116,7 +116,7 @@ def test_a_sort_without_a_temporary_folder_leaves_nothing(tmp_path, monkeypatch)
     monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 500_000)
     order = SortOrder(1, (SortField(2, parse_transform("identity")),))
     metadata = new_table(tmp_path, sort_order=order)
-    with pytest.raises(FileIOError, match="gone/icecomb-sort-"):
+    with pytest.raises(FileIOError, match=r"Cannot keep sorted rows in .*gone: No such file"):
         write_data(IO, metadata, frame(20_000))
     assert files_below(tmp_path) == []
 
