@@ -54,7 +54,7 @@ class TableFolder:
         """Delete the table: rows first, the newest version last, and the folder.
 
         Raises:
-            FileIOError: If the folder is not empty afterwards.
+            FileIOError: If the folder is not empty afterwards, or cannot be deleted.
         """
         if self._metadata is not None:
             here = frozenset(self._files)
@@ -63,8 +63,11 @@ class TableFolder:
             )
         numbers = {name: version_of(name) for name in self._files}
         last = sorted((number, name) for name, number in numbers.items() if number is not None)
+        older = [name for number, name in last if number < last[-1][0]]
         self._io.delete(name for name, number in numbers.items() if number is None)
-        self._io.delete(name for _, name in last)
+        # an older version that outlived the newest would be read as the table
+        self._io.delete(older)
+        self._io.delete(name for _, name in last[len(older) :])
         self._delete_folders(self._folder)
 
     def _check_tables(self) -> None:
@@ -130,10 +133,16 @@ class TableFolder:
         with suppress(FileMissingError):
             for name in self._io.folders(folder):
                 self._delete_folders(f"{folder}/{name}")
-            if not self._io.delete_folder(folder):
-                raise FileIOError(
-                    f"Cannot delete {folder}: it is not empty. Links are in it, or something was "
-                    "written to it meanwhile",
-                    hint="the table is gone; check the folder and delete it by hand",
-                    path=folder,
-                )
+            problem = (
+                f"Cannot delete {folder}: it is not empty. Links are in it, or something was "
+                "written to it meanwhile"
+            )
+            hint = "the table is gone; check the folder and delete it by hand"
+            try:
+                deleted = self._io.delete_folder(folder)
+            except FileMissingError:
+                raise
+            except FileIOError as error:
+                deleted, problem, hint = False, error.message, f"{hint}; {error.hint}"
+            if not deleted:
+                raise FileIOError(problem, hint=hint, path=folder)

@@ -33,6 +33,7 @@ _ADVICE = {
     "DSQuotaExceededException": "free space, or have the folder's space quota raised",
     "NSQuotaExceededException": "delete files, or have the folder's name quota raised",
     "SafeModeException": "the name node is read-only: hdfs dfsadmin -safemode get",
+    "SnapshotException": "delete the folder's snapshots first: hdfs dfs -deleteSnapshot",
     "StandbyException": "no name node is active: hdfs haadmin -getAllServiceState",
     "InvalidPathException": "HDFS allows no colon in the name of a file or folder",
     "UnresolvedLinkException": "symbolic links are not followed",

@@ -381,3 +381,43 @@ def test_an_append_is_there_or_it_failed_and_never_comes(
     assert sorted(catalog.load_table("db.t").scan().to_arrow()["id"].to_pylist()) == rows
     table.append(pa.table({"id": [3]}))
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*rows, 3]
+
+
+def dropped_halfway(memory, memory_settings, refuse):
+    """Return the catalog, and the error of a drop in which the name node refuses to delete some paths."""
+    lake = load_catalog("lake", type="hadoop", warehouse="hdfs://lake/w", **memory_settings)
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    for number in (1, 2):
+        table.append(pa.table({"id": [number]}))
+    delete = memory._delete
+
+    def delete_or_refuse(path, asked):
+        if refuse(path):
+            raise RefusedError(403, "SnapshotException", f"{path} cannot be deleted")
+        return delete(path, asked)
+
+    memory._delete = delete_or_refuse
+    with pytest.raises(FileIOError) as caught:
+        lake.drop_table("db.t", purge_requested=True)
+    memory._delete = delete
+    return lake, caught.value
+
+
+def test_a_drop_that_fails_halfway_does_not_bring_an_older_version_back(memory, memory_settings):
+    """The first one has no rows: it would be read as an empty table."""
+    lake, _ = dropped_halfway(
+        memory, memory_settings, lambda path: path.endswith("/v1.metadata.json")
+    )
+    with pytest.raises(FileMissingError):
+        lake.load_table("db.t").scan().to_arrow()
+    lake.drop_table("db.t", purge_requested=True)
+    assert visible(memory) == []
+
+
+def test_a_drop_that_leaves_only_the_folder_says_that_the_table_is_gone(memory, memory_settings):
+    lake, error = dropped_halfway(memory, memory_settings, lambda path: path == "/w/db/t")
+    assert "SnapshotException" in str(error)
+    assert error.hint.startswith("the table is gone")
+    assert "-deleteSnapshot" in error.hint
+    assert not lake.table_exists("db.t")
