@@ -335,6 +335,13 @@ _WITHOUT_LOCKS: Final = {
         "refuses to check what it replaces: it runs with hive.metastore.try.direct.sql=false",
         "set hive.metastore.try.direct.sql=true on the metastore",
     ),
+    ValueCheck.UNTRIED: (
+        "did not let it be tried whether it checks what it replaces",
+        (
+            "try again; where it forbids to create and drop a view, and is known to check, "
+            f"{CHECK_AND_PUT}=trusted"
+        ),
+    ),
 }
 
 

@@ -126,6 +126,15 @@ def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
             "set hive.metastore.try.direct.sql=true on the metastore"
             + (f", and {LOCK_ENABLED}=true until then" if without else ""),
         )
+    if check is ValueCheck.UNTRIED:
+        return Finding(
+            Severity.PROBLEM if without and not trusted else Severity.WARNING,
+            subject,
+            "the metastore did not let it be tried whether it checks which pointer it replaces: "
+            "only locks keep commits apart",
+            "try again; where it forbids to create and drop a view, and is known to check, "
+            f"{CHECK_AND_PUT}=trusted",
+        )
     return Finding(
         Severity.PROBLEM if without else Severity.WARNING,
         subject,

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from icecomb.catalog.hive.entry_change import EntryChange
 from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.thrift.known_server import KnownServers, ValueCheck
 from icecomb.catalog.hive.thrift.server import value_check
+from icecomb.format.errors import ConfigurationError
 
 UNSET = "New value for expected key icecomb.probe is not set"
 ELSE = (
@@ -69,9 +71,22 @@ def test_a_server_that_lets_nobody_try_counts_as_one_that_checks_nothing_for_now
     answers: list[str | None],
 ) -> None:
     server: Any = Server(*answers, UNSET, None)
-    assert value_check(server, "db") is ValueCheck.IGNORED
+    found = value_check(server, "db")
+    assert (found, found.holds) == (ValueCheck.UNTRIED, False)
     assert server.views == []
     assert value_check(server, "db") is ValueCheck.ATOMIC
+
+
+def test_a_server_that_fails_when_it_is_tried_is_not_said_to_check_nothing() -> None:
+    """A lock-free commit is refused for now: nobody knows whether it would be safe."""
+    server: Any = Server("Internal error processing alter_table", UNSET, None)
+    server.uri = "thrift://metastore:9083"
+    change = EntryChange(server, "db", "t", {"engine.hive.lock-enabled": "false"})
+    with pytest.raises(ConfigurationError, match="did not let it be tried") as caught:
+        change.is_locked({})
+    assert "does not check" not in str(caught.value)
+    assert "try again" in str(caught.value)
+    assert not change.is_locked({})
 
 
 def test_a_forked_process_knows_what_its_parent_found_out_and_waits_for_nobody() -> None:

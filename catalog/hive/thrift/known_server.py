@@ -19,13 +19,15 @@ class ValueCheck(Enum):
     ``ATOMIC``: it compares and replaces in one statement (HIVE-28121), so of two concurrent alters
     one is refused. ``COMPARED``: it compares in a transaction (only HIVE-26882): on MySQL and
     MariaDB two concurrent alters may both succeed. ``REFUSED``: it refuses all of them, as it must
-    without direct SQL. ``IGNORED``: it ignores the expectation.
+    without direct SQL. ``IGNORED``: it ignores the expectation. ``UNTRIED``: it did not let it be
+    tried, so it is not relied on.
     """
 
     ATOMIC = "atomic"
     COMPARED = "compared"
     REFUSED = "refused"
     IGNORED = "ignored"
+    UNTRIED = "untried"
 
     @property
     def holds(self) -> bool:

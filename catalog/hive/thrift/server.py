@@ -37,8 +37,8 @@ def value_check(client: HiveClient, database: str) -> ValueCheck:
 
     Hive 3.1.3 accepts the expectation and ignores it, and versions do not tell, so it is probed: a
     view is created in ``database``, altered with a wrong and with a right expectation, and dropped.
-    A server that does not allow the probe counts as one that ignores expectations. The result
-    holds for `HiveClient.pinned`.
+    A server that refuses or fails the probe is tried again by the next call. The result holds for
+    `HiveClient.pinned`.
 
     Raises:
         MovedError: If the server went away meanwhile.
@@ -54,7 +54,7 @@ def value_check(client: HiveClient, database: str) -> ValueCheck:
                 except MovedError:
                     raise
                 except (MetastoreError, NoSuchTableError):
-                    return ValueCheck.IGNORED
+                    return ValueCheck.UNTRIED
             return server.check
 
 
