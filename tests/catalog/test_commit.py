@@ -527,6 +527,8 @@ def test_repeating_an_append_of_unknown_outcome_destroys_nothing(proxied, proxy,
     twice = Calls._twice
 
     def broken_once(self, method, send):
+        if self is not proxied.client._calls:  # others still release locks in the background
+            return twice(self, method, send)
         Calls._twice = twice
         raise MetastoreError("the network is down")
 
