@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from icecomb.catalog import load_catalog
 from icecomb.spark import spark_conf
+from icecomb.spark.conf import CATALOG_CLASS
 from icecomb.spark.jar import bridge_jar, spark_home
 from tests.environments import made, pyspark_of, spark_venv
 from tests.peers import spark_users
@@ -247,6 +248,31 @@ def test_a_cached_table_shows_what_was_written_by_another_name_of_it(
     sql(f"UNCACHE TABLE {name}")
     sql(f"DROP TABLE {name}")
     sql(f"DROP NAMESPACE lake.{namespace}")
+
+
+def test_a_cached_table_shows_what_was_written_by_its_path_or_a_catalog_of_another_session(
+    spark, tmp_path
+):
+    folders = load_catalog("folders", type="hadoop", warehouse=f"file:{tmp_path}")
+    folders.create_namespace("db")
+    folders.create_table("db.t", pa.schema([("id", pa.int64())]))
+    beside = {"": CATALOG_CLASS, ".type": "hadoop", ".warehouse": f"file:{tmp_path}"}
+    other = spark.newSession()
+    for key, value in {**beside, ".python": sys.executable}.items():
+        other.conf.set(f"spark.sql.catalog.beside{key}", value)
+    path = f"lake.`file:{tmp_path}/db/t`"
+    names = ("beside.db.t", path)
+    for each in names:
+        other.sql(f"CACHE TABLE {each}")
+    try:
+        for number, (session, name) in enumerate(
+            ((spark, path), (other, "beside.db.t"), (spark, f"lake.`{tmp_path}/db/t`")), 1
+        ):
+            session.sql(f"INSERT INTO {name} VALUES ({number})")
+            assert [other.table(each).count() for each in names] == [number, number], name
+    finally:
+        for each in names:
+            other.sql(f"UNCACHE TABLE {each}")
 
 
 def test_the_past_of_a_cached_table_is_not_what_is_cached(other_spark, catalog):

@@ -138,6 +138,11 @@ def test_a_cached_table_shows_what_was_written_by_its_name_in_another_catalog(
         assert counts() == [1, 1]
         session.sql(f"REPLACE TABLE {names[0]} USING iceberg AS SELECT id FROM range(7)")
         assert counts() == [7, 7]
+        one, two, *_ = catalog.load_table(f"{namespace}.t").snapshots()
+        for each, snapshot, number in (("lake", one, 1), ("spark_catalog", two, 2)):
+            table = f"table => '{namespace}.t', snapshot_id => {snapshot.snapshot_id}"
+            session.sql(f"CALL {each}.system.set_current_snapshot({table})")
+            assert counts() == [number, number]
     finally:
         for each in names:
             session.sql(f"UNCACHE TABLE {each}")

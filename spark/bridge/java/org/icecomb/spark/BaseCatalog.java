@@ -130,6 +130,15 @@ abstract class BaseCatalog
     return load(table, null, timestamp);
   }
 
+  /** REFRESH TABLE, which procedures that change a table end with. */
+  @Override
+  public void invalidateTable(Identifier table) {
+    TableName found = name(table);
+    List<String> parts = new ArrayList<>(found.namespace());
+    parts.add(found.name());
+    CachedTables.refresh(null, name, parts, false);
+  }
+
   private Table load(Identifier table, String version, Long timestamp) {
     TableDescription found =
         askTable(

@@ -281,6 +281,7 @@ abstract class BaseSessionCatalog
 
   @Override
   public void invalidateTable(Identifier table) {
+    ours.invalidateTable(table);
     if (isSparks(table)) {
       sparks.invalidateTable(table);
     }

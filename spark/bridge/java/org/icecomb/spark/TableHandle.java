@@ -23,6 +23,7 @@ import org.icecomb.spark.planner.Protocol.TableDescription;
  * @param schema the columns with their field ids
  * @param user the user on whose behalf its files are read and written, or null
  * @param opener the user whose statement opened it
+ * @param uuid the table's uuid
  * @param table the name of the table itself in the catalog
  * @param below whether it was named as something below the table
  */
@@ -33,6 +34,7 @@ public record TableHandle(
     StructType schema,
     TaskUser user,
     String opener,
+    String uuid,
     List<String> table,
     boolean below) {
 
@@ -44,6 +46,7 @@ public record TableHandle(
         Schemas.parse(description.schema()),
         TaskUser.current(),
         HadoopUser.current().key(),
+        description.uuid(),
         description.table(),
         description.below());
   }
@@ -55,7 +58,7 @@ public record TableHandle(
 
   /** Refreshes the table in sessions that have cached it under another name, after a commit. */
   public void refreshCached() {
-    CachedTables.refresh(session.catalogName(), table, below);
+    CachedTables.refresh(uuid, session.catalogName(), table, below);
   }
 
   /**

@@ -19,5 +19,5 @@ public final class CachedTables {
   }
 
   /** Refreshes a table that is cached under other names than the one it was written by. */
-  static void refresh(String catalog, List<String> table, boolean below) {}
+  static void refresh(String uuid, String catalog, List<String> table, boolean below) {}
 }
