@@ -336,7 +336,8 @@ class Takeover:
             writing = journal.step(Step.WRITING)
             # If a table was dropped, the metadata it once pointed at is all that is left of it.
             unused = not now.is_iceberg and journal.step(Step.SWAPPED) is None
-            if writing is not None and unused and not journal.reverted:
+            # Another run that gave this attempt up may have looked before its files were written.
+            if writing is not None and unused and (refused or not journal.reverted):
                 if not refused and not self._place.rule_out_turn(journal, now, lock):
                     return False
                 self._place.io.delete(journal.metadata_files())

@@ -1,0 +1,47 @@
+"""Two runs on one table at once: each takes the other for what a crash left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import migrate
+from icecomb.catalog.migrate.applying import Takeover
+
+MADE = "two_runs"
+
+
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def ids(table: Any) -> list[int]:
+    return sorted(row["id"] for row in table.rows())
+
+
+@pytest.mark.parametrize("other", ["apply", "revert"])
+def test_who_is_given_up_by_another_run_takes_its_metadata_files_along(
+    make_hive_table: Any, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    """Left in a table without partitions they would block it: files in sub-folders."""
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    write, begun = Takeover._write_metadata, list[str]()
+
+    def write_beside(self: Any, *arguments: Any) -> Any:
+        if not begun:
+            begun.append(other)
+            if other == "apply":
+                migrate.apply(table.catalog, table.name)
+            else:
+                migrate.revert(table.catalog, table.name, dry_run=False)
+        return write(self, *arguments)
+
+    monkeypatch.setattr(Takeover, "_write_metadata", write_beside)
+    done = migrate.apply(table.catalog, table.name)
+    assert (begun, done.rows) == ([other], 1)
+    migrate.revert(table.catalog, table.name, dry_run=False)
+    assert not (table.folder / "metadata").exists()
+    assert migrate.apply(table.catalog, table.name).rows == 1
+    assert ids(table) == [1]
