@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
-from icecomb.catalog.definition import Draft, TableDefinition
-from icecomb.catalog.identifier import AbandonedLock, Entry, Identifier, parse_identifier
-from icecomb.catalog.setting import Properties
-from icecomb.catalog.view_catalog import ViewCatalog
+from icecomb.catalog.administration import CatalogAdmin
+from icecomb.catalog.configuration.setting import Properties
+from icecomb.catalog.identifier import Identifier, Name, parse_identifier
+from icecomb.catalog.table.definition import Draft, TableDefinition
+from icecomb.catalog.view.view_catalog import ViewCatalog
 from icecomb.format.argument import checked_text
 from icecomb.format.errors import (
     NamespaceAlreadyExistsError,
@@ -19,7 +20,7 @@ from icecomb.format.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from icecomb.format.property import shown
+from icecomb.format.property.property import shown
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,19 +28,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
-    from icecomb.catalog.table import Table
-    from icecomb.catalog.table_creation import CreateTableTransaction, ReplaceTableTransaction
+    from icecomb.catalog.table.table import Table
+    from icecomb.catalog.table.table_creation import CreateTableTransaction, ReplaceTableTransaction
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.sort import SortOrder
     from icecomb.format.storage.file_io import FileIO
 
-Name: TypeAlias = "str | Iterable[str]"
-"""A name as ``"db.table"`` or ``("db", "table")``."""
 
-
-class Catalog(ViewCatalog, ABC):
+class Catalog(ViewCatalog, CatalogAdmin, ABC):
     """Namespaces and tables by name.
 
     Args:
@@ -179,43 +177,6 @@ class Catalog(ViewCatalog, ABC):
             NoSuchTableError: If there is no such table.
         """
 
-    def entries_below(
-        self,
-        folder: str,  # noqa: ARG002
-        namespace: Identifier | None = None,  # noqa: ARG002
-    ) -> Iterator[Entry]:
-        """Return the catalog's entries of tables of any format stored in or below a folder.
-
-        A catalog in which tables are folders returns none: listing the folder tells more.
-
-        Args:
-            folder: The folder.
-            namespace: Check the tables of this namespace only; default all.
-        """
-        return iter(())
-
-    def abandoned_locks(self, identifier: Name | None = None) -> list[AbandonedLock]:  # noqa: ARG002
-        """Return locks on tables whose holders must be dead; a catalog without locks has none.
-
-        Args:
-            identifier: Only locks on this table.
-
-        Raises:
-            MetastoreError: If the catalog cannot list its locks.
-        """
-        return []
-
-    def refuses_late(self, identifier: Name, *, told: bool) -> bool:  # noqa: ARG002
-        """Return whether the holder of the pointer rejects a commit that arrives late.
-
-        The file system does: no file replaces another one.
-
-        Args:
-            identifier: The table or view.
-            told: Whether the commit's request says which pointer it expects, as icecomb's do.
-        """
-        return True
-
     def create_table(  # noqa: PLR0917 - PyIceberg's signature
         self,
         identifier: Name,
@@ -284,7 +245,7 @@ class Catalog(ViewCatalog, ABC):
         The arguments and errors are those of `create_table`. If another writer takes the name
         meanwhile, the commit raises `TableAlreadyExistsError`, and the written files are removed.
         """
-        from icecomb.catalog.table_creation import CreateTableTransaction
+        from icecomb.catalog.table.table_creation import CreateTableTransaction
 
         wanted = TableDefinition.of(schema, location, partition_spec, sort_order, properties)
         return CreateTableTransaction(self.draft(identifier, wanted))
@@ -333,7 +294,7 @@ class Catalog(ViewCatalog, ABC):
 
         The arguments and errors are those of `replace_table`.
         """
-        from icecomb.catalog.table_creation import ReplaceTableTransaction
+        from icecomb.catalog.table.table_creation import ReplaceTableTransaction
 
         table = self.load_table(identifier)
         wanted = TableDefinition.of(schema, location, partition_spec, sort_order, properties)
@@ -459,7 +420,7 @@ class Catalog(ViewCatalog, ABC):
         Raises:
             ValidationError: If it is to be purged, but its property ``gc.enabled`` is false.
         """
-        from icecomb.catalog.purge import check_purge_allowed
+        from icecomb.catalog.commit.purge import check_purge_allowed
 
         if purge_requested and metadata is not None:
             check_purge_allowed(".".join(parse_identifier(identifier)), metadata)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,6 +12,8 @@ from icecomb.format.errors import NoSuchNamespaceError, NoSuchTableError, Valida
 
 Identifier: TypeAlias = "tuple[str, ...]"
 """The parts of a name, the table last."""
+Name: TypeAlias = "str | Iterable[str]"
+"""A name as ``"db.table"`` or ``("db", "table")``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +105,8 @@ def _is_text(part: str) -> bool:
         return bool(part.encode())
     except UnicodeEncodeError:
         return False
+
+
+def name_pattern(text: str) -> re.Pattern[str]:
+    """Compile a pattern of whole names."""
+    return re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)

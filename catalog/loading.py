@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from icecomb.catalog.catalog import Catalog
-    from icecomb.catalog.configuration import Configuration
+    from icecomb.catalog.configuration.configuration import Configuration
     from icecomb.catalog.metastore import RunningMetastore
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
 
 
 def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
@@ -39,7 +39,7 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
             invalid.
         MissingDependencyError, JavaError, MetastoreError: If the embedded metastore cannot start.
     """
-    from icecomb.catalog.configuration import catalog_name, load_configuration
+    from icecomb.catalog.configuration.configuration import catalog_name, load_configuration
 
     name = catalog_name(properties) if name is None else name
     return catalog_of(load_configuration(name, properties))
@@ -95,7 +95,7 @@ def open_table(name: str | os.PathLike[str], **properties: Any) -> Table:
     """
     name = os.fspath(name)
     if "/" in name:
-        from icecomb.catalog.configuration import load_configuration
+        from icecomb.catalog.configuration.configuration import load_configuration
         from icecomb.catalog.hadoop.catalog import open_path
 
         return open_path(name, load_configuration("path", properties).properties)

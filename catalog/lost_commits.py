@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from icecomb.catalog.commit_status import is_old
-from icecomb.catalog.table_difference import layout_changes
+from icecomb.catalog.commit.commit_status import is_old
+from icecomb.catalog.table.table_difference import layout_changes
 from icecomb.format.errors import (
     AlreadyPublishedError,
     CorruptFileError,
@@ -23,17 +23,17 @@ from icecomb.format.errors import (
 )
 from icecomb.format.operation.publication import check_not_picked
 from icecomb.format.operation.reapplication import Reapplication
+from icecomb.format.property.table_property import PUBLISHED_SNAPSHOTS
 from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
 from icecomb.format.spec.metadata_file import read_metadata
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
-from icecomb.format.spec.table_property import PUBLISHED_SNAPSHOTS
 from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
 

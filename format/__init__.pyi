@@ -201,12 +201,43 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.manifest import (
     PartitionFieldSummary as PartitionFieldSummary,
 )
-from icecomb.format.rows.scan_task import (
-    FileScanTask as FileScanTask,
-)
+from icecomb.format.rows.values.scan_task import FileScanTask as FileScanTask
 from icecomb.format.scan.table_scan import (
     TableScan as TableScan,
 )
+from icecomb.format.spec.change.requirement import AssertCreate as AssertCreate
+from icecomb.format.spec.change.requirement import AssertCurrentSchemaId as AssertCurrentSchemaId
+from icecomb.format.spec.change.requirement import (
+    AssertDefaultSortOrderId as AssertDefaultSortOrderId,
+)
+from icecomb.format.spec.change.requirement import AssertDefaultSpecId as AssertDefaultSpecId
+from icecomb.format.spec.change.requirement import (
+    AssertLastAssignedFieldId as AssertLastAssignedFieldId,
+)
+from icecomb.format.spec.change.requirement import (
+    AssertLastAssignedPartitionId as AssertLastAssignedPartitionId,
+)
+from icecomb.format.spec.change.requirement import AssertRefSnapshotId as AssertRefSnapshotId
+from icecomb.format.spec.change.requirement import AssertTableUUID as AssertTableUUID
+from icecomb.format.spec.change.update import AddPartitionSpecUpdate as AddPartitionSpecUpdate
+from icecomb.format.spec.change.update import AddSchemaUpdate as AddSchemaUpdate
+from icecomb.format.spec.change.update import AddSnapshotUpdate as AddSnapshotUpdate
+from icecomb.format.spec.change.update import AddSortOrderUpdate as AddSortOrderUpdate
+from icecomb.format.spec.change.update import AssignUUIDUpdate as AssignUUIDUpdate
+from icecomb.format.spec.change.update import Changes as Changes
+from icecomb.format.spec.change.update import RemovePropertiesUpdate as RemovePropertiesUpdate
+from icecomb.format.spec.change.update import RemoveSnapshotRefUpdate as RemoveSnapshotRefUpdate
+from icecomb.format.spec.change.update import RemoveSnapshotsUpdate as RemoveSnapshotsUpdate
+from icecomb.format.spec.change.update import SetCurrentSchemaUpdate as SetCurrentSchemaUpdate
+from icecomb.format.spec.change.update import SetDefaultSortOrderUpdate as SetDefaultSortOrderUpdate
+from icecomb.format.spec.change.update import SetDefaultSpecUpdate as SetDefaultSpecUpdate
+from icecomb.format.spec.change.update import SetLocationUpdate as SetLocationUpdate
+from icecomb.format.spec.change.update import SetPropertiesUpdate as SetPropertiesUpdate
+from icecomb.format.spec.change.update import SetSnapshotRefUpdate as SetSnapshotRefUpdate
+from icecomb.format.spec.change.update import (
+    UpgradeFormatVersionUpdate as UpgradeFormatVersionUpdate,
+)
+from icecomb.format.spec.change.update import update_table_metadata as update_table_metadata
 from icecomb.format.spec.metadata import (
     TableMetadata as TableMetadata,
 )
@@ -236,30 +267,6 @@ from icecomb.format.spec.partition import (
 )
 from icecomb.format.spec.partition import (
     PartitionSpec as PartitionSpec,
-)
-from icecomb.format.spec.requirement import (
-    AssertCreate as AssertCreate,
-)
-from icecomb.format.spec.requirement import (
-    AssertCurrentSchemaId as AssertCurrentSchemaId,
-)
-from icecomb.format.spec.requirement import (
-    AssertDefaultSortOrderId as AssertDefaultSortOrderId,
-)
-from icecomb.format.spec.requirement import (
-    AssertDefaultSpecId as AssertDefaultSpecId,
-)
-from icecomb.format.spec.requirement import (
-    AssertLastAssignedFieldId as AssertLastAssignedFieldId,
-)
-from icecomb.format.spec.requirement import (
-    AssertLastAssignedPartitionId as AssertLastAssignedPartitionId,
-)
-from icecomb.format.spec.requirement import (
-    AssertRefSnapshotId as AssertRefSnapshotId,
-)
-from icecomb.format.spec.requirement import (
-    AssertTableUUID as AssertTableUUID,
 )
 from icecomb.format.spec.schema import (
     Schema as Schema,
@@ -395,57 +402,6 @@ from icecomb.format.spec.types import (
 )
 from icecomb.format.spec.types import (
     parse_type as parse_type,
-)
-from icecomb.format.spec.update import (
-    AddPartitionSpecUpdate as AddPartitionSpecUpdate,
-)
-from icecomb.format.spec.update import (
-    AddSchemaUpdate as AddSchemaUpdate,
-)
-from icecomb.format.spec.update import (
-    AddSnapshotUpdate as AddSnapshotUpdate,
-)
-from icecomb.format.spec.update import (
-    AddSortOrderUpdate as AddSortOrderUpdate,
-)
-from icecomb.format.spec.update import (
-    AssignUUIDUpdate as AssignUUIDUpdate,
-)
-from icecomb.format.spec.update import (
-    Changes as Changes,
-)
-from icecomb.format.spec.update import (
-    RemovePropertiesUpdate as RemovePropertiesUpdate,
-)
-from icecomb.format.spec.update import (
-    RemoveSnapshotRefUpdate as RemoveSnapshotRefUpdate,
-)
-from icecomb.format.spec.update import (
-    RemoveSnapshotsUpdate as RemoveSnapshotsUpdate,
-)
-from icecomb.format.spec.update import (
-    SetCurrentSchemaUpdate as SetCurrentSchemaUpdate,
-)
-from icecomb.format.spec.update import (
-    SetDefaultSortOrderUpdate as SetDefaultSortOrderUpdate,
-)
-from icecomb.format.spec.update import (
-    SetDefaultSpecUpdate as SetDefaultSpecUpdate,
-)
-from icecomb.format.spec.update import (
-    SetLocationUpdate as SetLocationUpdate,
-)
-from icecomb.format.spec.update import (
-    SetPropertiesUpdate as SetPropertiesUpdate,
-)
-from icecomb.format.spec.update import (
-    SetSnapshotRefUpdate as SetSnapshotRefUpdate,
-)
-from icecomb.format.spec.update import (
-    UpgradeFormatVersionUpdate as UpgradeFormatVersionUpdate,
-)
-from icecomb.format.spec.update import (
-    update_table_metadata as update_table_metadata,
 )
 from icecomb.format.storage.file_io import (
     FileIO as FileIO,

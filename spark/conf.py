@@ -115,7 +115,7 @@ def command_lines(conf: Mapping[str, str]) -> list[str]:
 def _metastore(name: str, warehouse: str | None) -> tuple[str, str | None]:
     """Return address and warehouse of the metastore configured for `name`, else the embedded."""
     from icecomb.catalog import metastore
-    from icecomb.catalog.configuration import LOCAL, load_configuration
+    from icecomb.catalog.configuration.configuration import LOCAL, load_configuration
 
     configuration = load_configuration(name, {"warehouse": warehouse})
     found = configuration.properties

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from icecomb.catalog.catalog_property import CATALOG_PROPERTIES
-from icecomb.format.property import DURATION, Property
-from icecomb.format.spec.table_property import TABLE_PROPERTIES
+from icecomb.catalog.configuration.catalog_property import CATALOG_PROPERTIES
+from icecomb.format.property.property import DURATION, Property
+from icecomb.format.property.table_property import TABLE_PROPERTIES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "properties.md"
 TABLES: dict[str, Mapping[str, Property[Any]]] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from icecomb.catalog.configuration import load_configuration
+from icecomb.catalog.configuration.configuration import load_configuration
 from icecomb.format.storage.hdfs.address import hadoop_properties, resolve_location
 
 DOCKER = Path(__file__).resolve().parent.parent / "docker"

@@ -22,11 +22,11 @@ OWN_HINT = {
 """Classes that write their hint themselves."""
 
 REASONS = {
-    "catalog/migrate/partition_value.py": (
+    "catalog/migrate/source/partition_value.py": (
         "partition_values puts them behind the value and gives the hint",
         {"convert", "_check_room", "_integer", "_float", "_date", "_one_of", "_decimal", "_microseconds"},
     ),
-    "catalog/migrate/spark_type.py": (
+    "catalog/migrate/source/spark_type.py": (
         "source_schema goes by Hive's columns instead of what Spark recorded",
         {"spark_schema", "parse_spark_type"},
     ),
@@ -46,7 +46,7 @@ REASONS = {
         "metadata_from_json puts them behind the file's name and gives the hint",
         {"_parse", "_required_long", "_named", "_table_uuid", "_check", "_check_log", "_unique"},
     ),
-    "format/spec/view_json.py": (
+    "format/spec/view/view_json.py": (
         "view_from_json puts them behind the file's name and gives the hint",
         {"_metadata"},
     ),
@@ -57,7 +57,7 @@ PARTS = {
     "format/expressions/literal.py": "put behind the text that is no literal",
     "catalog/paimon/type_parser.py": "put behind the field",
     "format/spec/name_mapping.py": "put behind the schema, or behind what happened",
-    "catalog/hive/thrift/sasl.py": "put behind the metastore's address",
+    "catalog/hive/thrift/transport/sasl.py": "put behind the metastore's address",
 }
 """Modules whose messages are parts of others: where these put them."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from icecomb.format.property import Property
+from icecomb.format.property.property import Property
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ("catalog", "format", "spark")
@@ -29,7 +29,7 @@ UPHILL = {
     ("icecomb.format.spec.metadata", "icecomb.format.spec.metadata_json"): (
         "metadata is pickled as its JSON, and has to_json and from_json like all values of the spec"
     ),
-    ("icecomb.format.spec.view", "icecomb.format.spec.view_json"): (
+    ("icecomb.format.spec.view.view", "icecomb.format.spec.view.view_json"): (
         "metadata of a view is pickled as its JSON"
     ),
     ("icecomb.format.manifests.manifest", "icecomb.format.manifests.reader"): (

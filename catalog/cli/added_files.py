@@ -57,7 +57,7 @@ def add_files(
     --on-duplicate skip to add files that arrived since. TABLE is a name, or the folder of a
     file-system table.
     """
-    from icecomb.catalog.migrate.existing_files import files_of_folder, files_of_hive_table
+    from icecomb.catalog.migrate.applying.existing_files import files_of_folder, files_of_hive_table
 
     wanted = _wanted(partitions)
     loaded = application.table(table)
@@ -72,7 +72,7 @@ def add_files(
         files = files_of_folder(loaded.io, loaded.schema(), folder, wanted)
     else:
         from icecomb.catalog.identifier import database_and_table
-        from icecomb.catalog.migrate.context import Workplace
+        from icecomb.catalog.migrate.journal.context import Workplace
 
         place = database_and_table(source)
         work = Workplace(application.metastore(), *place, application.progress)

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from icecomb.catalog.cli.completion import RefName, TableName
-from icecomb.catalog.cli.output import FORMS, Output
-from icecomb.catalog.cli.progress import TerminalProgress
-from icecomb.catalog.cli.terminal import write_help, write_line
+from icecomb.catalog.cli.output.output import FORMS, Output
+from icecomb.catalog.cli.output.progress import TerminalProgress
+from icecomb.catalog.cli.output.terminal import write_help, write_line
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
-from icecomb.format.property import similar
+from icecomb.format.property.property import similar
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.hive.catalog import HiveCatalog
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
 
 OK: Final = 0
 ERROR: Final = 1
@@ -187,7 +187,7 @@ class Application:
     @functools.cached_property
     def catalog_name(self) -> str:
         """Name of the catalog to open."""
-        from icecomb.catalog.configuration import catalog_name
+        from icecomb.catalog.configuration.configuration import catalog_name
 
         return self.named or catalog_name(self.arguments)
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.instant import duration
+from icecomb.catalog.cli.argument.instant import duration
+from icecomb.catalog.cli.argument.state import State, with_state
 from icecomb.catalog.cli.maintain import yes
 from icecomb.catalog.cli.metadata_tables import show_refs
-from icecomb.catalog.cli.state import State, with_state
 
 if TYPE_CHECKING:
-    from icecomb.catalog.table import Table
-    from icecomb.catalog.transaction import Transaction
+    from icecomb.catalog.table.table import Table
+    from icecomb.catalog.table.transaction import Transaction
     from icecomb.format.spec.snapshot import SnapshotRef
 
 _Kind = Literal["branch", "tag"]
@@ -186,7 +186,7 @@ def _make(
     max_snapshot_age: int | None = None,
     yes: bool,
 ) -> None:
-    from icecomb.catalog.ref_change import MakeRef, make_ref
+    from icecomb.catalog.table.ref_change import MakeRef, make_ref
 
     loaded = application.table(table)
     snapshot = state.snapshot(loaded.metadata)
@@ -209,7 +209,7 @@ def _make(
 def _drop(
     application: Application, table: str, kind: _Kind, name: str, *, if_exists: bool, yes: bool
 ) -> None:
-    from icecomb.catalog.ref_change import DropRef, drop_ref
+    from icecomb.catalog.table.ref_change import DropRef, drop_ref
 
     loaded = application.table(table)
     transaction = loaded.transaction()

@@ -23,7 +23,7 @@ from click.shell_completion import (
     get_completion_class,
 )
 
-from icecomb.catalog.cli.terminal import write_line
+from icecomb.catalog.cli.output.terminal import write_line
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -183,7 +183,7 @@ def _refs(given: dict[str, Any], table: str) -> Mapping[str, SnapshotRef]:
 
 
 def _catalog(given: dict[str, Any]) -> Catalog | None:
-    from icecomb.catalog.configuration import catalog_name, load_configuration
+    from icecomb.catalog.configuration.configuration import catalog_name, load_configuration
     from icecomb.catalog.loading import catalog_of
 
     settings = {key: given[key] for key in ("uri", "warehouse") if given.get(key) is not None}

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
-from icecomb.catalog.cli.output import exact_moment
-from icecomb.catalog.cli.row_values import row_values
-from icecomb.catalog.cli.state import State, state_of
+from icecomb.catalog.cli.argument.state import State, state_of
+from icecomb.catalog.cli.output.output import exact_moment
+from icecomb.catalog.cli.output.row_values import row_values
 
 if TYPE_CHECKING:
-    from icecomb.catalog.table import Table
-    from icecomb.catalog.table_difference import Endpoint, TableDifference
+    from icecomb.catalog.table.table import Table
+    from icecomb.catalog.table.table_difference import Endpoint, TableDifference
 
 _CHANGES: Final = ("what", "change", "name", "before", "after")
 
@@ -34,7 +34,7 @@ def diff(
     current state by default. Rows are counted by files; counts that no file tells are reported as
     unknown. Only manifests that one of the states lacks are read. Exit code 3 if they differ.
     """
-    from icecomb.catalog.table_difference import table_difference
+    from icecomb.catalog.table.table_difference import table_difference
 
     loaded = application.table(table)
     first = state_of(old, loaded.metadata)
@@ -53,7 +53,7 @@ def diff(
 
 
 def _endpoint(table: Table, state: State) -> Endpoint:
-    from icecomb.catalog.table_difference import Endpoint
+    from icecomb.catalog.table.table_difference import Endpoint
 
     return Endpoint(state.snapshot(table.metadata), *state.table_metadata(table))
 
@@ -80,7 +80,7 @@ def _end_facts(end: Endpoint) -> dict[str, Any] | None:
 
 
 def _counts(found: TableDifference) -> dict[str, dict[str, int]]:
-    from icecomb.catalog.table_difference import file_counts
+    from icecomb.catalog.table.table_difference import file_counts
 
     return {"added": file_counts(found.added), "removed": file_counts(found.removed)}
 
@@ -119,7 +119,7 @@ def _show(
 
 
 def _file_rows(found: TableDifference) -> tuple[list[str], Iterator[list[Any]]]:
-    from icecomb.catalog.table_difference import CONTENTS, FILE_COLUMNS
+    from icecomb.catalog.table.table_difference import CONTENTS, FILE_COLUMNS
 
     def rows() -> Iterator[list[Any]]:
         for change, files in (("removed", found.removed), ("added", found.added)):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
-from icecomb.catalog.finding import Finding, Severity
+from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, UnsupportedError
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
-    from icecomb.catalog.configuration import Configuration
+    from icecomb.catalog.configuration.configuration import Configuration
 
 _DOWN: Final = ("hdfs", "name node", "object store", "read", "warehouse")
 _COLUMNS: Final = ("level", "subject", "message", "remedy")
@@ -35,7 +35,7 @@ def doctor(application: Application, table: str | None, *, as_json: bool) -> int
 
     Exit code 0 if all is well (warnings included), 3 if there is a problem.
     """
-    from icecomb.catalog.configuration import load_configuration
+    from icecomb.catalog.configuration.configuration import load_configuration
 
     if as_json:
         application.form = "json"
@@ -128,7 +128,7 @@ def _findings(application: Application, table: str | None) -> Iterator[Finding]:
     yield from found
     yield from _cluster(catalog)
     if place is not None and found[-1].code != "metastore":
-        from icecomb.catalog.migrate.present_state import examine_migration
+        from icecomb.catalog.migrate.reverting.present_state import examine_migration
 
         yield from examine_table(catalog, place)
         yield from examine_migration(catalog, catalog.client.table(*place))

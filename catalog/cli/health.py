@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from icecomb.catalog.cli.application import BLOCKED, ERROR, OK, Application
-from icecomb.catalog.cli.health_report import show_prometheus, show_tables
-from icecomb.catalog.cli.output import FORMS
+from icecomb.catalog.cli.output.output import FORMS
+from icecomb.catalog.cli.report.health_report import show_prometheus, show_tables
 
 if TYPE_CHECKING:
     from icecomb.catalog.health.table_health import TableHealth
@@ -59,7 +59,7 @@ def health(
 
     Exit code 1 if a table could not be read, else 3 if a finding is a problem.
     """
-    from icecomb.catalog.cli import health_page
+    from icecomb.catalog.cli.report import health_page
 
     if form is not None and form in FORMS:
         application.form = form

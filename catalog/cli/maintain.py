@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import click
 
 from icecomb.catalog.cli.application import ERROR, OK, Application
-from icecomb.catalog.cli.instant import instant, moment_of
+from icecomb.catalog.cli.argument.instant import instant, moment_of
 from icecomb.catalog.maintenance.compaction import PlannedRewrite
 from icecomb.catalog.maintenance.delete_files import PlannedDeletes, RewrittenDeleteFiles
 

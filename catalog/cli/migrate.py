@@ -11,8 +11,8 @@ import click
 
 from icecomb.catalog import migrate as migration
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
-from icecomb.catalog.cli.migration_report import show_comparison, show_outcomes, verdict_of
-from icecomb.catalog.cli.plan_report import show_plan, show_plans
+from icecomb.catalog.cli.report.migration_report import show_comparison, show_outcomes, verdict_of
+from icecomb.catalog.cli.report.plan_report import show_plan, show_plans
 from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.migrate.batch import Result, Work, run_batch
 from icecomb.catalog.migrate.choices import ACCEPTABLE, TIMESTAMP_CHOICES
@@ -24,11 +24,11 @@ from icecomb.catalog.migrate.selection import (
     select,
     was_migrated,
 )
-from icecomb.catalog.progress import threads_each
+from icecomb.catalog.report.progress import threads_each
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
-    from icecomb.catalog.migrate.snapshotting import Snapshotted
+    from icecomb.catalog.migrate.applying.snapshotting import Snapshotted
 
 _T = TypeVar("_T")
 
@@ -245,7 +245,7 @@ def apply(
     With --as the Hive table stays, and a second table shares its present files. Neither deletes
     a file of the other, as long as the Hive table is external.
     """
-    from icecomb.catalog.migrate.applying import AlreadyIcebergError
+    from icecomb.catalog.migrate.applying.migration import AlreadyIcebergError
 
     if location is not None and target is None:
         raise click.UsageError("--location is the folder of the table that --as creates")
@@ -308,7 +308,7 @@ def _free_name(chosen: Selection, target: str) -> tuple[str, str]:
 
 def _unless_blocked(application: Application, work: Callable[[], _T]) -> _T | None:
     """Return the result of the work; if it is blocked, print the error and return None."""
-    from icecomb.catalog.migrate.applying import MigrationBlockedError
+    from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
 
     try:
         return work()
@@ -363,7 +363,7 @@ def revert(application: Application, *, many: _Many, yes: bool, allow_data_loss:
     Patterns mean tables created by a migration, and those with remains of one that crashed.
     Exit code 3 if one would lose rows and --allow-data-loss is not given; it is not changed then.
     """
-    from icecomb.catalog.migrate.reverting import RevertBlockedError
+    from icecomb.catalog.migrate.reverting.reversal import RevertBlockedError
 
     catalog = application.metastore()
     chosen = many.select(application, partial(has_way_back, catalog), changing=True)
@@ -408,7 +408,7 @@ def finalize(application: Application, *, many: _Many, yes: bool, unverified: bo
     Patterns mean tables created by a migration. A table that was not verified, or whose files
     Hive's writers changed since, is not finalized.
     """
-    from icecomb.catalog.migrate.finalizing import UnverifiedError
+    from icecomb.catalog.migrate.reverting.finalizing import UnverifiedError
 
     catalog = application.metastore()
     chosen = many.select(application, was_migrated, changing=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
-from icecomb.catalog.cli.output import finding_lines, moment
+from icecomb.catalog.cli.output.output import finding_lines, moment
 from icecomb.format.errors import ConfigurationError, SchemaError
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _source(application: Application, table: str) -> PaimonSource:
     from icecomb.catalog.paimon.source import PaimonSource, find_table
 
     if "/" in table:
-        from icecomb.catalog.configuration import load_configuration
+        from icecomb.catalog.configuration.configuration import load_configuration
         from icecomb.format.storage.file_io import FileIO
 
         io = FileIO(load_configuration("path", {}).properties)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, UNKNOWN_COMMIT, Application
-from icecomb.catalog.cli.output import exact_moment
+from icecomb.catalog.cli.output.output import exact_moment
 
 if TYPE_CHECKING:
     from icecomb.catalog.lost_commits import LostCommit
@@ -41,7 +41,8 @@ def settle(
 
     Exit code 0 if the outcome is final, 4 if not.
     """
-    from icecomb.catalog.commit_status import Fate, commit_fate, fence, remove_leftovers
+    from icecomb.catalog.commit.commit_status import Fate
+    from icecomb.catalog.unknown_commit import commit_fate, fence, remove_leftovers
 
     catalog = application.catalog()
     found = commit_fate(catalog, table, metadata_file, told=checked)

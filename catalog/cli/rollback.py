@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.instant import instant
+from icecomb.catalog.cli.argument.instant import instant
 from icecomb.catalog.cli.maintain import yes
-from icecomb.catalog.cli.output import exact_moment
+from icecomb.catalog.cli.output.output import exact_moment
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

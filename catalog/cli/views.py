@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.output import moment
+from icecomb.catalog.cli.output.output import moment
 from icecomb.catalog.identifier import parse_identifier
 
 

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.catalog import Catalog, Name
-from icecomb.catalog.catalog_property import WAREHOUSE
-from icecomb.catalog.commit import check_commit_allowed, settle
-from icecomb.catalog.definition import Draft, TableDefinition
+from icecomb.catalog.catalog import Catalog
+from icecomb.catalog.commit.commit import check_commit_allowed, settle
+from icecomb.catalog.commit.pointer import MetadataPointer, MetadataVersion
+from icecomb.catalog.commit.static_pointer import StaticPointer
+from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
+from icecomb.catalog.configuration.catalog_property import WAREHOUSE
 from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.catalog.hadoop.table_folder import TableFolder
-from icecomb.catalog.identifier import Identifier, parse_identifier
-from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
-from icecomb.catalog.static_pointer import StaticPointer
-from icecomb.catalog.table import Table
-from icecomb.catalog.version_name import METADATA_SUFFIXES
+from icecomb.catalog.identifier import Identifier, Name, parse_identifier
+from icecomb.catalog.table.definition import Draft, TableDefinition
+from icecomb.catalog.table.table import Table
 from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.errors import (
     CommitFailedError,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.finding import Finding, Severity
+from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import FileMissingError, IcecombError
 from icecomb.format.storage.site_file import site_folders
 

@@ -13,18 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.catalog_property import (
-    FOLDER_TURN_INTERVAL,
-    FOLDER_TURN_PATIENCE,
-    FOLDER_TURN_TIMEOUT,
-    LOCK_IMPL,
-)
-from icecomb.catalog.commit import check_commit_allowed
-from icecomb.catalog.commit_queue import turns_of
-from icecomb.catalog.hadoop.process_turn import Patience, ProcessTurns
-from icecomb.catalog.hadoop.ticket import Tickets
-from icecomb.catalog.hadoop.version import VersionFiles
-from icecomb.catalog.pointer import (
+from icecomb.catalog.commit.commit import check_commit_allowed
+from icecomb.catalog.commit.commit_queue import turns_of
+from icecomb.catalog.commit.pointer import (
     Committed,
     Conflict,
     Described,
@@ -32,7 +23,16 @@ from icecomb.catalog.pointer import (
     Outcome,
     Unknown,
 )
-from icecomb.catalog.version_name import version_of
+from icecomb.catalog.commit.version_name import version_of
+from icecomb.catalog.configuration.catalog_property import (
+    FOLDER_TURN_INTERVAL,
+    FOLDER_TURN_PATIENCE,
+    FOLDER_TURN_TIMEOUT,
+    LOCK_IMPL,
+)
+from icecomb.catalog.hadoop.process_turn import Patience, ProcessTurns
+from icecomb.catalog.hadoop.ticket import Tickets
+from icecomb.catalog.hadoop.version import VersionFiles
 from icecomb.format.errors import (
     FileExistsAlreadyError,
     FileMissingError,
@@ -126,8 +126,8 @@ class HadoopPointer:
         return self._load_newest()
 
     def _load_newest(self) -> MetadataVersion:
+        from icecomb.format.property.table_property import METADATA_DELETE_AFTER_COMMIT
         from icecomb.format.spec.metadata_file import read_metadata
-        from icecomb.format.spec.table_property import METADATA_DELETE_AFTER_COMMIT
 
         location = self.locate()
         self._files.check_alone(location, self._name)
@@ -144,8 +144,8 @@ class HadoopPointer:
         All writers on one base must compete for one name. So it depends only on the base: a new
         ``write.metadata.compression-codec`` applies from the commit after the one that sets it.
         """
+        from icecomb.format.property.table_property import METADATA_PATH
         from icecomb.format.spec.metadata_file import compression_marker
-        from icecomb.format.spec.table_property import METADATA_PATH
 
         self._check_lock()
         if METADATA_PATH.key in metadata.properties:

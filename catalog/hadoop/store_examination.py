@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.finding import Finding, Severity
+from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.storage_property import OBJECT_STORE_ATTEMPTS

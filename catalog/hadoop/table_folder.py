@@ -6,10 +6,10 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.purge import purge_files, reachable_files
-from icecomb.catalog.version_name import METADATA_SUFFIXES, version_of
+from icecomb.catalog.commit.purge import purge_files, reachable_files
+from icecomb.catalog.commit.version_name import METADATA_SUFFIXES, version_of
 from icecomb.format.errors import FileIOError, FileMissingError, ValidationError
-from icecomb.format.spec.table_property import DATA_PATH, FOLDER_STORAGE_PATH, OBJECT_STORE_PATH
+from icecomb.format.property.table_property import DATA_PATH, FOLDER_STORAGE_PATH, OBJECT_STORE_PATH
 from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:

@@ -16,7 +16,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.version_name import METADATA_SUFFIXES, VERSION_HINT, VERSION_NUMBER, version_of
+from icecomb.catalog.commit.version_name import (
+    METADATA_SUFFIXES,
+    VERSION_HINT,
+    VERSION_NUMBER,
+    version_of,
+)
 from icecomb.format.errors import CorruptFileError, FileMissingError, IcecombError
 
 if TYPE_CHECKING:

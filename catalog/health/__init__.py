@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from icecomb.catalog.progress import SILENT, Progress
+from icecomb.catalog.report.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog

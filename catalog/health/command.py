@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import IcecombError
-from icecomb.format.spec.table_property import GC_ENABLED
+from icecomb.format.property.table_property import GC_ENABLED
 
 if TYPE_CHECKING:
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
 
 Words = tuple[str, ...]
 PROGRAM: Final = "icecomb"

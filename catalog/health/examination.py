@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from icecomb.catalog.finding import Severity
 from icecomb.catalog.health.command import Remedies, break_lock, name_of
 from icecomb.catalog.health.examined import Examined, limits_of, rewrite_of
 from icecomb.catalog.health.file_finding import file_findings
@@ -22,7 +21,8 @@ from icecomb.catalog.health.table_health import (
     TableHealth,
     worst_first,
 )
-from icecomb.catalog.progress import Progress, each
+from icecomb.catalog.report.finding import Severity
+from icecomb.catalog.report.progress import Progress, each
 from icecomb.format.errors import IcecombError, MetastoreError, ValidationError
 from icecomb.format.inspect.file_census import WORKERS, FileCensus, take_census
 from icecomb.format.inspect.manifest_overlap import partition_values
@@ -30,7 +30,7 @@ from icecomb.format.inspect.manifest_overlap import partition_values
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.identifier import AbandonedLock, Identifier
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
     from icecomb.format.spec.metadata import TableMetadata
 
 _DAY_MS: Final = 86_400_000

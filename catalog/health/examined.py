@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from icecomb.catalog.health.threshold import MIN_TARGET_SHARE, TARGET_BYTES
 from icecomb.format.inspect.file_census import CensusLimits
 from icecomb.format.maintenance.rewrite_options import RewriteOptions, Strategy
-from icecomb.format.spec.table_property import NAME_MAPPING
+from icecomb.format.property.table_property import NAME_MAPPING
 
 if TYPE_CHECKING:
     from icecomb.catalog.health.command import Remedies

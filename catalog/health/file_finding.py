@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icecomb.catalog.finding import Severity
 from icecomb.catalog.health.table_health import HealthFinding
 from icecomb.catalog.health.threshold import (
     DELETED_SHARE,
@@ -15,6 +14,7 @@ from icecomb.catalog.health.threshold import (
     SKEW,
     SKEW_BYTES,
 )
+from icecomb.catalog.report.finding import Severity
 
 if TYPE_CHECKING:
     from icecomb.catalog.health.examined import Examined

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from icecomb.catalog.finding import Severity
 from icecomb.catalog.health.table_health import HealthFinding
 from icecomb.catalog.health.threshold import (
     ALL_SNAPSHOTS,
@@ -15,10 +14,11 @@ from icecomb.catalog.health.threshold import (
     OVERLAP_MANIFESTS,
     SNAPSHOTS,
 )
+from icecomb.catalog.report.finding import Severity
 from icecomb.format.inspect.manifest_overlap import manifests_per_partition
 from icecomb.format.manifests.manifest import ManifestContent
-from icecomb.format.operation.retention import Retention
-from icecomb.format.spec.table_property import (
+from icecomb.format.operation.expiry.retention import Retention
+from icecomb.format.property.table_property import (
     GC_ENABLED,
     MANIFEST_MIN_COUNT,
     MANIFEST_TARGET_BYTES,

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.identifier import Identifier, parts_of
-from icecomb.catalog.name_pattern import name_pattern
+from icecomb.catalog.identifier import Identifier, name_pattern, parts_of
 from icecomb.format.errors import NoSuchNamespaceError, NoSuchTableError
 
 if TYPE_CHECKING:

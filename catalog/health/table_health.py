@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from icecomb.catalog.finding import Severity
 from icecomb.catalog.health.command import command_line
+from icecomb.catalog.report.finding import Severity
 
 _ORDER: Final = {severity: at for at, severity in enumerate(Severity)}
 

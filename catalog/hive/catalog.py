@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from icecomb.catalog.catalog import Catalog, Name
-from icecomb.catalog.catalog_property import CATALOG, LIST_ALL_TABLES, URI, WAREHOUSE
-from icecomb.catalog.commit import check_commit_allowed
-from icecomb.catalog.definition import Draft, TableDefinition
+from icecomb.catalog.catalog import Catalog
+from icecomb.catalog.commit.commit import check_commit_allowed
+from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion
+from icecomb.catalog.configuration.catalog_property import CATALOG, LIST_ALL_TABLES, URI, WAREHOUSE
 from icecomb.catalog.hive.entries import Entries, unknown
 from icecomb.catalog.hive.lock import abandoned_locks, describe_holder
 from icecomb.catalog.hive.namespace import (
@@ -27,11 +27,12 @@ from icecomb.catalog.identifier import (
     AbandonedLock,
     Entry,
     Identifier,
+    Name,
     database_and_table,
     database_of,
 )
-from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion
-from icecomb.catalog.table import Table
+from icecomb.catalog.table.definition import Draft, TableDefinition
+from icecomb.catalog.table.table import Table
 from icecomb.format.errors import (
     CommitStateUnknownError,
     ConfigurationError,
@@ -44,7 +45,7 @@ from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.location import plain_paths
 
 if TYPE_CHECKING:
-    from icecomb.catalog.purge import Unneeded
+    from icecomb.catalog.commit.purge import Unneeded
     from icecomb.format.spec.metadata import TableMetadata
 
 
@@ -254,7 +255,7 @@ class HiveCatalog(Catalog):
                     table=pointer.name,
                 )
         if purge_requested:
-            from icecomb.catalog.purge import purge
+            from icecomb.catalog.commit.purge import purge
 
             purge(self.io, location, unneeded)
 
@@ -272,8 +273,8 @@ class HiveCatalog(Catalog):
 
         Nothing is purged of a table whose metadata is lost.
         """
-        from icecomb.catalog.maintenance.neighbours import tables_in_folder
-        from icecomb.catalog.purge import check_no_folder_table, unneeded_by
+        from icecomb.catalog.commit.purge import check_no_folder_table, unneeded_by
+        from icecomb.catalog.table.shared_folder import tables_in_folder
         from icecomb.format.spec.metadata_file import read_metadata
 
         try:

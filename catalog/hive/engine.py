@@ -12,11 +12,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.catalog_property import ENGINE_ENABLED
-from icecomb.catalog.finding import Finding, Severity
+from icecomb.catalog.configuration.catalog_property import ENGINE_ENABLED
 from icecomb.catalog.hive.parameters import is_read_by_handler
+from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import ConfigurationError, IcecombError, ValidationError, reason_of
-from icecomb.format.spec.table_property import HIVE_ENGINE, INTEROP
+from icecomb.format.property.table_property import HIVE_ENGINE, INTEROP
 from icecomb.format.spec.types import TimestampType, TimestamptzType
 
 if TYPE_CHECKING:

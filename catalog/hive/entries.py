@@ -8,8 +8,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from icecomb.catalog.catalog_property import UNIQUE_LOCATION, WAREHOUSE
-from icecomb.catalog.commit import settle
+from icecomb.catalog.commit.commit import settle
+from icecomb.catalog.commit.pointer import Committed, Conflict, Pointer, Unknown, V
+from icecomb.catalog.configuration.catalog_property import UNIQUE_LOCATION, WAREHOUSE
+from icecomb.catalog.configuration.setting import Properties
 from icecomb.catalog.hive.entry_change import Expectation
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.parameters import METADATA_LOCATION, TABLE_TYPE
@@ -18,8 +20,6 @@ from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.identifier import Identifier, database_of
-from icecomb.catalog.pointer import Committed, Conflict, Pointer, Unknown, V
-from icecomb.catalog.setting import Properties
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -31,7 +31,7 @@ from icecomb.format.errors import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.catalog.catalog import Name
+    from icecomb.catalog.identifier import Name
 
 M = TypeVar("M")
 

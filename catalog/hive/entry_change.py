@@ -20,8 +20,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from icecomb.catalog.catalog_property import CHECK_AND_PUT, LOCK_ENABLED, LOCK_TIMEOUT
-from icecomb.catalog.commit_queue import turns_of
+from icecomb.catalog.commit.commit_queue import turns_of
+from icecomb.catalog.commit.pointer import Committed, Conflict, Outcome
+from icecomb.catalog.configuration.catalog_property import CHECK_AND_PUT, LOCK_ENABLED, LOCK_TIMEOUT
 from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.catalog.hive.parameters import DO_NOT_UPDATE_STATS
 from icecomb.catalog.hive.settlement import Look, Settlement
@@ -40,7 +41,6 @@ from icecomb.catalog.hive.thrift.server import (
     lock_expiry_s,
     value_check,
 )
-from icecomb.catalog.pointer import Committed, Conflict, Outcome
 from icecomb.format.errors import (
     ConfigurationError,
     IcecombError,
@@ -49,7 +49,7 @@ from icecomb.format.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from icecomb.format.spec.table_property import HIVE_LOCK
+from icecomb.format.property.table_property import HIVE_LOCK
 
 NO_LOCKS_HINT: Final = (
     "where it has no locks at all (HIVE-29520: no transactions) its check of the pointer is "

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from icecomb.catalog.commit.pointer import Conflict, Described, Outcome, Version
 from icecomb.catalog.hive.entry_change import EntryChange, Expectation
 from icecomb.catalog.hive.parameters import METADATA_LOCATION
 from icecomb.catalog.hive.settlement import Look, Seen, Sight
-from icecomb.catalog.pointer import Conflict, Described, Outcome, Version
 from icecomb.format.errors import IcecombError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ V = TypeVar("V", bound=Version)
 
 
 class EntryPointer(ABC, Generic[V]):
-    """The base of table and view pointers; see `icecomb.catalog.pointer.MetadataPointer`.
+    """The base of table and view pointers; see `icecomb.catalog.commit.pointer.MetadataPointer`.
 
     Args:
         client: The metastore.

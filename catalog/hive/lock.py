@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from icecomb.catalog.catalog_property import (
+from icecomb.catalog.configuration.catalog_property import (
     LOCK_CHECK_MAX_WAIT,
     LOCK_CHECK_MIN_WAIT,
     LOCK_CREATION_MAX_WAIT,

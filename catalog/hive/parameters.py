@@ -11,11 +11,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.catalog_property import ENGINE_ENABLED, KEEP_STATISTICS, PARAMETER_SIZE
+from icecomb.catalog.configuration.catalog_property import (
+    ENGINE_ENABLED,
+    KEEP_STATISTICS,
+    PARAMETER_SIZE,
+)
 from icecomb.catalog.hive.columns import hive_columns
 from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.spec.table_property import (
+from icecomb.format.property.table_property import (
     ENTRY_PROPERTIES,
     EXTERNAL,
     GC_ENABLED,

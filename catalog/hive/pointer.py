@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.commit import check_commit_allowed
+from icecomb.catalog.commit.commit import check_commit_allowed
+from icecomb.catalog.commit.pointer import MetadataVersion
 from icecomb.catalog.hive.entry_pointer import MADE_BY_OTHERS, EntryPointer
 from icecomb.catalog.hive.parameters import check_writable, new_table, pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.settings import current_user
-from icecomb.catalog.pointer import MetadataVersion
 from icecomb.format.errors import FileMissingError, IcecombError, NoSuchIcebergTableError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _REMEDIES: Final = {
 
 
 class HivePointer(EntryPointer[MetadataVersion]):
-    """The pointer of a table; see `icecomb.catalog.pointer.MetadataPointer` and `EntryPointer`."""
+    """The pointer of a table; see `commit.pointer.MetadataPointer` and `EntryPointer`."""
 
     def check_writable(self, metadata: TableMetadata) -> None:
         """Implement `MetadataPointer.check_writable`."""

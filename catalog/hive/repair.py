@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion, Outcome
 from icecomb.catalog.hive.entry_change import EntryChange, Expectation
 from icecomb.catalog.hive.metadata_files import (
     find_recovery,
@@ -17,7 +18,6 @@ from icecomb.catalog.hive.parameters import METADATA_LOCATION, described
 from icecomb.catalog.hive.pointer import pointed_at
 from icecomb.catalog.hive.settlement import Seen, Sight
 from icecomb.catalog.identifier import database_and_table
-from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -26,10 +26,10 @@ from icecomb.format.errors import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.catalog.catalog import Name
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.hive.lock import TableLock
     from icecomb.catalog.hive.thrift.entity import HiveTable
+    from icecomb.catalog.identifier import Name
     from icecomb.format.spec.metadata import TableMetadata
 
 

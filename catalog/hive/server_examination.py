@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.catalog_property import CHECK_AND_PUT, LOCK_ENABLED, URI
-from icecomb.catalog.finding import Finding, Severity
+from icecomb.catalog.configuration.catalog_property import CHECK_AND_PUT, LOCK_ENABLED, URI
 from icecomb.catalog.hive.entry_change import NO_LOCKS_HINT
 from icecomb.catalog.hive.lock import abandoned_locks, describe_holder, is_gone
 from icecomb.catalog.hive.thrift.client import HiveClient
@@ -15,6 +14,7 @@ from icecomb.catalog.hive.thrift.failure import UNEXPLAINED
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.hive.thrift.server import lock_expiry_s, value_check
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
+from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, MetastoreError
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from icecomb.catalog.commit.pointer import Committed, Conflict, Outcome, Unknown
 from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.thrift.server import MODIFIED, NO_DIRECT_SQL
-from icecomb.catalog.pointer import Committed, Conflict, Outcome, Unknown
 from icecomb.format.cancellation import rest
 from icecomb.format.errors import IcecombError
-from icecomb.format.spec.table_property import (
+from icecomb.format.property.table_property import (
     STATUS_CHECK_MAX_WAIT,
     STATUS_CHECK_MIN_WAIT,
     STATUS_CHECK_TOTAL_TIMEOUT,

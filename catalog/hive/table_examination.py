@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.catalog_property import LOCK_ENABLED
-from icecomb.catalog.finding import Finding, Severity
+from icecomb.catalog.configuration.catalog_property import LOCK_ENABLED
 from icecomb.catalog.hive.engine import examine_engines
 from icecomb.catalog.hive.lock import abandoned_locks, describe_holder
 from icecomb.catalog.hive.metadata_files import (
@@ -22,12 +21,13 @@ from icecomb.catalog.hive.repair import stale_parameters
 from icecomb.catalog.hive.thrift.entity import HiveTable, LockState
 from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.lost_commits import is_settled
+from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, MetastoreError
-from icecomb.format.spec.table_property import HIVE_LOCK
+from icecomb.format.property.table_property import HIVE_LOCK
 
 if TYPE_CHECKING:
-    from icecomb.catalog.catalog import Name
     from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.catalog.identifier import Name
     from icecomb.format.spec.metadata import TableMetadata
 
 _SHOWN: Final = 5

@@ -6,12 +6,12 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from icecomb.catalog.commit_status import CommitFate, Fate, is_old
+from icecomb.catalog.commit.commit_status import CommitFate, Fate, is_old
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.catalog.hive.view_pointer import view_pointed_at
 from icecomb.format.errors import FileMissingError, IcecombError, ValidationError
 from icecomb.format.spec.metadata_file import metadata_version
-from icecomb.format.spec.view_json import read_view_metadata
+from icecomb.format.spec.view.view_json import read_view_metadata
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from icecomb.catalog.configuration.setting import Properties
 from icecomb.catalog.hive.entries import Entries
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.view_pointer import (
@@ -14,19 +15,18 @@ from icecomb.catalog.hive.view_pointer import (
     view_pointed_at,
 )
 from icecomb.catalog.identifier import Identifier, database_and_table, parts_of
-from icecomb.catalog.setting import Properties
-from icecomb.catalog.view import View
+from icecomb.catalog.view.view import View
 from icecomb.format.errors import NoSuchViewError
 
 if TYPE_CHECKING:
-    from icecomb.catalog.catalog import Name
-    from icecomb.catalog.commit_status import CommitFate
-    from icecomb.format.spec.view import ViewDefinition
+    from icecomb.catalog.commit.commit_status import CommitFate
+    from icecomb.catalog.identifier import Name
+    from icecomb.format.spec.view.view import ViewDefinition
     from icecomb.format.storage.file_io import FileIO
 
 
 class HiveViews:
-    """The views of a metastore; see `icecomb.catalog.view_catalog.Views`.
+    """The views of a metastore; see `icecomb.catalog.view.view_catalog.Views`.
 
     Args:
         client: The metastore.
@@ -75,7 +75,7 @@ class HiveViews:
         properties: Mapping[str, str],
     ) -> View:
         """Implement `ViewCatalog.create_view`."""
-        from icecomb.format.spec.view import new_view_metadata
+        from icecomb.format.spec.view.view import new_view_metadata
 
         place = _place(identifier)
         self._entries.check_free(place)

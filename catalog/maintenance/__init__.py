@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from icecomb.catalog.maintenance.manifests import RewrittenManifests
     from icecomb.catalog.maintenance.orphans import OrphanFiles
     from icecomb.catalog.maintenance.quarantine import EmptiedQuarantine
-    from icecomb.catalog.progress import Progress
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.report.progress import Progress
+    from icecomb.catalog.table.table import Table
     from icecomb.format.expressions.filter_argument import RowFilter
 
 
@@ -109,7 +109,7 @@ class Maintenance:
         """
         from icecomb.catalog.maintenance.compaction import RewriteRequest, rewrite_data_files
         from icecomb.catalog.maintenance.engine import Engine
-        from icecomb.catalog.progress import SILENT
+        from icecomb.catalog.report.progress import SILENT
 
         request = RewriteRequest(
             strategy,
@@ -166,7 +166,7 @@ class Maintenance:
             rewrite_position_delete_files,
         )
         from icecomb.catalog.maintenance.engine import check_local
-        from icecomb.catalog.progress import SILENT
+        from icecomb.catalog.report.progress import SILENT
 
         check_local(engine, "Rewriting position deletes", "it reads delete files, and no data")
         request = DeleteRequest(
@@ -220,7 +220,7 @@ class Maintenance:
         """
         from icecomb.catalog.maintenance.delete_files import DeleteRequest, convert_equality_deletes
         from icecomb.catalog.maintenance.engine import check_local
-        from icecomb.catalog.progress import SILENT
+        from icecomb.catalog.report.progress import SILENT
 
         check_local(
             engine,

@@ -19,7 +19,7 @@ from icecomb.catalog.maintenance.engine import (
     rewritten_by,
 )
 from icecomb.catalog.maintenance.group_run import GroupRun
-from icecomb.catalog.progress import SILENT, Progress
+from icecomb.catalog.report.progress import SILENT, Progress
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.dangling_deletes import DanglingDeletesRemoval
@@ -32,16 +32,16 @@ from icecomb.format.maintenance.rewrite_options import CopyMode, RewriteOptions,
 from icecomb.format.maintenance.row_order import ZOrder, parse_order, row_order, z_order
 from icecomb.format.maintenance.source_metrics import SourceMetrics
 from icecomb.format.operation import written_schema
+from icecomb.format.property.table_property import LOCAL_LIMIT
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.sort import SortOrder
-from icecomb.format.spec.table_property import LOCAL_LIMIT
 
 if TYPE_CHECKING:
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
     from icecomb.format.expressions.filter_argument import RowFilter
     from icecomb.format.maintenance.row_order import RowOrder
-    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
 

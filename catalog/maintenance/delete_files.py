@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from icecomb.catalog.maintenance.compaction import check_branch
 from icecomb.catalog.maintenance.group_run import GroupRun
-from icecomb.catalog.progress import SILENT, Progress
+from icecomb.catalog.report.progress import SILENT, Progress
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.delete_replacement import DeleteReplacement
 from icecomb.format.maintenance.equality_conversion import (
@@ -27,7 +27,7 @@ from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
     from icecomb.format.expressions.filter_argument import RowFilter
     from icecomb.format.maintenance.group_conflict import RewriteStart
     from icecomb.format.spec.snapshot import Snapshot

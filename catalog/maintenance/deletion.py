@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.progress import SILENT, each
+from icecomb.catalog.report.progress import SILENT, each
 from icecomb.format.errors import FileIOError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.catalog.maintenance.engine import check_local
 from icecomb.format.errors import FileIOError
-from icecomb.format.spec.table_property import MIN_SNAPSHOTS
+from icecomb.format.property.table_property import MIN_SNAPSHOTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from icecomb.catalog.table import Table
-    from icecomb.format.operation.expire import Expiration, ExpireSnapshots
+    from icecomb.catalog.table.table import Table
+    from icecomb.format.operation.expiry.expire import Expiration, ExpireSnapshots
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from icecomb.catalog.progress import THREADS
-from icecomb.catalog.version_name import METADATA_SUFFIXES
+from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
+from icecomb.catalog.report.progress import THREADS
 from icecomb.format.storage.file_system import DRAFT_PATTERN, is_draft
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from icecomb.format.maintenance.file_group import RewriteGroup
 from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart
 
 if TYPE_CHECKING:
-    from icecomb.catalog.commit import Producer
-    from icecomb.catalog.progress import Progress
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.commit.commit import Producer
+    from icecomb.catalog.report.progress import Progress
+    from icecomb.catalog.table.table import Table
     from icecomb.format.maintenance.rewrite_options import GroupOptions
 
 _ROUNDS: Final = 3

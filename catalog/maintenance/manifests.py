@@ -13,7 +13,7 @@ from icecomb.format.spec.snapshot import MAIN_BRANCH
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
 
 
 @dataclass(frozen=True, slots=True)

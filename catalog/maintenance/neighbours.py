@@ -9,22 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from icecomb.catalog.progress import SILENT, each
-from icecomb.catalog.version_name import version_of
+from icecomb.catalog.commit.version_name import version_of
+from icecomb.catalog.report.progress import SILENT, each
 from icecomb.format.errors import CorruptFileError, FileMissingError, ValidationError
-from icecomb.format.operation.location_keys import Spelling
+from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.spec.metadata_file import read_metadata, read_metadata_document
-from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from icecomb.catalog.catalog import Catalog
-    from icecomb.catalog.identifier import Identifier
     from icecomb.catalog.maintenance.folder_listing import FolderListing
-    from icecomb.catalog.table import Table
-    from icecomb.format.operation.reachable_files import ReachableFiles
-    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.catalog.table.table import Table
+    from icecomb.format.operation.expiry.reachable_files import ReachableFiles
     from icecomb.format.storage.file_io import FileIO
 
 _METADATA: Final = "metadata"
@@ -86,43 +80,6 @@ def find_neighbours(
         else:
             folders[inner] = f"a table with the uuid {uuid}"
     return Neighbours(folders, tuple(shared))
-
-
-def tables_in_folder(
-    catalog: Catalog, name: Identifier, folder: str, io: FileIO, *, anywhere: bool = False
-) -> Iterator[tuple[TableMetadata, str]]:
-    """Yield other tables of the namespace stored in a table's folder, with their metadata files.
-
-    They may share files with the table: two entries may name one metadata file.
-
-    Args:
-        catalog: The catalog.
-        name: The table's name.
-        folder: The table's folder.
-        io: File system that holds the metadata files.
-        anywhere: Whether to check tables of other namespaces, too, which may be many.
-
-    Raises:
-        ValidationError: If a table of another format has this folder.
-        FileMissingError, CorruptFileError: If the metadata of one cannot be read.
-    """
-    own: list[str] = []
-    for entry in catalog.entries_below(folder, None if anywhere else name[:-1]):
-        if entry.identifier == name:
-            continue
-        if entry.metadata_location is not None:
-            yield read_metadata(io, entry.metadata_location), entry.metadata_location
-            continue
-        own = own or plain_texts([folder.rstrip("/")], io.properties)
-        if plain_texts([entry.location.rstrip("/")], io.properties) == own:
-            other, table = ".".join(entry.identifier), ".".join(name)
-            raise ValidationError(
-                f"It is unknown which files only {table} needs: its folder is that of table "
-                f"{other} as well: {folder}",
-                hint=f"drop the entry {other}, or give one of the two a folder of its own",
-                table=table,
-                path=folder,
-            )
 
 
 def _foreign_metadata(

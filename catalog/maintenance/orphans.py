@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.catalog.commit.version_name import version_of
 from icecomb.catalog.maintenance.deletion import delete_files
 from icecomb.catalog.maintenance.engine import Engine
 from icecomb.catalog.maintenance.folder_listing import FolderListing, HiddenNames, file_batch
@@ -26,21 +27,20 @@ from icecomb.catalog.maintenance.session_listing import (
     check_possible,
     list_by_session,
 )
-from icecomb.catalog.progress import SILENT, each
-from icecomb.catalog.version_name import version_of
+from icecomb.catalog.report.progress import SILENT, each
 from icecomb.format.argument import MAX_LONG, any_text, checked_int
 from icecomb.format.errors import (
     FileMissingError,
     ValidationError,
 )
-from icecomb.format.operation.location_keys import Spelling
-from icecomb.format.operation.reachable_files import ReachableFiles
-from icecomb.format.spec.table_property import GC_ENABLED
+from icecomb.format.operation.expiry.location_keys import Spelling
+from icecomb.format.operation.expiry.reachable_files import ReachableFiles
+from icecomb.format.property.table_property import GC_ENABLED
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.session_listing import FolderEngine
-    from icecomb.catalog.table import Table
-    from icecomb.format.operation.location_keys import Rows
+    from icecomb.catalog.table.table import Table
+    from icecomb.format.operation.expiry.location_keys import Rows
     from icecomb.format.storage.file_io import FileIO
 
 DAY_MS: Final = 86_400_000

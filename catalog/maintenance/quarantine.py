@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.maintenance.deletion import delete_files
-from icecomb.catalog.progress import SILENT, THREADS, each
+from icecomb.catalog.report.progress import SILENT, THREADS, each
 from icecomb.format.errors import (
     FileExistsAlreadyError,
     FileIOError,

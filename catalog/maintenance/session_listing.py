@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from icecomb.catalog.version_name import METADATA_SUFFIXES
+from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
 from icecomb.format.errors import ValidationError
-from icecomb.format.operation.reachable_files import ReachableFiles
+from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.storage.file_system import FileStatus
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.folder_listing import FolderListing, HiddenNames
-    from icecomb.catalog.table import Table
-    from icecomb.format.operation.location_keys import Spelling
+    from icecomb.catalog.table.table import Table
+    from icecomb.format.operation.expiry.location_keys import Spelling
 
 LOCAL_LISTING: Final = 1_000_000
 """Files that this machine lists before it asks a session, if there is one."""

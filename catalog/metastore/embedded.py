@@ -1,6 +1,6 @@
 """Starting, finding and stopping the metastore of a warehouse folder.
 
-All its files are in ``<warehouse>/.metastore``: see `place`.
+All its files are in ``<warehouse>/.metastore``: see `configuration.metastore_folder`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,16 @@ import time
 from pathlib import Path
 from typing import Final
 
+from icecomb.catalog.configuration.metastore_folder import (
+    Place,
+    RunningMetastore,
+    is_alive,
+    publish,
+)
+from icecomb.catalog.configuration.warehouse import warehouse_folder
 from icecomb.catalog.java import require_java
-from icecomb.catalog.metastore.place import Place, RunningMetastore, is_alive, publish
 from icecomb.catalog.metastore.server_jar import class_path, derby_key
 from icecomb.catalog.metastore.site import write_configuration
-from icecomb.catalog.metastore.warehouse import warehouse_folder
 from icecomb.format.errors import ConfigurationError, IcecombError, MetastoreError
 
 IDLE_S: Final = 600

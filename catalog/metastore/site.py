@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-from icecomb.catalog.metastore.warehouse import OBJECT_STORES
+from icecomb.catalog.configuration.warehouse import OBJECT_STORES
 
 _FOLDERS: Final = "icecomb.ObjectStoreFolders"
 _LOG4J: Final = """\

@@ -10,8 +10,8 @@
     migrate.revert(lake, "sales.orders")      # what reverting would lose; dry_run=False reverts
     migrate.finalize(lake, "sales.orders")    # gives up the way back: old files may be removed
 
-A journal beside the table (see `icecomb.catalog.migrate.journal`) lets every step resume after a
-crash.
+A journal beside the table (see `icecomb.catalog.migrate.journal.journal`) lets every step resume
+after a crash.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.progress import SILENT, THREADS, Progress
+from icecomb.catalog.report.progress import SILENT, THREADS, Progress
 from icecomb.format.argument import checked_int
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
-    from icecomb.catalog.migrate.applying import Migrated
-    from icecomb.catalog.migrate.comparison import Comparison
-    from icecomb.catalog.migrate.context import Workplace
-    from icecomb.catalog.migrate.migration_plan import MigrationPlan
-    from icecomb.catalog.migrate.reverting import RevertPlan
-    from icecomb.catalog.migrate.snapshotting import Snapshotted
+    from icecomb.catalog.migrate.applying.migration import Migrated
+    from icecomb.catalog.migrate.applying.snapshotting import Snapshotted
+    from icecomb.catalog.migrate.journal.context import Workplace
+    from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
+    from icecomb.catalog.migrate.reverting.reversal import RevertPlan
+    from icecomb.catalog.migrate.verifying.comparison import Comparison
 
 __all__ = [
     "Choices",
@@ -75,7 +75,7 @@ def plan(
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.hive.engine import engine_names
     from icecomb.catalog.identifier import database_and_table
-    from icecomb.catalog.migrate.planner import Looks, Planner
+    from icecomb.catalog.migrate.planning.planner import Looks, Planner
 
     place = database_and_table(identifier)
     looks = Looks(choices, footers, _sample(sample), engine_names(interop))
@@ -115,7 +115,7 @@ def plan_many(
     """
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.hive.engine import engine_names
-    from icecomb.catalog.migrate.planner import Looks, Planner
+    from icecomb.catalog.migrate.planning.planner import Looks, Planner
     from icecomb.catalog.migrate.selection import is_hive_table, select
 
     metastore, jobs = on_metastore(catalog), checked_int("jobs", jobs, 1)
@@ -159,8 +159,8 @@ def apply(
         ValidationError: If ``interop`` names an engine that the table's properties exclude.
         CommitStateUnknownError: If the metastore's answer was lost; see `status`.
     """
-    from icecomb.catalog.migrate.applying import Takeover
-    from icecomb.catalog.migrate.writer_in_flight import WAIT_S
+    from icecomb.catalog.migrate.applying.migration import Takeover
+    from icecomb.catalog.migrate.journal.writer_in_flight import WAIT_S
 
     threads = checked_int("parallelism", parallelism, 1)
     place = _workplace(catalog, identifier, progress)
@@ -203,7 +203,7 @@ def snapshot(
         TableAlreadyExistsError: If the name is taken.
         ValidationError: If the folder is that of the Hive table, or inside it, or contains it.
     """
-    from icecomb.catalog.migrate.snapshotting import make_snapshot
+    from icecomb.catalog.migrate.applying.snapshotting import make_snapshot
 
     place = _workplace(catalog, identifier, progress)
     threads = checked_int("parallelism", parallelism, 1)
@@ -219,7 +219,7 @@ def verify(
         MigrationError: If it was not migrated by icecomb.
         NoSuchSnapshotError: If the migration's snapshot was expired.
     """
-    from icecomb.catalog.migrate import verifying as verification
+    from icecomb.catalog.migrate.verifying import verification as verification
 
     return verification.verify(_workplace(catalog, identifier, progress))
 
@@ -245,7 +245,7 @@ def revert(
         RevertBlockedError: If data would be lost and that was not allowed; nothing was changed.
         MigrationError: If there is nothing to revert to, or the migration was finalized.
     """
-    from icecomb.catalog.migrate.reverting import Reversal
+    from icecomb.catalog.migrate.reverting.reversal import Reversal
 
     reversal = Reversal(_workplace(catalog, identifier, progress))
     return reversal.run(dry_run=dry_run, allow_data_loss=allow_data_loss)
@@ -270,7 +270,7 @@ def finalize(
         UnverifiedError: If `verify` has not compared them, and ``unverified`` is False.
         MigrationError: If there is no finished migration, or Hive's writers changed files since.
     """
-    from icecomb.catalog.migrate.finalizing import finalize as end
+    from icecomb.catalog.migrate.reverting.finalizing import finalize as end
 
     place = _workplace(catalog, identifier, SILENT)
     end(place, dry_run=dry_run, unverified=unverified)
@@ -282,7 +282,7 @@ def status(catalog: Catalog, identifier: str | tuple[str, ...]) -> dict[str, Any
     Raises:
         NoSuchTableError: If there is no such table.
     """
-    from icecomb.catalog.migrate.finalizing import status as look
+    from icecomb.catalog.migrate.reverting.finalizing import status as look
 
     return look(_workplace(catalog, identifier, SILENT))
 
@@ -296,7 +296,7 @@ def _workplace(
 ) -> Workplace:
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.identifier import database_and_table
-    from icecomb.catalog.migrate.context import Workplace
+    from icecomb.catalog.migrate.journal.context import Workplace
 
     database, name = database_and_table(identifier)
     return Workplace(on_metastore(catalog), database, name, progress)

@@ -10,11 +10,11 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from icecomb.catalog.hive.thrift.failure import UnreachableError
-from icecomb.catalog.migrate.applying import MigrationBlockedError
-from icecomb.catalog.migrate.finalizing import UnverifiedError
-from icecomb.catalog.migrate.migration_plan import MigrationPlan
-from icecomb.catalog.migrate.reverting import RevertBlockedError, RevertPlan
-from icecomb.catalog.progress import Progress, each
+from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
+from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
+from icecomb.catalog.migrate.reverting.finalizing import UnverifiedError
+from icecomb.catalog.migrate.reverting.reversal import RevertBlockedError, RevertPlan
+from icecomb.catalog.report.progress import Progress, each
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.identifier import database_and_table, parts_of
-from icecomb.catalog.migrate.folder_journals import FolderJournals
-from icecomb.catalog.name_pattern import name_pattern
+from icecomb.catalog.identifier import database_and_table, name_pattern, parts_of
+from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.format.errors import NoSuchTableError
 
 if TYPE_CHECKING:

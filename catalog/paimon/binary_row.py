@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from icecomb.catalog.paimon.data_type import LOCAL_ZONED, AtomicType, DataField
 from icecomb.format.errors import CorruptFileError, UnsupportedError
-from icecomb.format.spec.decimal_value import scaled
+from icecomb.format.spec.values.decimal_value import scaled
 
 _WORD: Final = 8
 _INLINE: Final = 0x80

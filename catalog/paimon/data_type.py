@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from icecomb.format.errors import SchemaError
-from icecomb.format.spec.json_object import extra_field
+from icecomb.format.spec.values.json_object import extra_field
 
 MAX_LENGTH: Final = 2_147_483_647
 """The length of STRING and BYTES."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from icecomb.catalog.field_difference import ROOT, Difference, FieldPlace, field_differences
 from icecomb.catalog.paimon.data_type import DataField, DataType, RowType, VectorType, children
 from icecomb.catalog.paimon.table_schema import TableSchema
+from icecomb.catalog.table.field_difference import ROOT, Difference, FieldPlace, field_differences
 
 
 def differences(old: TableSchema, new: TableSchema) -> list[Difference]:

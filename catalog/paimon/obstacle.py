@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from icecomb.catalog.finding import Finding, blocker
 from icecomb.catalog.paimon.data_type import (
     LOCAL_ZONED,
     AtomicType,
@@ -14,6 +13,7 @@ from icecomb.catalog.paimon.data_type import (
 )
 from icecomb.catalog.paimon.table_option import switched_on
 from icecomb.catalog.paimon.table_schema import TableSchema
+from icecomb.catalog.report.finding import Finding, blocker
 
 ANEW: Final = "write the rows into a new table"
 _ELSEWHERE: Final = (

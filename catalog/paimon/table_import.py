@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.definition import Draft, TableDefinition
-from icecomb.catalog.finding import Finding, blocker
 from icecomb.catalog.paimon.binary_row import read_row
 from icecomb.catalog.paimon.iceberg import (
     iceberg_name_mapping,
@@ -18,9 +16,11 @@ from icecomb.catalog.paimon.iceberg import (
     unreadable,
 )
 from icecomb.catalog.paimon.obstacle import ANEW, file_obstacle, table_obstacles, value_change
-from icecomb.catalog.progress import SILENT, Progress, each
-from icecomb.catalog.table_creation import CreateTableTransaction
-from icecomb.catalog.takeover import BlockedError, TakeoverPlan
+from icecomb.catalog.report.finding import Finding, blocker
+from icecomb.catalog.report.progress import SILENT, Progress, each
+from icecomb.catalog.table.definition import Draft, TableDefinition
+from icecomb.catalog.table.table_creation import CreateTableTransaction
+from icecomb.catalog.table.takeover import BlockedError, TakeoverPlan
 from icecomb.format.errors import (
     CommitFailedError,
     CorruptFileError,
@@ -29,7 +29,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.operation.append import FastAppend
-from icecomb.format.rows.added_file import AddedFiles
+from icecomb.format.rows.files.added_file import AddedFiles
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.paimon.snapshot import DataFileEntry, Snapshot
     from icecomb.catalog.paimon.source import PaimonSource
     from icecomb.catalog.paimon.table_schema import TableSchema
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
     from icecomb.format.manifests.manifest import DataFile
 
 _FORMATS: Final = (".parquet", ".orc")

@@ -11,7 +11,7 @@ from typing import Any, Final
 from icecomb.catalog.paimon.data_type import DataField, DataType, RowType, children, nested_fields
 from icecomb.catalog.paimon.type_parser import field_from_json
 from icecomb.format.errors import CorruptFileError, SchemaError, UnsupportedError
-from icecomb.format.spec.json_object import extra_field, unknown_members
+from icecomb.format.spec.values.json_object import extra_field, unknown_members
 
 CURRENT_VERSION: Final = 3
 VERSIONS: Final = (1, 2, CURRENT_VERSION)

@@ -22,7 +22,7 @@ from icecomb.catalog.paimon.data_type import (
     VectorType,
 )
 from icecomb.format.errors import SchemaError
-from icecomb.format.spec.json_object import unknown_members
+from icecomb.format.spec.values.json_object import unknown_members
 
 NO_ID: Final = -1
 """The id of fields in a parsed ROW: ids are assigned when the type is added to a schema."""

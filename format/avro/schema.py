@@ -15,7 +15,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from icecomb.format.errors import SchemaError
-from icecomb.format.spec.decimal_value import rescaled, scaled, unscaled
 from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
@@ -38,6 +37,7 @@ from icecomb.format.spec.types import (
     TimeType,
     UUIDType,
 )
+from icecomb.format.spec.values.decimal_value import rescaled, scaled, unscaled
 
 _PRIMITIVES: Final[dict[type[PrimitiveType], Any]] = {
     BooleanType: "boolean",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from icecomb.format.spec.change.update import Changes
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.update import Changes
 
 E = TypeVar("E")
 

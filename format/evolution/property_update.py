@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
-from icecomb.format.spec.requirement import AssertTableUUID
-from icecomb.format.spec.table_property import check_not_reserved, check_properties
-from icecomb.format.spec.update import (
+from icecomb.format.property.table_property import check_not_reserved, check_properties
+from icecomb.format.spec.change.requirement import AssertTableUUID
+from icecomb.format.spec.change.update import (
     Changes,
     RemovePropertiesUpdate,
     SetLocationUpdate,
@@ -21,8 +21,8 @@ from icecomb.format.storage.location import check_table_location
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icecomb.format.spec.change.update import TableUpdate
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.update import TableUpdate
 
 _FORMAT_VERSION: Final = "format-version"
 

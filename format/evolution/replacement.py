@@ -10,19 +10,9 @@ from typing import TYPE_CHECKING
 from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.evolution.property_update import check_version
-from icecomb.format.spec.name_mapping import update_name_mapping
-from icecomb.format.spec.partition import (
-    PartitionField,
-    PartitionSpec,
-    assign_fresh_partition_spec_ids,
-)
-from icecomb.format.spec.requirement import AssertTableUUID
-from icecomb.format.spec.schema import assign_fresh_schema_ids
-from icecomb.format.spec.snapshot import MAIN_BRANCH
-from icecomb.format.spec.sort import assign_fresh_sort_order_ids
-from icecomb.format.spec.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
-from icecomb.format.spec.transform import VoidTransform
-from icecomb.format.spec.update import (
+from icecomb.format.property.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
+from icecomb.format.spec.change.requirement import AssertTableUUID
+from icecomb.format.spec.change.update import (
     AddPartitionSpecUpdate,
     AddSchemaUpdate,
     AddSortOrderUpdate,
@@ -36,6 +26,16 @@ from icecomb.format.spec.update import (
     TableUpdate,
     UpgradeFormatVersionUpdate,
 )
+from icecomb.format.spec.name_mapping import update_name_mapping
+from icecomb.format.spec.partition import (
+    PartitionField,
+    PartitionSpec,
+    assign_fresh_partition_spec_ids,
+)
+from icecomb.format.spec.schema import assign_fresh_schema_ids
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.sort import assign_fresh_sort_order_ids
+from icecomb.format.spec.transform import VoidTransform
 from icecomb.format.storage.location import check_table_location
 
 if TYPE_CHECKING:

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import CommitFailedError, SchemaError, ValidationError
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
 from icecomb.format.evolution.schema_edit import Path, SchemaEdit
-from icecomb.format.spec.name_mapping import update_name_mapping
-from icecomb.format.spec.requirement import (
+from icecomb.format.property.table_property import NAME_MAPPING
+from icecomb.format.spec.change.requirement import (
     AssertCurrentSchemaId,
     AssertLastAssignedFieldId,
     AssertTableUUID,
 )
-from icecomb.format.spec.schema_argument import as_schema
-from icecomb.format.spec.table_property import NAME_MAPPING
-from icecomb.format.spec.transform import VoidTransform
-from icecomb.format.spec.update import (
+from icecomb.format.spec.change.update import (
     AddSchemaUpdate,
     Changes,
     RemovePropertiesUpdate,
     SetCurrentSchemaUpdate,
     SetPropertiesUpdate,
 )
+from icecomb.format.spec.name_mapping import update_name_mapping
+from icecomb.format.spec.schema_argument import as_schema
+from icecomb.format.spec.transform import VoidTransform
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
+    from icecomb.format.spec.change.update import TableUpdate
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.types import IcebergType
-    from icecomb.format.spec.update import TableUpdate
 
 _COLUMN_PROPERTIES: Final = (
     "write.metadata.metrics.column.",

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import CommitFailedError
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
-from icecomb.format.spec.requirement import AssertDefaultSortOrderId, AssertTableUUID
+from icecomb.format.spec.change.requirement import AssertDefaultSortOrderId, AssertTableUUID
+from icecomb.format.spec.change.update import AddSortOrderUpdate, Changes, SetDefaultSortOrderUpdate
 from icecomb.format.spec.sort import NullOrder, SortDirection, SortField, SortOrder
 from icecomb.format.spec.transform import IdentityTransform, Transform, as_transform
-from icecomb.format.spec.update import AddSortOrderUpdate, Changes, SetDefaultSortOrderUpdate
 
 if TYPE_CHECKING:
     from typing_extensions import Self

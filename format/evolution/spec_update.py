@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
-from icecomb.format.spec.partition import PartitionField, PartitionSpec
-from icecomb.format.spec.requirement import (
+from icecomb.format.spec.change.requirement import (
     AssertDefaultSpecId,
     AssertLastAssignedPartitionId,
     AssertTableUUID,
 )
+from icecomb.format.spec.change.update import AddPartitionSpecUpdate, Changes, SetDefaultSpecUpdate
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import (
     BucketTransform,
     IdentityTransform,
@@ -27,7 +28,6 @@ from icecomb.format.spec.transform import (
     VoidTransform,
     as_transform,
 )
-from icecomb.format.spec.update import AddPartitionSpecUpdate, Changes, SetDefaultSpecUpdate
 
 if TYPE_CHECKING:
     from typing_extensions import Self

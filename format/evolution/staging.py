@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
-from icecomb.format.spec.table_property import WAP_ENABLED
+from icecomb.format.property.table_property import WAP_ENABLED
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

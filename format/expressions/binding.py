@@ -38,7 +38,7 @@ from icecomb.format.expressions.expression import (
 from icecomb.format.expressions.literal import Converted, convert_literal
 from icecomb.format.expressions.preimage import on_column
 from icecomb.format.expressions.term import Reference, Term, UnboundTransform
-from icecomb.format.property import similar
+from icecomb.format.property.property import similar
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     BinaryType,

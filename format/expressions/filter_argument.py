@@ -30,12 +30,12 @@ def as_expression(row_filter: RowFilter | None) -> BooleanExpression:
     if isinstance(row_filter, BooleanExpression):
         return row_filter
     if isinstance(row_filter, str):
-        from icecomb.format.expressions.parser import parse
+        from icecomb.format.expressions.sql.parser import parse
 
         return parse(row_filter)
     # only callers that have such an object need pyarrow, and they have imported it
     if type(row_filter).__module__ == "pyarrow._compute" and hasattr(row_filter, "isin"):
-        from icecomb.format.expressions.arrow_form import from_arrow
+        from icecomb.format.expressions.forms.arrow_form import from_arrow
 
         return from_arrow(row_filter)
     raise ExpressionError(

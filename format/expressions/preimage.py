@@ -31,8 +31,6 @@ from icecomb.format.expressions.expression import (
     disjunction,
 )
 from icecomb.format.expressions.literal import integer_range
-from icecomb.format.spec.decimal_value import scaled, unscaled
-from icecomb.format.spec.temporal import MICROS_PER_DAY, MICROS_PER_HOUR, days_from_civil
 from icecomb.format.spec.transform import (
     BucketTransform,
     HourTransform,
@@ -42,6 +40,8 @@ from icecomb.format.spec.transform import (
     YearTransform,
 )
 from icecomb.format.spec.types import BinaryType, DateType, DecimalType, IcebergType, StringType
+from icecomb.format.spec.values.decimal_value import scaled, unscaled
+from icecomb.format.spec.values.temporal import MICROS_PER_DAY, MICROS_PER_HOUR, days_from_civil
 
 _NEGATIVE: Final = (
     Operation.NOT_EQ,

@@ -29,7 +29,6 @@ from icecomb.format.expressions.expression import (
 )
 from icecomb.format.expressions.literal import integer_range
 from icecomb.format.expressions.wrapped_label import with_far_hours, with_label_of_ints
-from icecomb.format.spec.decimal_value import scaled, unscaled
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import (
     BucketTransform,
@@ -52,6 +51,7 @@ from icecomb.format.spec.types import (
     PrimitiveType,
     StringType,
 )
+from icecomb.format.spec.values.decimal_value import scaled, unscaled
 
 Apply = Callable[[Any], Any]
 

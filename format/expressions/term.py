@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias
 
 from icecomb.format.argument import hint_of_pyiceberg
 from icecomb.format.errors import ExpressionError
-from icecomb.format.spec.temporal import days_from_civil
 from icecomb.format.spec.transform import (
     BucketTransform,
     DayTransform,
@@ -28,6 +27,7 @@ from icecomb.format.spec.transform import (
     TruncateTransform,
     YearTransform,
 )
+from icecomb.format.spec.values.temporal import days_from_civil
 
 TERM_TRANSFORMS: Final = (BucketTransform, TruncateTransform, TimeTransform)
 """The transforms that predicates may use."""

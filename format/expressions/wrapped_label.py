@@ -19,8 +19,8 @@ from icecomb.format.expressions.bound import (
     BoundTransform,
 )
 from icecomb.format.expressions.expression import BooleanExpression, Operation
-from icecomb.format.spec.temporal import MICROS_PER_HOUR
 from icecomb.format.spec.transform import TruncateTransform
+from icecomb.format.spec.values.temporal import MICROS_PER_HOUR
 
 _LEAST: Final = -(1 << 31)
 _WRAPPED_BY: Final = 1 << 32

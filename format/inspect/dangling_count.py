@@ -22,7 +22,7 @@ from icecomb.format.arrow.number_view import (
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.inspect.partition_counts import NEVER, PartitionCounts
 from icecomb.format.manifests.manifest import DataFileContent
-from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH
+from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns

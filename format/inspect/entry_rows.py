@@ -20,8 +20,8 @@ from icecomb.format.manifests.columns import (
     ManifestColumns,
 )
 from icecomb.format.manifests.schema import STATISTICS
-from icecomb.format.rows.partition_union import union_columns
-from icecomb.format.rows.value_array import bounds_to_arrow, int_view
+from icecomb.format.rows.values.partition_union import union_columns
+from icecomb.format.rows.values.value_array import bounds_to_arrow, int_view
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema

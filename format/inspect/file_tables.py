@@ -13,7 +13,7 @@ from icecomb.format.inspect.metadata_schema import entries_schema, files_schema
 from icecomb.format.inspect.metadata_table import Part, Request, Rows
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
 from icecomb.format.manifests.reader import read_manifest_columns
-from icecomb.format.rows.partition_union import partition_union
+from icecomb.format.rows.values.partition_union import partition_union
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot

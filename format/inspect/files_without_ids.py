@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import IcecombError
-from icecomb.format.rows.data_metrics import MetricsConfig
-from icecomb.format.rows.described_file import FileDescriber
-from icecomb.format.rows.read.arrow_projection import file_fields
+from icecomb.format.rows.files.described_file import FileDescriber
+from icecomb.format.rows.values.arrow_projection import file_fields
+from icecomb.format.rows.values.data_metrics import MetricsConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,13 +7,13 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.inspect.readable_metrics import readable_metrics_field
-from icecomb.format.rows.metadata_columns import (
+from icecomb.format.rows.values.metadata_columns import (
     DELETE_FILE_PATH,
     DELETE_FILE_POS,
     FILE_PATH,
     SPEC_ID,
 )
-from icecomb.format.rows.partition_union import partition_union
+from icecomb.format.rows.values.partition_union import partition_union
 from icecomb.format.spec.schema import Schema, walk
 from icecomb.format.spec.types import (
     BinaryType,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
-from icecomb.format.rows.read.arrow_projection import Projection, file_fields
+from icecomb.format.rows.values.arrow_projection import Projection, file_fields
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import NestedField, StructType

@@ -18,7 +18,7 @@ from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import DataFileContent, ManifestFile
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
-from icecomb.format.rows.partition_union import partition_union, union_columns
+from icecomb.format.rows.values.partition_union import partition_union, union_columns
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema

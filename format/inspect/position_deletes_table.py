@@ -32,16 +32,16 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
-from icecomb.format.rows.metadata_columns import (
+from icecomb.format.rows.read.data_file import open_data_file
+from icecomb.format.rows.read.row_filter import row_mask
+from icecomb.format.rows.values.arrow_projection import Projection
+from icecomb.format.rows.values.metadata_columns import (
     DELETE_FILE_PATH,
     DELETE_FILE_POS,
     FILE_PATH,
     SPEC_ID,
 )
-from icecomb.format.rows.partition_union import partition_union
-from icecomb.format.rows.read.arrow_projection import Projection
-from icecomb.format.rows.read.data_file import open_data_file
-from icecomb.format.rows.read.row_filter import row_mask
+from icecomb.format.rows.values.partition_union import partition_union
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.name_mapping import MappedField, NameMapping
 from icecomb.format.spec.schema import Schema, prune, walk

@@ -64,7 +64,7 @@ class StatisticColumns:
     def __init__(self, lists: pa.Array) -> None:
         import numpy as np
 
-        from icecomb.format.rows.value_array import int_view
+        from icecomb.format.rows.values.value_array import int_view
 
         self._files = len(lists)
         keys, self._values = key_values(lists)

@@ -12,13 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.data_metrics import (
-    MetricsConfig,
-    MetricsKind,
-    bounds,
-    column_types,
-)
-from icecomb.format.rows.parquet.statistics import reliable_zeros
+from icecomb.format.rows.values.data_metrics import MetricsConfig, MetricsKind, bounds, column_types
+from icecomb.format.rows.values.statistics import reliable_zeros
 from icecomb.format.spec import single_value
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType

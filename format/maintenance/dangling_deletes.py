@@ -16,8 +16,8 @@ from icecomb.format.operation.conflict import index_key
 from icecomb.format.operation.overwrite import RewriteFiles
 from icecomb.format.rows.deletes.position_delete import only_target
 from icecomb.format.scan.delete_index import PartitionKey
+from icecomb.format.spec.change.update import Changes
 from icecomb.format.spec.snapshot import MAIN_BRANCH
-from icecomb.format.spec.update import Changes
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DanglingDeletesRemoval:
-    """The removal of dangling deletes, for `icecomb.catalog.commit`.
+    """The removal of dangling deletes, for `icecomb.catalog.commit.commit`.
 
     Dangling deletes are determined again in each attempt: data files that other writers add
     meanwhile may be older than the existing ones, if they replace old files.

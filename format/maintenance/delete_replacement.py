@@ -25,13 +25,13 @@ from icecomb.format.scan.scan_planner import ScanPlanner
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.scan.delete_index import DeleteFileIndex
+    from icecomb.format.spec.change.update import Changes
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.update import Changes
     from icecomb.format.storage.file_io import FileIO
 
 
 class DeleteReplacement:
-    """The commit of some rewritten groups of delete files, for `icecomb.catalog.commit`.
+    """The commit of some rewritten groups of delete files, for `icecomb.catalog.commit.commit`.
 
     Args:
         io: File system that holds the table.

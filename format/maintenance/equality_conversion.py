@@ -28,9 +28,9 @@ from icecomb.format.operation.conflict import index_key
 from icecomb.format.rows.deletes.equality_delete import KeySet, compared_columns, read_keys
 from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
-from icecomb.format.rows.metadata_columns import IS_DELETED, ROW_POSITION
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.metadata_columns import IS_DELETED, ROW_POSITION
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.spec.schema import Schema
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from icecomb.format.maintenance.rewrite_options import GroupOptions, JobOrder, RewriteOptions
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.rows.deletes.position_delete import only_target
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.spec.partition import partition_key
 
 

@@ -20,19 +20,19 @@ from icecomb.format.maintenance.copied_metrics import CopiedPart, completed
 from icecomb.format.maintenance.row_origin import RowOrigins, row_key
 from icecomb.format.maintenance.source_metrics import SourceMetrics
 from icecomb.format.manifests.manifest import DataFile, FileFormat
+from icecomb.format.property.table_property import COPY_MIN_ROW_GROUP_BYTES
 from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.raw_footer import BLOOM, GROUP_ROWS, NotCopyableError, RawFooter
 from icecomb.format.rows.parquet.row_group_copy import CopiedDataFile, CopyOptions, FileLayout
-from icecomb.format.rows.parquet.statistics import ChunkStatistics, ColumnStatistics
+from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatistics
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.table_property import COPY_MIN_ROW_GROUP_BYTES
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import BooleanType
 
 if TYPE_CHECKING:
     from icecomb.format.maintenance.file_group import FileGroup
-    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.rows.write.file_settings import FileOptions, FileSettings
     from icecomb.format.rows.write.location_provider import LocationProvider
     from icecomb.format.spec.metadata import TableMetadata

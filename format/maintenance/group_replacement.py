@@ -25,8 +25,8 @@ from icecomb.format.scan.scan_planner import ScanPlanner
 
 if TYPE_CHECKING:
     from icecomb.format.scan.delete_index import DeleteFileIndex
+    from icecomb.format.spec.change.update import Changes
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.update import Changes
     from icecomb.format.storage.file_io import FileIO
 
 _MOST_REMOVED: Final = 0.3
@@ -57,7 +57,7 @@ class _Meanwhile:
 
 
 class GroupReplacement:
-    """The commit of some rewritten groups, for `icecomb.catalog.commit`.
+    """The commit of some rewritten groups, for `icecomb.catalog.commit.commit`.
 
     Args:
         io: File system that holds the table.

@@ -21,11 +21,12 @@ from icecomb.format.maintenance.rewrite_options import CopyMode
 from icecomb.format.maintenance.row_order import RowOrder
 from icecomb.format.maintenance.row_origin import RowOrigins, with_origins
 from icecomb.format.maintenance.source_metrics import SourceMetrics
-from icecomb.format.rows.data_metrics import MetricsConfig
-from icecomb.format.rows.metadata_columns import ROW_POSITION
+from icecomb.format.property.table_property import DATA_FORMAT
 from icecomb.format.rows.parquet.raw_footer import NotCopyableError
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.data_metrics import MetricsConfig
+from icecomb.format.rows.values.metadata_columns import ROW_POSITION
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import in_pieces
 from icecomb.format.rows.write.file_options import load_file_options
 from icecomb.format.rows.write.file_settings import FileSettings
@@ -35,7 +36,6 @@ from icecomb.format.rows.write.partition_writer import PartitionWriter
 from icecomb.format.rows.write.row_sort import RowSorter
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.table_property import DATA_FORMAT
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile

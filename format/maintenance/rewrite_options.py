@@ -8,9 +8,16 @@ from enum import Enum
 from typing import Any, Final
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.property import Property, choice, flag, nearest, number, optional_number
+from icecomb.format.property.property import (
+    Property,
+    choice,
+    flag,
+    nearest,
+    number,
+    optional_number,
+)
+from icecomb.format.property.table_property import DELETE_TARGET_FILE_BYTES, TARGET_FILE_BYTES
 from icecomb.format.rows.write.write_option import OUTPUT_SPEC
-from icecomb.format.spec.table_property import DELETE_TARGET_FILE_BYTES, TARGET_FILE_BYTES
 
 _MIN_SHARE: Final = 0.75
 _MAX_SHARE: Final = 1.8

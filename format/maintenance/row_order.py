@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from icecomb.format.errors import ExpressionError, ValidationError
-from icecomb.format.expressions.sql_token import Token, TokenKind, tokens
+from icecomb.format.expressions.sql.sql_token import Token, TokenKind, tokens
 from icecomb.format.maintenance.z_value import ZValue
 from icecomb.format.rows.write.row_key import RowKey, partition_sort_keys, sort_keys
 from icecomb.format.spec.metadata import TableMetadata

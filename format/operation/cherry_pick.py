@@ -22,10 +22,10 @@ from icecomb.format.operation.publication import (
 )
 from icecomb.format.operation.written_schema import check_moved
 from icecomb.format.spec.ancestry import ancestors_of, is_ancestor
+from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.spec.change.update import Changes, SetSnapshotRefUpdate
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
-from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, SnapshotRef
-from icecomb.format.spec.update import Changes, SetSnapshotRefUpdate
 from icecomb.format.storage.location import plain_locations, plain_texts
 
 if TYPE_CHECKING:

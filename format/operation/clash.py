@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConflictError
-from icecomb.format.spec.temporal import utc_moment
+from icecomb.format.spec.values.temporal import utc_moment
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

@@ -13,17 +13,22 @@ from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.append import FastAppend
-from icecomb.format.rows.unread_field import UnreadField, with_unread
+from icecomb.format.property.table_property import NAME_MAPPING
+from icecomb.format.rows.values.unread_field import UnreadField, with_unread
+from icecomb.format.spec.change.requirement import AssertCurrentSchemaId
+from icecomb.format.spec.change.update import (
+    AddSchemaUpdate,
+    Changes,
+    SetPropertiesUpdate,
+    TableUpdate,
+)
 from icecomb.format.spec.name_mapping import (
     NameMapping,
     create_name_mapping,
     join_name_mappings,
     update_name_mapping,
 )
-from icecomb.format.spec.requirement import AssertCurrentSchemaId
 from icecomb.format.spec.snapshot import MAIN_BRANCH
-from icecomb.format.spec.table_property import NAME_MAPPING
-from icecomb.format.spec.update import AddSchemaUpdate, Changes, SetPropertiesUpdate, TableUpdate
 from icecomb.format.storage.location import plain_locations
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.reader import read_each_columns
-from icecomb.format.spec.table_property import (
+from icecomb.format.property.table_property import (
     MANIFEST_MERGE,
     MANIFEST_MIN_COUNT,
     MANIFEST_TARGET_BYTES,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
-from icecomb.format.expressions.parser import parse
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,

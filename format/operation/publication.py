@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import AlreadyPublishedError
 from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
+from icecomb.format.property.table_property import PUBLISHED_SNAPSHOTS
 from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
+from icecomb.format.spec.change.update import SetPropertiesUpdate
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
-from icecomb.format.spec.table_property import PUBLISHED_SNAPSHOTS
-from icecomb.format.spec.update import SetPropertiesUpdate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

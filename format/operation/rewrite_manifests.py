@@ -27,9 +27,9 @@ from icecomb.format.operation.snapshot_producer import (
     parent_manifests,
     with_counts,
 )
+from icecomb.format.property.table_property import MANIFEST_TARGET_BYTES
+from icecomb.format.spec.change.update import Changes
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
-from icecomb.format.spec.table_property import MANIFEST_TARGET_BYTES
-from icecomb.format.spec.update import Changes
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
-from icecomb.format.expressions.parser import parse
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.manifests.manifest import DataFile, ManifestContent, ManifestFile
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.shared_file import refuse_shared

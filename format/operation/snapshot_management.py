@@ -15,15 +15,15 @@ from icecomb.format.errors import (
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
 from icecomb.format.operation.written_schema import check_moved
 from icecomb.format.spec.ancestry import is_ancestor, latest_ancestor_before
-from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
-from icecomb.format.spec.snapshot import MAIN_BRANCH, SnapshotRef, SnapshotRefType
-from icecomb.format.spec.temporal import human_timestamptz
-from icecomb.format.spec.update import (
+from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.spec.change.update import (
     Changes,
     RemoveSnapshotRefUpdate,
     SetSnapshotRefUpdate,
     update_table_metadata,
 )
+from icecomb.format.spec.snapshot import MAIN_BRANCH, SnapshotRef, SnapshotRefType
+from icecomb.format.spec.values.temporal import human_timestamptz
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

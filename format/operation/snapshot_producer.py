@@ -36,22 +36,18 @@ from icecomb.format.manifests.writer import (
 from icecomb.format.manifests.written_lists import written_lists
 from icecomb.format.operation.summary import SnapshotSummary, snapshot_texts, with_totals
 from icecomb.format.operation.written_schema import check_branch
-from icecomb.format.spec.metadata_builder import time_after
-from icecomb.format.spec.metadata_file import metadata_folder
-from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
-from icecomb.format.spec.snapshot import MAIN_BRANCH, Snapshot
-from icecomb.format.spec.table_property import (
+from icecomb.format.property.table_property import (
     MANIFEST_CODEC,
     MANIFEST_LEVEL,
     MANIFEST_TARGET_BYTES,
     SUMMARY_PARTITION_LIMIT,
 )
+from icecomb.format.spec.change.metadata_builder import time_after
+from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.spec.change.update import AddSnapshotUpdate, Changes, SetSnapshotRefUpdate
+from icecomb.format.spec.metadata_file import metadata_folder
+from icecomb.format.spec.snapshot import MAIN_BRANCH, Snapshot
 from icecomb.format.spec.transform import VoidTransform
-from icecomb.format.spec.update import (
-    AddSnapshotUpdate,
-    Changes,
-    SetSnapshotRefUpdate,
-)
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.entry_encoder import EntryEncoder

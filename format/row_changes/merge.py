@@ -32,9 +32,9 @@ from icecomb.format.row_changes.row_expression import RowExpressions, Sides
 from icecomb.format.row_changes.row_level_change import RowLevelChange, row_level_change
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.deletes.position_delete import Positions
-from icecomb.format.rows.metadata_columns import ROW_POSITION
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.metadata_columns import ROW_POSITION
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import in_pieces
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from icecomb.format.errors import ExpressionError
-from icecomb.format.expressions.sql_token import Token, TokenKind, tokens
+from icecomb.format.expressions.sql.sql_token import Token, TokenKind, tokens
 
 _NAMES = (TokenKind.WORD, TokenKind.NAME)
 

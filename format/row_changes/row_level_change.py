@@ -23,9 +23,9 @@ from icecomb.format.row_changes.position_delta import PositionDelta
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.deletes.position_delete import Positions, live_mask
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
-from icecomb.format.rows.metadata_columns import ROW_POSITION
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.metadata_columns import ROW_POSITION
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import DataWriter
 from icecomb.format.spec.schema import Schema
 

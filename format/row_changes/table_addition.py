@@ -9,7 +9,7 @@ from icecomb.format.argument import checked_int
 from icecomb.format.errors import ValidationError
 from icecomb.format.operation.file_addition import FileAddition, known_paths
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
-from icecomb.format.rows.added_file import AddedFiles, GivenPartition
+from icecomb.format.rows.files.added_file import AddedFiles, GivenPartition
 from icecomb.format.storage.location import plain_texts
 
 _ANSWERS = ("error", "skip")

@@ -18,15 +18,15 @@ from icecomb.format.row_changes.row_level_change import (
     row_level_change,
 )
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
-from icecomb.format.rows.metadata_columns import ROW_POSITION
 from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.values.metadata_columns import ROW_POSITION
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.schema import Schema
 
 if TYPE_CHECKING:
     from icecomb.format.arrow.row_stream import GivenRows
     from icecomb.format.rows.deletes.position_delete import Positions
-    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.scan.delete_index import PartitionKey
 
 

@@ -22,9 +22,9 @@ from icecomb.format.row_changes.key_index import KeyIndex, Rows
 from icecomb.format.row_changes.row_difference import Mask, differing
 from icecomb.format.row_changes.row_level_change import row_level_change
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
-from icecomb.format.rows.metadata_columns import ROW_POSITION
-from icecomb.format.rows.read.arrow_projection import Projection
 from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.values.arrow_projection import Projection
+from icecomb.format.rows.values.metadata_columns import ROW_POSITION
 from icecomb.format.rows.write.data_writer import FrameProjections, in_pieces
 from icecomb.format.rows.write.frame_check import check_required
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
@@ -34,7 +34,7 @@ from icecomb.format.spec.types import BinaryType, NestedField, StringType
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.rows.deletes.position_delete import Positions
-    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.rows.values.scan_task import FileScanTask
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,19 +16,19 @@ from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher
 from icecomb.format.operation.written_schema import WrittenWith, check_branch
+from icecomb.format.property.table_property import ISOLATION_LEVEL, ROW_LEVEL_MODE
 from icecomb.format.scan.delete_index import partition_keys
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
-from icecomb.format.spec.table_property import ISOLATION_LEVEL, ROW_LEVEL_MODE
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
-    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.scan.delete_index import PartitionKey
+    from icecomb.format.spec.change.update import Changes
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
-    from icecomb.format.spec.update import Changes
     from icecomb.format.storage.file_io import FileIO
 
 

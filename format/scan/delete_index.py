@@ -18,7 +18,7 @@ from icecomb.format.arrow.array_build import integers
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
-from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH
+from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH
 from icecomb.format.scan.equality_ranges import EqualityRanges
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from icecomb.format.spec.temporal import utc_moment
+from icecomb.format.spec.values.temporal import utc_moment
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.manifests.manifest import ManifestContent
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.snapshot import Operation, Snapshot

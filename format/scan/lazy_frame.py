@@ -23,7 +23,7 @@ def lazy_frame(scan: TableScan) -> pl.LazyFrame:
     import polars as pl
     from polars.io.plugins import register_io_source
 
-    from icecomb.format.expressions.polars_form import implied_by
+    from icecomb.format.expressions.forms.polars_form import implied_by
 
     empty = pl.from_arrow(
         schema_to_pyarrow(scan.projection(), include_field_ids=False).empty_table()

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from icecomb.format.expressions.column_doubts import ColumnDoubts
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
-from icecomb.format.expressions.json_form import to_json
+from icecomb.format.expressions.forms.json_form import to_json
 from icecomb.format.manifests.manifest import DataFile, FileFormat
-from icecomb.format.rows.partition_union import partition_union, union_columns
-from icecomb.format.rows.scan_task import SPLITTABLE
+from icecomb.format.rows.values.partition_union import partition_union, union_columns
+from icecomb.format.rows.values.scan_task import SPLITTABLE
 from icecomb.format.scan.scan_planner import ScanPlanner, Selected
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
 
@@ -58,7 +58,7 @@ class PlannedBatches:
     * `sequence_number`: the data sequence number of the file.
     * `delete_files`: indices in `PlannedBatches.delete_files` of the delete files that may apply.
     * `residual`: the part of the filter left to check on the rows, as JSON (see
-      `icecomb.format.expressions.json_form`), dictionary-encoded; null when all rows match.
+      `icecomb.format.expressions.forms.json_form`), dictionary-encoded; null when all rows match.
 
     It can be read more than once; each iteration plans again.
 

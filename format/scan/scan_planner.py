@@ -52,7 +52,7 @@ from icecomb.format.manifests.reader import (
     read_each_columns,
     read_manifest_columns,
 )
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.scan.equality_ranges import comparable_columns
 from icecomb.format.scan.planning_metrics import PlanningMetrics

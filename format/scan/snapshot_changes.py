@@ -16,7 +16,7 @@ from icecomb.format.scan.scan_planner import ScanPlanner
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO

@@ -25,17 +25,17 @@ from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
 from icecomb.format.optional_library import optional_library
-from icecomb.format.rows.metadata_columns import METADATA_COLUMNS, metadata_column
-from icecomb.format.rows.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
-from icecomb.format.spec.column_history import reading_schema
-from icecomb.format.spec.metadata import TableMetadata
-from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.snapshot import Snapshot
-from icecomb.format.spec.table_property import (
+from icecomb.format.property.table_property import (
     SPLIT_LOOKBACK,
     SPLIT_OPEN_FILE_COST,
     SPLIT_TARGET_SIZE,
 )
+from icecomb.format.rows.values.metadata_columns import METADATA_COLUMNS, metadata_column
+from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
+from icecomb.format.spec.column_history import reading_schema
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:

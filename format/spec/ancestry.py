@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CorruptFileError
-from icecomb.format.spec.json_sequence import lazily
 from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.spec.values.json_sequence import lazily
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

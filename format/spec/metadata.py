@@ -1,8 +1,8 @@
 """The state of a table at one commit (spec: Table Metadata).
 
-A `TableMetadata` is immutable: `icecomb.format.spec.update` applies changes to give a new one,
-which shares the history of the old one. So a commit costs the same on a long history as on a short
-one, apart from writing the JSON.
+A `TableMetadata` is immutable: `icecomb.format.spec.change.update` applies changes to give a new
+one, which shares the history of the old one. So a commit costs the same on a long history as on a
+short one, apart from writing the JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.argument import MAX_LONG, checked_int, checked_text, property_texts
 from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
-from icecomb.format.spec.json_sequence import JsonSequence
+from icecomb.format.property.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
 from icecomb.format.spec.partition import PartitionSpec, assign_fresh_partition_spec_ids
 from icecomb.format.spec.schema import (
     INITIAL_SCHEMA_ID,
@@ -27,9 +27,9 @@ from icecomb.format.spec.schema import (
 )
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.sort import SortOrder, assign_fresh_sort_order_ids
-from icecomb.format.spec.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
-from icecomb.format.spec.temporal import human_timestamptz
 from icecomb.format.spec.transform import VoidTransform
+from icecomb.format.spec.values.json_sequence import JsonSequence
+from icecomb.format.spec.values.temporal import human_timestamptz
 
 if TYPE_CHECKING:
     from icecomb.format.spec.name_mapping import NameMapping

@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CorruptFileError, ValidationError
+from icecomb.format.property.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.read_back import check_table
-from icecomb.format.spec.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:

@@ -15,8 +15,6 @@ from typing import Any, Final, TypeVar, cast
 
 from icecomb.format.argument import MAX_LONG
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
-from icecomb.format.spec.json_object import optional, required
-from icecomb.format.spec.json_sequence import JsonSequence, json_text, lazily
 from icecomb.format.spec.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from icecomb.format.spec.partition import PARTITION_FIELD_ID_START, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -28,6 +26,8 @@ from icecomb.format.spec.snapshot import (
     SnapshotRef,
 )
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER, SortOrder
+from icecomb.format.spec.values.json_object import optional, required
+from icecomb.format.spec.values.json_sequence import JsonSequence, json_text, lazily
 
 _T = TypeVar("_T")
 _NO_SNAPSHOT: Final = -1

@@ -9,7 +9,6 @@ from urllib.parse import quote_plus
 
 from icecomb.format.argument import any_text, checked_int, checked_members, members_or_named
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.format.spec.json_object import extra_field, required, unknown_members
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import (
     IdentityTransform,
@@ -21,6 +20,7 @@ from icecomb.format.spec.transform import (
     parse_transform,
 )
 from icecomb.format.spec.types import IcebergType, NestedField, StringType, StructType
+from icecomb.format.spec.values.json_object import extra_field, required, unknown_members
 
 PARTITION_FIELD_ID_START = 1000
 INITIAL_PARTITION_SPEC_ID = 0

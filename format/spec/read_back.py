@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.argument import MAX_LONG, checked_int, checked_text
 from icecomb.format.errors import IcecombError, ValidationError
-from icecomb.format.spec.json_sequence import lazily
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import (
@@ -25,6 +24,7 @@ from icecomb.format.spec.snapshot import (
     SnapshotRef,
 )
 from icecomb.format.spec.sort import SortOrder
+from icecomb.format.spec.values.json_sequence import lazily
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

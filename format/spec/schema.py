@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from icecomb.format.argument import checked_int, checked_members, members_or_named
 from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
-from icecomb.format.spec.json_object import extra_field, unknown_members
 from icecomb.format.spec.promotion import can_go_on
 from icecomb.format.spec.types import (
     DoubleType,
@@ -21,6 +20,7 @@ from icecomb.format.spec.types import (
     StructType,
     parse_type,
 )
+from icecomb.format.spec.values.json_object import extra_field, unknown_members
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,16 +8,6 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from icecomb.format.errors import ValidationError, reason_of
-from icecomb.format.spec.decimal_value import decimal_bytes, rescaled, scaled
-from icecomb.format.spec.temporal import (
-    human_date,
-    iso_time,
-    iso_timestamp,
-    parse_date,
-    parse_time,
-    parse_timestamp,
-    parse_timestamptz,
-)
 from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
@@ -38,6 +28,16 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     TimeType,
     UUIDType,
+)
+from icecomb.format.spec.values.decimal_value import decimal_bytes, rescaled, scaled
+from icecomb.format.spec.values.temporal import (
+    human_date,
+    iso_time,
+    iso_timestamp,
+    parse_date,
+    parse_time,
+    parse_timestamp,
+    parse_timestamptz,
 )
 
 _PACKED: dict[type, str] = {

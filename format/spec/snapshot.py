@@ -9,7 +9,7 @@ from typing import Any
 
 from icecomb.format.argument import MAX_INT, MAX_LONG, any_text, checked_int
 from icecomb.format.errors import ValidationError
-from icecomb.format.spec.json_object import extra_field, optional, required, unknown_members
+from icecomb.format.spec.values.json_object import extra_field, optional, required, unknown_members
 
 MAIN_BRANCH = "main"
 INITIAL_SEQUENCE_NUMBER = 0

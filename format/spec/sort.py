@@ -9,7 +9,6 @@ from typing import Any, TypeVar, overload
 
 from icecomb.format.argument import checked_int, checked_members, members_or_named
 from icecomb.format.errors import ValidationError
-from icecomb.format.spec.json_object import extra_field, required, unknown_members
 from icecomb.format.spec.partition import source_id, source_name
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import (
@@ -18,6 +17,7 @@ from icecomb.format.spec.transform import (
     as_transform,
     parse_transform,
 )
+from icecomb.format.spec.values.json_object import extra_field, required, unknown_members
 
 UNSORTED_SORT_ORDER_ID = 0
 INITIAL_SORT_ORDER_ID = 1

@@ -16,16 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from icecomb.format.argument import checked_int, json_of_pyiceberg
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.format.spec.decimal_value import decimal_bytes, scaled, unscaled
-from icecomb.format.spec.temporal import (
-    MICROS_PER_DAY,
-    MICROS_PER_HOUR,
-    civil_from_days,
-    human_date,
-    human_time,
-    human_timestamp,
-    human_timestamptz,
-)
 from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
@@ -43,6 +33,16 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     TimeType,
     UUIDType,
+)
+from icecomb.format.spec.values.decimal_value import decimal_bytes, scaled, unscaled
+from icecomb.format.spec.values.temporal import (
+    MICROS_PER_DAY,
+    MICROS_PER_HOUR,
+    civil_from_days,
+    human_date,
+    human_time,
+    human_timestamp,
+    human_timestamptz,
 )
 
 if TYPE_CHECKING:

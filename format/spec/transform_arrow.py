@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.plain_layout import plain_array
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.format.spec.decimal_value import decimal_bytes
-from icecomb.format.spec.temporal import MICROS_PER_DAY, MICROS_PER_HOUR
 from icecomb.format.spec.transform import (
     BucketTransform,
     DayTransform,
@@ -30,6 +28,8 @@ from icecomb.format.spec.transform import (
     bucket_hash,
     truncate_decimal,
 )
+from icecomb.format.spec.values.decimal_value import decimal_bytes
+from icecomb.format.spec.values.temporal import MICROS_PER_DAY, MICROS_PER_HOUR
 
 _TO_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 # pc.year counts in 16 bits; days more than 8,000 years from 1970 are converted one by one.

@@ -21,7 +21,7 @@ from icecomb.format.argument import (
     members_or_named,
 )
 from icecomb.format.errors import SchemaError, UnsupportedError
-from icecomb.format.spec.json_object import extra_field, optional, required, unknown_members
+from icecomb.format.spec.values.json_object import extra_field, optional, required, unknown_members
 
 MAX_DECIMAL_PRECISION = 38
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.property import ShownProperties
+from icecomb.format.property.property import ShownProperties
 from icecomb.format.storage.delegation_token import MEMORY, find_tokens, token_sources
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
 from icecomb.format.storage.storage_property import TOKEN_FILES

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from icecomb.format.property import (
+from icecomb.format.property.property import (
     Property,
     choice,
     flag,

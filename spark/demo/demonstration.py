@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.progress import duration
+from icecomb.catalog.cli.output.progress import duration
 from icecomb.format.errors import IcecombError, MigrationError
 from icecomb.spark.demo.flights import COLUMNS, DEPARTED, ROWS, flights
 

@@ -14,7 +14,7 @@ from typing import Final, TextIO
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark.planner.handlers import handlers
 from icecomb.spark.planner.protocol import PROTOCOL
-from icecomb.spark.planner.transport import Server
+from icecomb.spark.planner.transport.transport import Server
 
 _FIRST_NEEDED: Final = (
     "icecomb.catalog.loading",

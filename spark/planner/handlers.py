@@ -7,22 +7,22 @@ from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from icecomb.spark.planner import protocol
-from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.changes.changelogs import Changelogs
-from icecomb.spark.planner.deletes import Deletes
-from icecomb.spark.planner.message import Message, Request
-from icecomb.spark.planner.metadata_rows import MetadataRows
-from icecomb.spark.planner.procedure_calls import Procedures
-from icecomb.spark.planner.push_down import PushDown
-from icecomb.spark.planner.scan import Scans
-from icecomb.spark.planner.session_work import PendingWorks
-from icecomb.spark.planner.staging import StagedTables
-from icecomb.spark.planner.states import TableStates
+from icecomb.spark.planner.procedures.procedure_calls import Procedures
+from icecomb.spark.planner.protocol.message import Message, Request
+from icecomb.spark.planner.scan.metadata_rows import MetadataRows
+from icecomb.spark.planner.scan.push_down import PushDown
+from icecomb.spark.planner.scan.scan import Scans
+from icecomb.spark.planner.session.session_work import PendingWorks
 from icecomb.spark.planner.streams.streams import Streams
-from icecomb.spark.planner.tables import Tables
-from icecomb.spark.planner.transport import Answer, Handler
-from icecomb.spark.planner.views import Views
-from icecomb.spark.planner.write import Writes
+from icecomb.spark.planner.table.catalogs import Catalogs
+from icecomb.spark.planner.table.staging import StagedTables
+from icecomb.spark.planner.table.states import TableStates
+from icecomb.spark.planner.table.tables import Tables
+from icecomb.spark.planner.table.views import Views
+from icecomb.spark.planner.transport.transport import Answer, Handler
+from icecomb.spark.planner.write.deletes import Deletes
+from icecomb.spark.planner.write.write import Writes
 
 Q = TypeVar("Q", bound=Request)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from icecomb.format.property import Property
+    from icecomb.format.property.property import Property
 
 T = TypeVar("T")
 PREFIX: Final = "spark.sql.iceberg."

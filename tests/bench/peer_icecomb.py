@@ -21,8 +21,8 @@ def version() -> str:
 
 def import_planning(*, cached: bool) -> None:
     """Import what planning needs; only manifests that are not cached are decoded with polars."""
-    import icecomb.catalog.static_pointer
-    import icecomb.format.expressions.parser
+    import icecomb.catalog.commit.static_pointer
+    import icecomb.format.expressions.sql.parser
     import icecomb.format.scan.scan_planner
     import icecomb.format.scan.table_scan
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from faulty_operations import Commit, Operation
 from maintained_table import ALL, delete_by_value
 
-from icecomb.catalog.commit_status import Fate
+from icecomb.catalog.commit.commit_status import Fate
 from icecomb.format.errors import CommitStateUnknownError
 
 

@@ -19,10 +19,11 @@ from hmsclient.genthrift.hive_metastore import ttypes
 from needed_files import needed_files, path
 from thrift_proxy import ThriftProxy
 
-from icecomb.catalog.commit_status import Fate, commit_fate, fence
+from icecomb.catalog.commit.commit_status import Fate
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.metastore import find
+from icecomb.catalog.unknown_commit import commit_fate, fence
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
 
 QUICK: Final = {

@@ -15,15 +15,15 @@ from thrift_proxy import ThriftProxy
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
-from icecomb.catalog.migrate.journal import FOLDER
+from icecomb.catalog.migrate.journal.journal import FOLDER
 from icecomb.format.errors import (
     CommitStateUnknownError,
     FileIOError,
     IcecombError,
     MigrationError,
 )
-from icecomb.format.spec.requirement import AssertTableUUID
-from icecomb.format.spec.update import Changes, RemoveSnapshotsUpdate
+from icecomb.format.spec.change.requirement import AssertTableUUID
+from icecomb.format.spec.change.update import Changes, RemoveSnapshotsUpdate
 from icecomb.format.storage.file_io import FileIO
 
 ALTER: Final = "alter_table_with_environment_context"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from icecomb.format.manifests.manifest_list import read_manifests
 
 if TYPE_CHECKING:
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
 
 
 def path(location: str) -> Path:

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
+from icecomb.catalog.commit.pointer import Conflict
 from icecomb.catalog.hadoop.pointer import HadoopPointer
-from icecomb.catalog.pointer import Conflict
 from icecomb.format.errors import TableAlreadyExistsError, ValidationError
 from icecomb.format.operation.append import FastAppend
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog, open_table
+from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion, Unknown
 from icecomb.catalog.hadoop.pointer import HadoopPointer
-from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Unknown
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -31,7 +31,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.spec.update import Changes, SetLocationUpdate, SetPropertiesUpdate
+from icecomb.format.spec.change.update import Changes, SetLocationUpdate, SetPropertiesUpdate
 from icecomb.format.storage.file_io import register_file_system
 from icecomb.format.storage.local import LocalFileSystem
 
@@ -266,7 +266,7 @@ def test_the_old_name_of_compressed_files_is_read(catalog, table, metadata):
 
 
 def test_of_two_commits_on_one_base_one_wins_also_when_one_changes_the_compression(table):
-    from icecomb.format.spec.update import update_table_metadata
+    from icecomb.format.spec.change.update import update_table_metadata
 
     base = version(table)
     first, second = (
@@ -318,7 +318,7 @@ def test_a_late_commit_fills_no_gap_after_a_version_that_nobody_deleted(
     })))  # fmt: skip
     with monkeypatch.context() as patch:
         # as a writer that is killed when it has committed
-        patch.setattr("icecomb.catalog.commit._delete_forgotten", lambda *_: None)
+        patch.setattr("icecomb.catalog.commit.commit._delete_forgotten", lambda *_: None)
         table.append(ROWS)
     for _ in range(3):
         table.append(ROWS)

@@ -16,6 +16,16 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import IcecombError
+from icecomb.format.spec.change.update import (
+    AddSnapshotUpdate,
+    Changes,
+    SetLocationUpdate,
+    SetPartitionStatisticsUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    SetStatisticsUpdate,
+    UpgradeFormatVersionUpdate,
+)
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import SortField, SortOrder
@@ -28,16 +38,6 @@ from icecomb.format.spec.types import (
     MapType,
     NestedField,
     StructType,
-)
-from icecomb.format.spec.update import (
-    AddSnapshotUpdate,
-    Changes,
-    SetLocationUpdate,
-    SetPartitionStatisticsUpdate,
-    SetPropertiesUpdate,
-    SetSnapshotRefUpdate,
-    SetStatisticsUpdate,
-    UpgradeFormatVersionUpdate,
 )
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", "c"]})

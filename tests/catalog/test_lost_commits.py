@@ -11,16 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog import cli, commit_status, load_catalog
+from icecomb.catalog import cli, load_catalog
+from icecomb.catalog.commit import commit_status
 from icecomb.catalog.lost_commits import Outcome, is_settled, plan_reapplication, reapply
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.publication import EPOCH_ID, QUERY_ID
+from icecomb.format.property.table_property import NAME_MAPPING
+from icecomb.format.spec.change.update import RemoveSnapshotsUpdate, update_table_metadata
 from icecomb.format.spec.metadata_file import read_metadata, write_metadata
-from icecomb.format.spec.table_property import NAME_MAPPING
-from icecomb.format.spec.update import RemoveSnapshotsUpdate, update_table_metadata
 from tests.rings import sampled
 
 NAMES = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["day"]}]'

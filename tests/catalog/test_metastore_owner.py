@@ -16,10 +16,10 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog import metastore as embedded
+from icecomb.catalog.configuration.metastore_folder import KIND, SIGNATURE, Place
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
-from icecomb.catalog.metastore.place import KIND, SIGNATURE, Place
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
 

@@ -12,19 +12,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import cli, commit_status, load_catalog
-from icecomb.catalog.commit_status import Fate, commit_fate, remove_leftovers
+from icecomb.catalog import cli, load_catalog
+from icecomb.catalog.commit import commit_status
+from icecomb.catalog.commit.commit_status import Fate
 from icecomb.catalog.hive import lock as lock_module
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.catalog.lost_commits import Outcome, plan_reapplication, reapply
+from icecomb.catalog.unknown_commit import commit_fate, remove_leftovers
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     FileMissingError,
     ValidationError,
 )
+from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata_file import read_metadata, write_metadata
-from icecomb.format.spec.update import update_table_metadata
 
 ALTER = "alter_table_with_environment_context"
 IMPATIENT = {"commit.status-check.num-retries": "0"}

@@ -15,6 +15,12 @@ from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.scan.file_aggregates import Aggregate, AggregateFunction
 from icecomb.format.scan.top_rows import TopRows
+from icecomb.format.spec.change.update import (
+    AddSchemaUpdate,
+    Changes,
+    RemoveSnapshotRefUpdate,
+    SetCurrentSchemaUpdate,
+)
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
@@ -24,12 +30,6 @@ from icecomb.format.spec.types import (
     LongType,
     NestedField,
     StringType,
-)
-from icecomb.format.spec.update import (
-    AddSchemaUpdate,
-    Changes,
-    RemoveSnapshotRefUpdate,
-    SetCurrentSchemaUpdate,
 )
 
 OLD = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "x": [1.0, 2.0, 300.0]})

@@ -9,7 +9,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import ValidationError
-from icecomb.format.spec.update import Changes, RemovePartitionSpecsUpdate
+from icecomb.format.spec.change.update import Changes, RemovePartitionSpecsUpdate
 
 FAR = datetime(2100, 1, 1, tzinfo=timezone.utc)
 ROWS = pa.table({"a": ["x", "y"], "b": ["p", "q"], "n": pa.array([1, 2], pa.int64())})

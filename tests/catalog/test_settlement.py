@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from maintained_table import frame, new_table
 
+from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion, Unknown
 from icecomb.catalog.hive.entry_pointer import MADE_BY_OTHERS
 from icecomb.catalog.hive.pointer import HivePointer
 from icecomb.catalog.hive.settlement import Seen, Settlement, Sight
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Unknown
 from icecomb.format.errors import IcecombError
 from icecomb.format.storage.file_io import FileIO
 

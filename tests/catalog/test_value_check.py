@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.finding import Severity
 from icecomb.catalog.hive.server_examination import examine_server
 from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.hive.thrift.server import value_check
+from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import ConfigurationError
 from tests.peers.hive_metastore import HiveMetastore2
 

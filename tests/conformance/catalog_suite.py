@@ -29,12 +29,12 @@ from icecomb.format.errors import (
     TableAlreadyExistsError,
     ValidationError,
 )
+from icecomb.format.spec.change.update import Changes, RemovePropertiesUpdate, SetPropertiesUpdate
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import NullOrder, SortDirection, SortField, SortOrder
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import LongType, NestedField, StringType
-from icecomb.format.spec.update import Changes, RemovePropertiesUpdate, SetPropertiesUpdate
 from icecomb.format.storage.file_io import FileIO
 from tests.peers.child_process import ended
 from tests.peers.worker import elsewhere

@@ -103,10 +103,10 @@ MUTATIONS = [
     ),
     Mutation(
         "the least decimal of a byte takes two",
-        "format/spec/decimal_value.py",
+        "format/spec/values/decimal_value.py",
         "bits = (number if number >= 0 else ~number).bit_length()",
         "bits = number.bit_length()",
-        ("tests/format/spec/test_decimal_value.py",),
+        ("tests/format/spec/values/test_decimal_value.py",),
     ),
     Mutation(
         "a partition value is escaped once too often",
@@ -124,31 +124,31 @@ MUTATIONS = [
     ),
     Mutation(
         "the metadata log is not kept",
-        "format/spec/metadata_builder.py",
+        "format/spec/change/metadata_builder.py",
         "whole = lazily(log, MetadataLogEntry.from_json).with_last(entry)",
         "whole = lazily(log, MetadataLogEntry.from_json)",
-        ("tests/format/spec/test_update.py",),
+        ("tests/format/spec/change/test_update.py",),
     ),
     Mutation(
         "the snapshot log goes back in time",
-        "format/spec/metadata_builder.py",
+        "format/spec/change/metadata_builder.py",
         "return max(time_ms, last)",
         "return time_ms",
-        ("tests/format/spec/test_update.py",),
+        ("tests/format/spec/change/test_update.py",),
     ),
     Mutation(
         "two snapshots have the same sequence number",
-        "format/spec/metadata_builder.py",
+        "format/spec/change/metadata_builder.py",
         "snapshot.sequence_number <= newest and not rootless",
         "snapshot.sequence_number < newest and not rootless",
-        ("tests/format/spec/test_update.py",),
+        ("tests/format/spec/change/test_update.py",),
     ),
     Mutation(
         "a branch that moved is not noticed",
-        "format/spec/requirement.py",
+        "format/spec/change/requirement.py",
         '_same(f"ref {self.ref}", self.snapshot_id, None if found is None else found.snapshot_id)',
         '_same(f"ref {self.ref}", self.snapshot_id is None, found is None)',
-        ("tests/format/spec/test_update.py",),
+        ("tests/format/spec/change/test_update.py",),
     ),
     Mutation(
         "times that run backwards in metadata are read",
@@ -296,32 +296,32 @@ MUTATIONS = [
     ),
     Mutation(
         "an upper bound that is cut is not raised",
-        "format/rows/data_metrics.py",
+        "format/rows/values/data_metrics.py",
         "return _next_text(value[:length])",
         "return value[:length]",
-        ("tests/format/rows/test_data_metrics.py",),
+        ("tests/format/rows/values/test_data_metrics.py",),
     ),
     Mutation(
         "NaN in a column counts as null",
-        "format/rows/arrow_metrics.py",
+        "format/rows/values/arrow_metrics.py",
         "self.nulls += array.null_count",
         "self.nulls += pc.is_null(array, nan_is_null=True).true_count",
         (
-            "tests/format/rows/test_data_metrics.py",
+            "tests/format/rows/values/test_data_metrics.py",
             "tests/format/rows/test_file_formats.py",
         ),
     ),
     # format/rows/parquet
     Mutation(
         "a row group that does not count its nulls has none",
-        "format/rows/parquet/statistics.py",
+        "format/rows/values/statistics.py",
         "None if None in nulls else sum(n for n in nulls if n is not None),",
         "sum(n for n in nulls if n is not None),",
-        ("tests/format/rows/test_data_metrics.py",),
+        ("tests/format/rows/values/test_data_metrics.py",),
     ),
     Mutation(
         "decimals of a Parquet footer have the scale of the table",
-        "format/rows/parquet/statistics.py",
+        "format/rows/values/statistics.py",
         'if self._logical["scale"] != target.scale:',
         'if self._logical["scale"] is None:',
         ("tests/format/rows/parquet/test_decimal_bounds.py",),
@@ -360,24 +360,24 @@ MUTATIONS = [
     # format/rows/read
     Mutation(
         "a column is found by its name",
-        "format/rows/read/arrow_projection.py",
+        "format/rows/values/arrow_projection.py",
         "by_id = {f.field_id: f for f in source if f.field_id is not None}",
         "by_id = {w.field_id: f for f in source for w in fields if w.name == f.name}",
         ("tests/format/rows/parquet/test_reader.py",),
     ),
     Mutation(
         "a field in a struct is found by its name",
-        "format/rows/read/arrow_projection.py",
+        "format/rows/values/arrow_projection.py",
         "inner = found.child(f.field_id)",
         "inner = next((c for c in found.children if c.name == f.name), None)",
         (
-            "tests/format/rows/test_arrow_projection.py",
+            "tests/format/rows/values/test_arrow_projection.py",
             "tests/format/rows/parquet/test_reader.py",
         ),
     ),
     Mutation(
         "only the first name of a name mapping counts",
-        "format/rows/read/arrow_projection.py",
+        "format/rows/values/arrow_projection.py",
         "known = next((m for m in mapped if name in m.names), None)",
         "known = next((m for m in mapped if name in m.names[:1]), None)",
         ("tests/catalog/test_files_without_ids.py",),
@@ -443,7 +443,7 @@ MUTATIONS = [
     ),
     Mutation(
         "what others have added is no conflict for a MERGE that only inserts",
-        "spark/planner/table_change.py",
+        "spark/planner/write/table_change.py",
         "change.validate_no_conflicting_data_files().validate_no_conflicting_delete_files()",
         "change.validate_no_conflicting_delete_files()",
         ("tests/spark/planner/test_read_targets.py",),
@@ -453,14 +453,17 @@ MUTATIONS = [
         "format/row_changes/file_replacement.py",
         "    if serializable:",
         "    if False:",
-        ("tests/spark/planner/test_table_change.py", "tests/catalog/test_row_operations.py"),
+        (
+            "tests/spark/planner/write/test_table_change.py",
+            "tests/catalog/table/test_row_operations.py",
+        ),
     ),
     Mutation(
         "what others have deleted is no conflict for a change that replaces files",
         "format/row_changes/file_replacement.py",
         "operation.validate_no_conflicting_deletes()",
         "pass",
-        ("tests/catalog/test_row_operations.py",),
+        ("tests/catalog/table/test_row_operations.py",),
     ),
     Mutation(
         "a row that an upsert found, and others deleted, is not missed",
@@ -471,17 +474,17 @@ MUTATIONS = [
     ),
     Mutation(
         "a change looks only at what others did since the rows that it changes",
-        "spark/planner/write.py",
+        "spark/planner/write/write.py",
         "options.validated_from(metadata, since) if request.command is None else since",
         "options.validated_from(metadata, since) if request.command is None else begin",
         ("tests/spark/planner/test_read_targets.py",),
     ),
     Mutation(
         "a table is replaced by rows of it that lack what others added",
-        "catalog/table_creation.py",
+        "catalog/table/table_creation.py",
         "if now == read:",
         "if now != read:",
-        ("tests/catalog/test_create_replace.py",),
+        ("tests/catalog/table/test_create_replace.py",),
     ),
     Mutation(
         "new deletes of a file that is replaced are no conflict",
@@ -556,31 +559,31 @@ MUTATIONS = [
     ),
     Mutation(
         "a snapshot is older than the one before where clocks differ",
-        "format/spec/metadata_builder.py",
+        "format/spec/change/metadata_builder.py",
         "return max(time.time_ns() // 1_000_000, base.last_updated_ms + 1)",
         "return time.time_ns() // 1_000_000",
         ("tests/format/operation/test_made_snapshots.py",),
     ),
     Mutation(
         "an expiration deletes files that another branch needs",
-        "format/operation/reachability.py",
+        "format/operation/expiry/reachability.py",
         "kept = distinct_manifests(io, after.snapshots) if manifests else {}",
         "kept = distinct_manifests(io, [s for s in after.snapshots if s.snapshot_id == after.current_snapshot_id])",
-        ("tests/format/test_expire.py",),
+        ("tests/format/operation/expiry/test_expire.py",),
     ),
     Mutation(
         "the snapshot of a tag expires",
-        "format/operation/retention.py",
+        "format/operation/expiry/retention.py",
         "            kept.add(ref.snapshot_id)",
         "            pass",
-        ("tests/format/test_expire.py",),
+        ("tests/format/operation/expiry/test_expire.py",),
     ),
     Mutation(
         "how many snapshots a branch keeps is not its own affair",
-        "format/operation/retention.py",
+        "format/operation/expiry/retention.py",
         "least = ref.min_snapshots_to_keep or self.retain_last",
         "least = self.retain_last",
-        ("tests/format/test_expire.py",),
+        ("tests/format/operation/expiry/test_expire.py",),
     ),
     # format/row_changes
     Mutation(
@@ -588,7 +591,7 @@ MUTATIONS = [
         "format/row_changes/merge.py",
         "self.found[self._with_keys[rows]] = True",
         "self.found[rows] = True",
-        ("tests/catalog/test_merge_of_null_keys.py",),
+        ("tests/catalog/table/test_merge_of_null_keys.py",),
     ),
     # format/maintenance
     Mutation(
@@ -634,64 +637,67 @@ MUTATIONS = [
     # catalog
     Mutation(
         "a generator that was read before empties a table",
-        "catalog/arrow_input.py",
+        "catalog/table/arrow_input.py",
         "if nothing and may_be_nothing:",
         "if nothing:",
-        ("tests/catalog/test_arrow_input.py",),
+        ("tests/catalog/table/test_arrow_input.py",),
     ),
     Mutation(
         "an unknown outcome is taken for a conflict, and the new file is deleted",
-        "catalog/commit.py",
+        "catalog/commit/commit.py",
         "if isinstance(outcome, Unknown):",
         "if isinstance(outcome, Unknown) and outcome.cause is None:",
-        ("tests/catalog/test_outcomes_of_commits.py",),
+        ("tests/catalog/commit/test_outcomes_of_commits.py",),
     ),
     Mutation(
         "the manifests of a commit of unknown outcome are deleted",
-        "catalog/commit.py",
+        "catalog/commit/commit.py",
         "    except CommitStateUnknownError:\n        raise\n",
         "",
-        ("tests/catalog/test_outcomes_of_commits.py",),
+        ("tests/catalog/commit/test_outcomes_of_commits.py",),
     ),
     Mutation(
         "a change that is in the table is cleaned up",
-        "catalog/commit.py",
+        "catalog/commit/commit.py",
         "if made and _has_one_of((newest := pointer.load()).metadata, made):",
         "if made is None:",
         ("tests/catalog/test_found_committed.py",),
     ),
     Mutation(
         "a commit goes to another table of the name",
-        "catalog/commit.py",
+        "catalog/commit/commit.py",
         "if base.uuid is not None and newest.uuid != base.uuid:",
         "if base.uuid is None and newest.uuid != base.uuid:",
-        ("tests/catalog/test_outcomes_of_commits.py",),
+        ("tests/catalog/commit/test_outcomes_of_commits.py",),
     ),
     Mutation(
         "metadata files that the log still names are deleted",
-        "catalog/commit.py",
+        "catalog/commit/commit.py",
         "io.delete([e.metadata_file for e in base.metadata_log if e.metadata_file not in kept])",
         "io.delete([e.metadata_file for e in base.metadata_log])",
-        ("tests/catalog/test_outcomes_of_commits.py",),
+        ("tests/catalog/commit/test_outcomes_of_commits.py",),
     ),
     Mutation(
         "a request of a moment ago is thought to be too late",
-        "catalog/commit_status.py",
+        "catalog/commit/commit_status.py",
         "return time.time() * 1000 - timestamp_ms > OLD_MS",
         "return time.time() * 1000 - timestamp_ms > 0",
-        ("tests/catalog/test_late_requests_of_commits.py",),
+        ("tests/catalog/commit/test_late_requests_of_commits.py",),
     ),
     Mutation(
         "the files of the cluster go before what the caller says",
-        "catalog/configuration.py",
+        "catalog/configuration/configuration.py",
         "return Configuration(name, {**far, **near}, {*catalogs, *_names(variables), LOCAL})",
         "return Configuration(name, {**near, **far}, {*catalogs, *_names(variables), LOCAL})",
-        ("tests/catalog/test_configuration.py", "tests/catalog/test_configuration_files.py"),
+        (
+            "tests/catalog/configuration/test_configuration.py",
+            "tests/catalog/configuration/test_configuration_files.py",
+        ),
     ),
     # catalog/hive
     Mutation(
         "a metastore's reply to another call is believed",
-        "catalog/hive/thrift/protocol.py",
+        "catalog/hive/thrift/transport/protocol.py",
         "if (name, number) != self._called or kind not in _REPLIES:",
         "if kind not in _REPLIES:",
         ("tests/catalog/hive/thrift/test_replies.py",),
@@ -786,14 +792,14 @@ MUTATIONS = [
     # catalog/migrate
     Mutation(
         "the journal does not say that the entry is about to be turned",
-        "catalog/migrate/applying.py",
+        "catalog/migrate/applying/migration.py",
         "journal.record(Step.SWAPPING)",
         "pass",
-        ("tests/catalog/migrate/test_order_of_steps.py",),
+        ("tests/catalog/migrate/applying/test_order_of_steps.py",),
     ),
     Mutation(
         "files that came while a table was read are left out",
-        "catalog/migrate/applying.py",
+        "catalog/migrate/applying/migration.py",
         "self._check_unchanged(table, plan, partitions)",
         "pass",
         (
@@ -802,28 +808,28 @@ MUTATIONS = [
     ),
     Mutation(
         "an apply starts over where an old copy of the entry came back after the turn",
-        "catalog/migrate/applying.py",
+        "catalog/migrate/applying/migration.py",
         "raise overwritten.error",
         "pass",
         (
-            "tests/catalog/migrate/test_overwritten_entries.py::test_apply_does_not_start_over_with_the_partitions_that_are_left",
+            "tests/catalog/migrate/journal/test_overwritten_entries.py::test_apply_does_not_start_over_with_the_partitions_that_are_left",
         ),
     ),
     Mutation(
         "the journal does not say which partitions are taken away",
-        "catalog/migrate/hive_parts.py",
+        "catalog/migrate/applying/hive_parts.py",
         "self._journal.note_taken(found)",
         "pass",
         (
-            "tests/catalog/migrate/test_dropped_partitions.py::test_a_partition_that_hive_has_again_is_kept_with_its_rows",
+            "tests/catalog/migrate/journal/test_dropped_partitions.py::test_a_partition_that_hive_has_again_is_kept_with_its_rows",
         ),
     ),
     Mutation(
         "only Hive's own name of null is null",
-        "catalog/migrate/partition_value.py",
+        "catalog/migrate/source/partition_value.py",
         "if text != null_name:",
         "if text != DEFAULT_PARTITION:",
-        ("tests/catalog/migrate/test_order_of_steps.py",),
+        ("tests/catalog/migrate/applying/test_order_of_steps.py",),
     ),
     # catalog/paimon
     Mutation(
@@ -852,42 +858,42 @@ MUTATIONS = [
     # catalog/cli
     Mutation(
         "a spreadsheet runs the formulas of a CSV file",
-        "catalog/cli/cell.py",
+        "catalog/cli/output/cell.py",
         "if isinstance(value, str) and _FORMULA.match(text) and not _NUMBER.fullmatch(text):",
         "if isinstance(value, str) and _FORMULA.match(text) and _NUMBER.fullmatch(text):",
-        ("tests/catalog/test_output_forms.py",),
+        ("tests/catalog/cli/test_output_forms.py",),
     ),
     # spark/planner
     Mutation(
         "a filter is pushed down by the name that Spark has",
-        "spark/planner/predicates.py",
+        "spark/planner/scan/predicates.py",
         "name = self._read.find_column_name(field.field_id)",
         'name = ".".join(path)',
         (
-            "tests/spark/planner/test_scan.py",
-            "tests/spark/planner/test_push_down.py",
+            "tests/spark/planner/scan/test_scan.py",
+            "tests/spark/planner/scan/test_push_down.py",
         ),
     ),
     Mutation(
         "NaN does not differ from a number",
-        "spark/planner/predicates.py",
+        "spark/planner/scan/predicates.py",
         'if op in {"gt", "gt_eq", "not_eq"}:',
         'if op in {"gt", "gt_eq"}:',
-        ("tests/spark/planner/test_predicates.py",),
+        ("tests/spark/planner/scan/test_predicates.py",),
     ),
     Mutation(
         "rows and bytes of a delete file change places",
-        "spark/planner/planned_files.py",
+        "spark/planner/files/planned_files.py",
         "DeleteEntry(f.file_path, f.record_count, f.file_size_in_bytes)",
         "DeleteEntry(f.file_path, f.file_size_in_bytes, f.record_count)",
-        ("tests/spark/planner/test_own_deletes.py",),
+        ("tests/spark/planner/write/test_own_deletes.py",),
     ),
     Mutation(
         "who does not know the token is answered",
-        "spark/planner/transport.py",
+        "spark/planner/transport/transport.py",
         "if not known:",
         "if known is None:",
-        ("tests/spark/planner/test_transport.py",),
+        ("tests/spark/planner/transport/test_transport.py",),
     ),
     # spark/planner/changes
     Mutation(
@@ -938,10 +944,10 @@ MUTATIONS = [
     # spark/planner/streams
     Mutation(
         "a batch that is in the table is committed again",
-        "spark/planner/streams/epoch.py",
+        "spark/planner/write/epoch.py",
         "if last is not None and last >= number:",
         "if last is not None and last > number:",
-        ("tests/spark/planner/streams/test_epoch_once.py",),
+        ("tests/spark/planner/write/test_epoch_once.py",),
     ),
     # spark/bridge
     Mutation(
@@ -961,5 +967,173 @@ MUTATIONS = [
         (
             "tests/spark/test_read_files.py::test_zeros_are_one_and_nan_is_the_greatest_in_every_file",
         ),
+    ),
+    # catalog/cli/argument
+    Mutation(
+        "a tag is taken for a branch",
+        "catalog/cli/argument/state.py",
+        "State(branch=text) if ref.is_branch else State(tag=text)",
+        "State(branch=text)",
+        ("tests/catalog/cli/test_diff_command.py", "tests/catalog/cli/test_inspection_commands.py"),
+    ),
+    # catalog/cli
+    Mutation(
+        "files that were added are shown as removed",
+        "catalog/cli/difference.py",
+        '(("removed", found.removed), ("added", found.added))',
+        '(("removed", found.added), ("added", found.removed))',
+        ("tests/catalog/cli/test_diff_command.py",),
+    ),
+    # catalog/cli/report
+    Mutation(
+        "a quote in a table's name ends a label of Prometheus",
+        "catalog/cli/report/health_report.py",
+        '.replace("\\\\", "\\\\\\\\").replace(\'"\', \'\\\\"\')',
+        '.replace("\\\\", "\\\\\\\\")',
+        ("tests/catalog/health/test_health_command.py",),
+    ),
+    # catalog
+    Mutation(
+        "a property that a lost commit set is not named",
+        "catalog/lost_commits.py",
+        "if found.path != PUBLISHED_SNAPSHOTS.key:",
+        "if found.path == PUBLISHED_SNAPSHOTS.key:",
+        ("tests/catalog/test_lost_commits.py",),
+    ),
+    # catalog/migrate
+    Mutation(
+        "a metastore that is lost does not end a batch",
+        "catalog/migrate/batch.py",
+        "if lost or (stop_on_error and outcome.fate is not Fate.DONE):",
+        "if stop_on_error and outcome.fate is not Fate.DONE:",
+        ("tests/catalog/migrate/test_batches.py",),
+    ),
+    # catalog/migrate/journal
+    Mutation(
+        "a journal that does not tell what was taken away says that it does",
+        "catalog/migrate/journal/journal.py",
+        'tells_taken=raw["version"] != _WITHOUT_TAKEN,',
+        "tells_taken=True,",
+        ("tests/catalog/migrate/journal/test_journal.py",),
+    ),
+    # catalog/migrate/planning
+    Mutation(
+        "all of Hive's Avro files are said to have times",
+        "catalog/migrate/planning/reader.py",
+        "is FileFormat.AVRO and any(",
+        "is FileFormat.AVRO or any(",
+        ("tests/catalog/migrate/planning/test_reader.py",),
+    ),
+    # catalog/migrate/reverting
+    Mutation(
+        "a table that is being reverted is called verified",
+        "catalog/migrate/reverting/finalizing.py",
+        "    if Step.REVERTING in steps:\n",
+        "    if Step.REVERTING in steps and not iceberg:\n",
+        ("tests/catalog/migrate/reverting/test_finalizing.py",),
+    ),
+    # catalog/migrate/verifying
+    Mutation(
+        "a null struct of Hive's is a struct of nulls",
+        "catalog/migrate/verifying/comparison.py",
+        "            mask=array.is_null(),\n",
+        "            mask=None,\n",
+        ("tests/catalog/migrate/verifying/test_comparison.py",),
+    ),
+    # catalog/report
+    Mutation(
+        "only those places of a finding count that are shown",
+        "catalog/report/finding.py",
+        "tuple(islice(places, _SHOWN)), len(places))",
+        "tuple(islice(places, _SHOWN)), min(len(places), _SHOWN))",
+        ("tests/catalog/report/test_finding.py",),
+    ),
+    # catalog/view
+    Mutation(
+        "a catalog of folders says that it keeps views",
+        "catalog/view/view_catalog.py",
+        "return self._views is not None",
+        "return True",
+        ("tests/catalog/view/test_view_catalog.py",),
+    ),
+    # format/expressions/forms
+    Mutation(
+        "NaN is not greater than all numbers where polars filters",
+        "format/expressions/forms/polars_form.py",
+        "return disjunction([compared, IsNaN(name)])",
+        "return compared",
+        ("tests/catalog/table/test_frames.py",),
+    ),
+    # format/expressions/sql
+    Mutation(
+        "a doubled quote in a constant stays two",
+        "format/expressions/sql/sql_token.py",
+        "return value[1:-1].replace(quote * 2, quote)",
+        "return value[1:-1]",
+        ("tests/format/expressions",),
+    ),
+    # format/property
+    Mutation(
+        "a property is not found under its other names",
+        "format/property/property.py",
+        "        for key in (self.key, *self.also):\n",
+        "        for key in (self.key,):\n",
+        ("tests/format/property", "tests/catalog/configuration"),
+    ),
+    # format/rows/files
+    Mutation(
+        "a partition field that the table lacks is passed over",
+        "format/rows/files/added_file.py",
+        "        if left:\n            known",
+        "        if False:\n            known",
+        ("tests/catalog/test_add_files.py", "tests/format/rows/files"),
+    ),
+    # format/rows/parquet
+    Mutation(
+        "a row group belongs to two splits",
+        "format/rows/parquet/reader.py",
+        "if start <= middle < start + length:",
+        "if start <= middle <= start + length:",
+        ("tests/format/rows/parquet/test_reader.py",),
+    ),
+    # format/spec/view
+    Mutation(
+        "a view has two queries in one dialect",
+        "format/spec/view/view.py",
+        "lowered = dialect.lower()",
+        "lowered = dialect",
+        ("tests/format/spec/view/test_view.py",),
+    ),
+    # spark/planner
+    Mutation(
+        "options with capitals say nothing",
+        "spark/planner/options.py",
+        "{key.lower(): text for key, text in options.items()}",
+        "{key: text for key, text in options.items()}",
+        ("tests/spark/planner/write/test_snapshot_properties.py", "tests/spark/planner/scan"),
+    ),
+    # spark/planner/session
+    Mutation(
+        "files of a session that failed after its write are left",
+        "spark/planner/session/group_rewrites.py",
+        "                rewrite.discard()\n",
+        "                pass\n",
+        ("tests/spark/planner/session/test_session_work.py",),
+    ),
+    # spark/planner/streams
+    Mutation(
+        "offsets in checkpoints may be text",
+        "spark/planner/streams/offset.py",
+        "if version != _VERSION or tuple(map(type, fields)) != (int, int, bool):",
+        "if version != _VERSION:",
+        ("tests/spark/planner/streams/test_offset.py",),
+    ),
+    # spark/planner/table
+    Mutation(
+        "an older version of a table is taken for its newest",
+        "spark/planner/table/kept_metadata.py",
+        "if newest.metadata.last_updated_ms <= metadata.last_updated_ms:",
+        "if newest.metadata.last_updated_ms >= metadata.last_updated_ms:",
+        ("tests/spark/planner/table/test_kept_metadata.py",),
     ),
 ]

@@ -13,6 +13,12 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.snapshot_producer import new_snapshot_id
+from icecomb.format.spec.change.update import (
+    Changes,
+    SetPropertiesUpdate,
+    UpgradeFormatVersionUpdate,
+    update_table_metadata,
+)
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -20,12 +26,6 @@ from icecomb.format.spec.snapshot import SnapshotRef
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import LongType, NestedField, StringType
-from icecomb.format.spec.update import (
-    Changes,
-    SetPropertiesUpdate,
-    UpgradeFormatVersionUpdate,
-    update_table_metadata,
-)
 from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()

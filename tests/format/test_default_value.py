@@ -8,9 +8,9 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import CorruptFileError, UnsupportedError
+from icecomb.format.spec.change.update import AddSchemaUpdate, update_table_metadata
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import LongType, NestedField, StringType, StructType
-from icecomb.format.spec.update import AddSchemaUpdate, update_table_metadata
 
 ID = NestedField(1, "id", LongType())
 

@@ -27,8 +27,9 @@ from icecomb.format.manifests.manifest_list import read_manifests, write_manifes
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
+from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.spec.arrow_schema import field_id
+from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -50,7 +51,6 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     UUIDType,
 )
-from icecomb.format.spec.update import update_table_metadata
 from icecomb.format.storage.file_io import FileIO
 
 SCHEMA = Schema(

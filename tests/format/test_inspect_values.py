@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.inspect.readable_metrics import StatisticColumns, readable_metrics_field
-from icecomb.format.rows.value_array import bounds_to_arrow, internal_to_arrow
+from icecomb.format.rows.values.value_array import bounds_to_arrow, internal_to_arrow
 from icecomb.format.spec.arrow_schema import scalar_to_pyarrow, type_to_pyarrow
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.single_value import to_bytes

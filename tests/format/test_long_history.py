@@ -2,18 +2,18 @@
 
 import json
 
+from icecomb.format.spec.change.update import (
+    AddSnapshotUpdate,
+    RemoveSnapshotsUpdate,
+    SetSnapshotRefUpdate,
+    update_table_metadata,
+)
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.types import LongType, NestedField
-from icecomb.format.spec.update import (
-    AddSnapshotUpdate,
-    RemoveSnapshotsUpdate,
-    SetSnapshotRefUpdate,
-    update_table_metadata,
-)
 
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
 

@@ -28,6 +28,11 @@ from icecomb.format.operation.rewrite_manifests import RewriteManifests
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.operation.snapshot_management import ManageSnapshots
 from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.change.update import (
+    AddPartitionSpecUpdate,
+    SetDefaultSpecUpdate,
+    update_table_metadata,
+)
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -35,11 +40,6 @@ from icecomb.format.spec.single_value import to_bytes
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import DoubleType, LongType, NestedField, StringType
-from icecomb.format.spec.update import (
-    AddPartitionSpecUpdate,
-    SetDefaultSpecUpdate,
-    update_table_metadata,
-)
 from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()

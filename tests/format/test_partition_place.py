@@ -17,6 +17,7 @@ from icecomb.format.manifests.writer import ManifestWriter
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles, OverwriteFiles
 from icecomb.format.operation.partition_place import PartitionPlaces
+from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -33,7 +34,6 @@ from icecomb.format.spec.types import (
     StringType,
     UUIDType,
 )
-from icecomb.format.spec.update import update_table_metadata
 from icecomb.format.storage.file_io import FileIO
 
 KINDS = {

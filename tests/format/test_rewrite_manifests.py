@@ -24,17 +24,17 @@ from icecomb.format.operation.overwrite import DeleteFiles
 from icecomb.format.operation.rewrite_manifests import RewriteManifests
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.change.update import (
+    AddPartitionSpecUpdate,
+    SetDefaultSpecUpdate,
+    update_table_metadata,
+)
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import DoubleType, LongType, NestedField, StringType
-from icecomb.format.spec.update import (
-    AddPartitionSpecUpdate,
-    SetDefaultSpecUpdate,
-    update_table_metadata,
-)
 from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()

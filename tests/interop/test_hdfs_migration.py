@@ -19,15 +19,15 @@ from icecomb.catalog.hive.thrift.entity import (
     HiveTable,
     StorageDescriptor,
 )
-from icecomb.catalog.migrate.footer_row import FooterRow
-from icecomb.catalog.migrate.kept_footers import (
+from icecomb.catalog.migrate.journal.kept_footers import (
     Asked,
     FooterFolder,
     KeptFooters,
     forget_footers,
     now_ms,
 )
-from icecomb.catalog.progress import SILENT
+from icecomb.catalog.migrate.source.footer_row import FooterRow
+from icecomb.catalog.report.progress import SILENT
 from icecomb.format.storage.file_system import FileStatus
 from tests.peers.hdfs import Hdfs
 from tests.peers.hive_metastore import HiveMetastore

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from icecomb.catalog import migrate
-from icecomb.catalog.migrate.applying import MigrationBlockedError
+from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
 
 pytestmark = pytest.mark.full("a second Spark reads and writes, too")
 

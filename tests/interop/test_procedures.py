@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
-from icecomb.catalog.table import Table
+from icecomb.catalog.table.table import Table
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from icecomb.catalog.catalog import Catalog
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
 
 pytestmark = pytest.mark.full("Iceberg Java in a second Spark")
 

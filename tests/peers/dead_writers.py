@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from icecomb.catalog.hive.catalog import HiveCatalog
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
 
 
 def kill(pid: int) -> None:

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from icecomb.spark.planner import __main__ as planner
-from icecomb.spark.planner import open_catalogs
-from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.table import open_catalogs
+from icecomb.spark.planner.table.catalogs import Catalogs
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.configuration import load_configuration
+from icecomb.catalog.configuration.configuration import load_configuration
 from icecomb.spark.conf import CATALOG_CLASS
 from icecomb.spark.planner.protocol import Environment, Identity, OpenCatalog
 

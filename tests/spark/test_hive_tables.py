@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from icecomb.catalog import migrate
-from icecomb.catalog.migrate.applying import MigrationBlockedError
+from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
 
 COLUMNS = "id, Name, price, ts, tags, m, st, dt, k"
 

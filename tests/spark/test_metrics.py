@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.rows.data_metrics import MetricsConfig
+from icecomb.format.rows.values.data_metrics import MetricsConfig
 from tests.format.rows.parquet_file import data_file_from_parquet
 from tests.rings import sampled
 

@@ -70,9 +70,9 @@ def test_a_planner_that_hangs_is_replaced_and_the_statement_still_answers(spark,
 
 SLOW = """
 import time
-from icecomb.spark.planner import tables
+from icecomb.spark.planner.table import tables
 from icecomb.spark.planner.__main__ import main
-from icecomb.spark.planner.tables import Tables
+from icecomb.spark.planner.table.tables import Tables
 load = Tables.load_table
 def slow(self, request):
     # whoever took a busy planner for one that hangs would end it after twice the patience
@@ -111,7 +111,7 @@ def _catalog(spark, metastore, tmp_path, catalog, code):
 
 CUT_OFF = """
 import os
-from icecomb.spark.planner import transport
+from icecomb.spark.planner.transport import transport
 from icecomb.spark.planner.__main__ import main
 def converse(self, requests, connection):
     for line in requests:

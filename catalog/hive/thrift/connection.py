@@ -15,15 +15,15 @@ from thrift.Thrift import TApplicationException, TException, TMessageType, TType
 
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.known_server import KnownServers
-from icecomb.catalog.hive.thrift.protocol import NumberedProtocol
 from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
-from icecomb.catalog.hive.thrift.transport import Transport
+from icecomb.catalog.hive.thrift.transport.protocol import NumberedProtocol
+from icecomb.catalog.hive.thrift.transport.transport import Transport
 from icecomb.format.errors import ConfigurationError, MetastoreError
-from icecomb.format.property import shown
+from icecomb.format.property.property import shown
 
 if TYPE_CHECKING:
-    from icecomb.catalog.hive.thrift.sasl import Mechanism
+    from icecomb.catalog.hive.thrift.transport.sasl import Mechanism
     from icecomb.format.storage.delegation_token import DelegationToken
 
 DEFAULT_PORT: Final = 9083
@@ -195,7 +195,7 @@ class Connection:
             ) from error
 
     def _authenticate(self, host: str, sasl: SaslSettings, settings: ConnectionSettings) -> None:
-        from icecomb.catalog.hive.thrift.sasl import Digest, Kerberos, negotiate
+        from icecomb.catalog.hive.thrift.transport.sasl import Digest, Kerberos, negotiate
 
         mechanism: Mechanism
         token = sasl.token
@@ -250,7 +250,7 @@ class Connection:
 
 def _own(uri: str) -> SaslSettings | None:
     """Return the SASL settings of this user's embedded metastore; None if there is none."""
-    from icecomb.catalog.metastore.place import find
+    from icecomb.catalog.configuration.metastore_folder import find
 
     found = find(*endpoint(uri))
     return SaslSettings.of(found.client_settings) if found else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.catalog_property import (
+from icecomb.catalog.configuration.catalog_property import (
     KEYTAB,
     METASTORE_PROXY_USER,
     PRINCIPAL,

@@ -15,7 +15,7 @@ from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDe
 from icecomb.catalog.hive.thrift.failure import MovedError, RefusedError
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import ConfigurationError, MetastoreError, NoSuchTableError
-from icecomb.format.property import seconds
+from icecomb.format.property.property import seconds
 
 EXPECTED_KEY: Final = "expected_parameter_key"
 EXPECTED_VALUE: Final = "expected_parameter_value"

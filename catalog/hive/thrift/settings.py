@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icecomb.catalog.catalog_property import (
+from icecomb.catalog.configuration.catalog_property import (
     CLIENTS,
     CLIENTS_WAIT,
     CONNECT_TIMEOUT,

@@ -9,10 +9,10 @@ import pyarrow as pa
 from icecomb.format.avro.container_stream import ContainerStream
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.avro.reader import decoding, read_columns
-from icecomb.format.rows.file_tail import ColumnSummary, FileTail
-from icecomb.format.rows.parquet.statistics import ChunkStatistics
-from icecomb.format.rows.read.arrow_projection import FileField
 from icecomb.format.rows.read.data_file_reader import reading
+from icecomb.format.rows.values.arrow_projection import FileField
+from icecomb.format.rows.values.file_tail import ColumnSummary, FileTail
+from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.types import PrimitiveType
 
 _NEAR, _FAR = 1 << 12, 1 << 18

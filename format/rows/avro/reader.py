@@ -25,9 +25,9 @@ from icecomb.format.avro.records import end_record
 from icecomb.format.avro.schema import plain_schema
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.rows.avro.decoder import columnar_layout, decoded_columns
-from icecomb.format.rows.parquet.statistics import ChunkStatistics
-from icecomb.format.rows.read.arrow_projection import FileField, file_fields
 from icecomb.format.rows.read.data_file_reader import DataFileReader, reading
+from icecomb.format.rows.values.arrow_projection import FileField, file_fields
+from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.arrow_schema import FIELD_ID_KEY
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import IcebergType

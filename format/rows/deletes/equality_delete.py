@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from icecomb.format.arrow.value_codes import ValueCodes
 from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.read.arrow_projection import FileField, Projection
 from icecomb.format.rows.read.data_file import open_data_file
+from icecomb.format.rows.values.arrow_projection import FileField, Projection
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import prune
 from icecomb.format.spec.types import NestedField, StructType

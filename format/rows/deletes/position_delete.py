@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
-from icecomb.format.rows.read.arrow_projection import FileField
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.read.data_file_reader import DataFileReader
+from icecomb.format.rows.values.arrow_projection import FileField
+from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.spec.name_mapping import MappedField, NameMapping
 from icecomb.format.spec.types import NestedField
 from icecomb.format.storage.file_io import FileIO

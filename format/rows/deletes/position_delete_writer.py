@@ -15,14 +15,20 @@ import pyarrow as pa
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.rows.data_metrics import MetricsConfig, MetricsKind, MetricsMode
+from icecomb.format.property.table_property import (
+    DATA_FORMAT,
+    DELETE_FORMAT,
+    DELETE_GRANULARITY,
+    DELETE_TARGET_FILE_BYTES,
+)
 from icecomb.format.rows.deletes.position_delete import Positions, only_target
-from icecomb.format.rows.metadata_columns import (
+from icecomb.format.rows.parquet.options import ParquetOptions
+from icecomb.format.rows.values.data_metrics import MetricsConfig, MetricsKind, MetricsMode
+from icecomb.format.rows.values.metadata_columns import (
     DELETE_FILE_PATH,
     DELETE_FILE_POS,
     DELETE_FILE_ROW_ID,
 )
-from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.write.file_options import delete_properties, load_file_options
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.location_provider import load_location_provider
@@ -30,12 +36,6 @@ from icecomb.format.rows.write.rolling_writer import OpenDataFile, RollingWriter
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.partition import partition_key
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.table_property import (
-    DATA_FORMAT,
-    DELETE_FORMAT,
-    DELETE_GRANULARITY,
-    DELETE_TARGET_FILE_BYTES,
-)
 from icecomb.format.spec.types import NestedField, StructType
 
 if TYPE_CHECKING:

@@ -16,18 +16,18 @@ from pyarrow import orc
 
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import FileFormat
-from icecomb.format.rows.file_tail import ColumnSummary, FileTail, is_old
 from icecomb.format.rows.orc.tail import OrcTail
-from icecomb.format.rows.parquet.statistics import ChunkStatistics
-from icecomb.format.rows.read.arrow_projection import FileField
 from icecomb.format.rows.read.data_file_reader import reading
-from icecomb.format.spec.decimal_value import rescaled
+from icecomb.format.rows.values.arrow_projection import FileField
+from icecomb.format.rows.values.file_tail import ColumnSummary, FileTail, is_old
+from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.types import (
     DecimalType,
     PrimitiveType,
     TimestampType,
     TimestamptzType,
 )
+from icecomb.format.spec.values.decimal_value import rescaled
 
 _PLACE_NAME = re.compile(r"_col\d+")
 

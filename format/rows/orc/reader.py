@@ -19,9 +19,9 @@ from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.rows.orc.file_tail import count_types, has_place_names, types_of
 from icecomb.format.rows.orc.padding import Padding
 from icecomb.format.rows.orc.tail import OrcTail
-from icecomb.format.rows.parquet.statistics import ChunkStatistics
-from icecomb.format.rows.read.arrow_projection import FileField, file_fields
 from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batches, reading
+from icecomb.format.rows.values.arrow_projection import FileField, file_fields
+from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.arrow_schema import child_fields
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import IcebergType

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from icecomb.format.rows.parquet.statistics import ChunkStatistics
+from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.types import (
     BooleanType,
     DateType,

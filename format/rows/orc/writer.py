@@ -17,11 +17,11 @@ from pyarrow import orc
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.manifests.manifest import FileFormat
-from icecomb.format.rows.arrow_metrics import ArrowMetrics
-from icecomb.format.rows.data_metrics import Metrics
+from icecomb.format.property import table_property as known
 from icecomb.format.rows.orc.type_description import fields_in_order, orc_attributes
+from icecomb.format.rows.values.arrow_metrics import ArrowMetrics
+from icecomb.format.rows.values.data_metrics import Metrics
 from icecomb.format.rows.write.file_settings import DataFileWriter, FileSettings
-from icecomb.format.spec import table_property as known
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (

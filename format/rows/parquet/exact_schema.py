@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
-from icecomb.format.rows.arrow_values import reading_cast
 from icecomb.format.rows.parquet.compact_protocol import BINARY, I32, Struct
 from icecomb.format.rows.parquet.raw_footer import (
     CONVERTED,
@@ -24,8 +23,9 @@ from icecomb.format.rows.parquet.raw_footer import (
     REPETITION,
     NotCopyableError,
 )
-from icecomb.format.rows.parquet.statistics import logical_type
-from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.rows.values.arrow_projection import FileField
+from icecomb.format.rows.values.arrow_values import reading_cast
+from icecomb.format.rows.values.statistics import logical_type
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     BinaryType,

@@ -7,9 +7,9 @@ from collections.abc import Container, Mapping, Sequence
 import pyarrow.parquet as pq
 
 from icecomb.format.manifests.manifest import FileFormat
-from icecomb.format.rows.file_tail import ColumnSummary, FileTail, is_old
-from icecomb.format.rows.parquet.statistics import ColumnStatistics, leaves, merged
-from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.rows.values.arrow_projection import FileField
+from icecomb.format.rows.values.file_tail import ColumnSummary, FileTail, is_old
+from icecomb.format.rows.values.statistics import ColumnStatistics, leaves, merged
 from icecomb.format.spec.types import PrimitiveType
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.property import table_property as known
 from icecomb.format.rows.write.write_property import compression_level
-from icecomb.format.spec import table_property as known
 
 if TYPE_CHECKING:
     from icecomb.format.rows.write.file_settings import DataFileWriter, FileSettings

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icecomb.format.errors import CorruptFileError
-from icecomb.format.rows.parquet.statistics import ChunkStatistics, ColumnStatistics, leaves
-from icecomb.format.rows.read.arrow_projection import FileField, file_fields
 from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batches, reading
+from icecomb.format.rows.values.arrow_projection import FileField, file_fields
+from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatistics, leaves
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import IcebergType
 from icecomb.format.storage.file_io import FileIO

@@ -16,7 +16,6 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icecomb.format.rows.data_metrics import Metrics, parquet_metrics
 from icecomb.format.rows.parquet.compact_protocol import (
     BINARY,
     I16,
@@ -30,6 +29,7 @@ from icecomb.format.rows.parquet.compact_protocol import (
     read_struct,
 )
 from icecomb.format.rows.parquet.exact_schema import exact_elements
+from icecomb.format.rows.parquet.metrics import parquet_metrics
 from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.page_copy import (
     CopiedPages,
@@ -72,7 +72,8 @@ from icecomb.format.rows.parquet.raw_footer import (
     RawFooter,
     enclosed,
 )
-from icecomb.format.rows.read.arrow_projection import file_fields
+from icecomb.format.rows.values.arrow_projection import file_fields
+from icecomb.format.rows.values.data_metrics import Metrics
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.rolling_writer import OpenDataFile, writing
 from icecomb.format.spec.name_mapping import NameMapping

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from icecomb.format.rows.data_metrics import Metrics, parquet_metrics
 from icecomb.format.rows.parquet.column_path import parquet_paths
-from icecomb.format.rows.read.arrow_projection import file_fields
+from icecomb.format.rows.parquet.metrics import parquet_metrics
+from icecomb.format.rows.values.arrow_projection import file_fields
+from icecomb.format.rows.values.data_metrics import Metrics
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema

@@ -25,18 +25,18 @@ from icecomb.format.rows.deletes.equality_delete import (
     KeySource,
 )
 from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions, live_mask
-from icecomb.format.rows.metadata_columns import (
+from icecomb.format.rows.read.data_file import open_data_file
+from icecomb.format.rows.read.data_file_reader import DataFileReader
+from icecomb.format.rows.read.row_filter import may_match, row_mask
+from icecomb.format.rows.values.arrow_projection import FileField, Projection
+from icecomb.format.rows.values.metadata_columns import (
     FILE_PATH,
     IS_DELETED,
     PARTITION,
     SPEC_ID,
     partition_value,
 )
-from icecomb.format.rows.parquet.statistics import ChunkStatistics
-from icecomb.format.rows.read.arrow_projection import FileField, Projection
-from icecomb.format.rows.read.data_file import open_data_file
-from icecomb.format.rows.read.data_file_reader import DataFileReader
-from icecomb.format.rows.read.row_filter import may_match, row_mask
+from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.arrow_schema import child_fields, schema_to_pyarrow
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.partition import PartitionSpec
@@ -46,7 +46,7 @@ from icecomb.format.spec.types import NestedField, StructType
 from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
-    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.rows.values.scan_task import FileScanTask
 
 BATCH_ROWS = 1 << 17
 _TABLE_BATCH_ROWS = 1 << 20

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from icecomb.format.errors import CorruptFileError, FileIOError, IcecombError, UnsupportedError
-from icecomb.format.rows.parquet.statistics import ChunkStatistics
-from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.rows.values.arrow_projection import FileField
+from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.types import IcebergType
 from icecomb.format.storage.file_io import FileIO
 

@@ -21,8 +21,8 @@ from icecomb.format.expressions.bound import (
 )
 from icecomb.format.expressions.comparison import combine
 from icecomb.format.expressions.expression import BooleanExpression, Operation
-from icecomb.format.rows.data_metrics import truncated_upper
-from icecomb.format.rows.parquet.statistics import ChunkStatistics
+from icecomb.format.rows.values.data_metrics import truncated_upper
+from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.arrow_schema import scalar_to_pyarrow, type_to_pyarrow
 
 _COMPARISONS: dict[Operation, Callable[[pa.Array, pa.Scalar], pa.Array]] = {

@@ -19,9 +19,10 @@ from icecomb.format.arrow.hidden_null import without_hidden_nulls
 from icecomb.format.arrow.plain_layout import plain_batch
 from icecomb.format.arrow.row_stream import GivenRows
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.arrow_values import writing_cast
-from icecomb.format.rows.data_metrics import MetricsConfig
-from icecomb.format.rows.read.arrow_projection import Projection, names_as_ids
+from icecomb.format.property.table_property import DATA_FORMAT, DISTRIBUTION_MODE, TARGET_FILE_BYTES
+from icecomb.format.rows.values.arrow_projection import Projection, names_as_ids
+from icecomb.format.rows.values.arrow_values import writing_cast
+from icecomb.format.rows.values.data_metrics import MetricsConfig
 from icecomb.format.rows.write.file_options import load_file_options
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.frame_check import check_frame, check_required
@@ -32,7 +33,6 @@ from icecomb.format.rows.write.row_sort import RowSorter
 from icecomb.format.rows.write.write_option import USE_TABLE_LAYOUT
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.table_property import DATA_FORMAT, DISTRIBUTION_MODE, TARGET_FILE_BYTES
 from icecomb.format.spec.types import NestedField
 from icecomb.format.storage.file_io import FileIO
 

@@ -9,7 +9,7 @@ from typing import BinaryIO, Protocol
 import pyarrow as pa
 
 from icecomb.format.manifests.manifest import DataFileContent, FileFormat
-from icecomb.format.rows.data_metrics import Metrics, MetricsConfig
+from icecomb.format.rows.values.data_metrics import Metrics, MetricsConfig
 from icecomb.format.spec.schema import Schema
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from icecomb.format.arrow.plain_layout import plain_schema
 from icecomb.format.arrow.storage_type import without_nulls
 from icecomb.format.errors import SchemaError, ValidationError
-from icecomb.format.rows.arrow_values import writing_cast
+from icecomb.format.rows.values.arrow_values import writing_cast
 from icecomb.format.spec.arrow_schema import child_fields
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import IcebergType, ListType, MapType, NestedField, StructType

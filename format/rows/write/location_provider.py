@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.spec.table_property import (
+from icecomb.format.property.table_property import (
     DATA_PATH,
     FOLDER_STORAGE_PATH,
     OBJECT_STORE,

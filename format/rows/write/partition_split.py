@@ -15,8 +15,8 @@ from icecomb.format.arrow.storage_type import internal_array
 from icecomb.format.errors import ValidationError
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.temporal import human_timestamp
 from icecomb.format.spec.transform import HourTransform, VoidTransform
+from icecomb.format.spec.values.temporal import human_timestamp
 
 _DENSE_GROUPS = 1 << 16
 

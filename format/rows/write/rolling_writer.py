@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.data_metrics import data_file
+from icecomb.format.rows.values.data_metrics import data_file
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.storage.file_io import FileIO

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from icecomb.format.property import flag, optional_number
+from icecomb.format.property.property import flag, optional_number
 
 OUTPUT_SPEC: Final = optional_number("output-spec-id", "Partition spec of new files.")
 USE_TABLE_LAYOUT: Final = flag(

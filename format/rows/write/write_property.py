@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property import Property
+from icecomb.format.property.property import Property
 
 
 def compression_level(

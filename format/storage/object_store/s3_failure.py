@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
-from icecomb.format.property import without_users
+from icecomb.format.property.property import without_users
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.client import AnswerLostError, StoreBusyError, too_busy
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property import Property, seconds
+from icecomb.format.property.property import Property, seconds
 from icecomb.format.storage.object_store.setting_search import SettingSearch
 from icecomb.format.storage.storage_property import (
     S3_ACCESS_KEY,

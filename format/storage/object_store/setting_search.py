@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property import Property
+from icecomb.format.property.property import Property
 from icecomb.format.storage.hdfs.address import hadoop_properties
 
 

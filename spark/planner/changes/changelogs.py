@@ -14,17 +14,17 @@ from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, Validat
 from icecomb.format.scan.snapshot_changes import snapshot_changes
 from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.snapshot import Operation
-from icecomb.spark.planner.audit import branch_to_read
-from icecomb.spark.planner.changes.columns import CHANGES_FROM
 from icecomb.spark.planner.protocol import LoadChangelog, LoadedChangelog
-from icecomb.spark.planner.tables import described
+from icecomb.spark.planner.table.audit import branch_to_read
+from icecomb.spark.planner.table.change_columns import CHANGES_FROM
+from icecomb.spark.planner.table.tables import described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.spark.planner.protocol import ChangelogRange
-    from icecomb.spark.planner.states import TableState, TableStates
+    from icecomb.spark.planner.table.states import TableState, TableStates
 
 _ALL: Final = "none"
 _NET: Final = "netChanges"

@@ -9,17 +9,17 @@ import numpy as np
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.rows.deletes.position_delete import PositionDeletes
-from icecomb.format.rows.metadata_columns import ROW_POSITION
 from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.values.metadata_columns import ROW_POSITION
 from icecomb.format.spec.schema import Schema
-from icecomb.spark.planner.delete_files import position_delete_files
+from icecomb.spark.planner.files.delete_files import position_delete_files
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from icecomb.format.manifests.manifest import DataFile
-    from icecomb.format.rows.scan_task import FileScanTask
-    from icecomb.spark.planner.states import TableState
+    from icecomb.format.rows.values.scan_task import FileScanTask
+    from icecomb.spark.planner.table.states import TableState
 
 
 def stated_rows(file: DataFile) -> int:

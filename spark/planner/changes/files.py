@@ -19,11 +19,10 @@ from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DeleteFileIndex
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.snapshot_changes import reached_files
-from icecomb.spark.planner.changes.columns import CHANGELOGS, CHANGES_FROM
 from icecomb.spark.planner.changes.deleted_rows import DeletedRows
 from icecomb.spark.planner.changes.snapshots import (
     END,
@@ -32,14 +31,15 @@ from icecomb.spark.planner.changes.snapshots import (
     START_TIME,
     changed_snapshots,
 )
-from icecomb.spark.planner.values import value_to_json
+from icecomb.spark.planner.protocol.values import value_to_json
+from icecomb.spark.planner.table.change_columns import CHANGELOGS, CHANGES_FROM
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from icecomb.format.manifests.manifest import DataFile, ManifestFile
     from icecomb.format.spec.snapshot import Snapshot
-    from icecomb.spark.planner.states import TableState
+    from icecomb.spark.planner.table.states import TableState
 
 _OF_ONE_STATE: Final = ("snapshot-id", "as-of-timestamp", "branch", "tag")
 

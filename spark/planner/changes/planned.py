@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from icecomb.spark.planner.changes.columns import CHANGES
 from icecomb.spark.planner.changes.deleted_rows import stated_rows
-from icecomb.spark.planner.planned_files import PlannedFiles, PositionsOfFiles
+from icecomb.spark.planner.files.planned_files import PlannedFiles, PositionsOfFiles
+from icecomb.spark.planner.table.change_columns import CHANGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.spark.planner.changes.files import Changelog, FileChange
     from icecomb.spark.planner.protocol import PlannedFile, PlanScan
-    from icecomb.spark.planner.states import TableState
+    from icecomb.spark.planner.table.states import TableState
 
 
 class ChangedFiles(PlannedFiles):

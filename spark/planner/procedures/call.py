@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
+from icecomb.spark.planner.table.table_name import quoted
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.maintenance.engine import GroupEngine
     from icecomb.catalog.maintenance.session_listing import FolderEngine
-    from icecomb.catalog.table import Table
+    from icecomb.catalog.table.table import Table
 
 SESSION_CATALOG: Final = "spark_catalog"
 _PART: Final = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
@@ -112,11 +113,6 @@ def parse_name(text: str) -> tuple[str, ...]:
         f"{text!r} is not a table name",
         hint="name it db.table; put parts with dots, blanks or backquotes between backquotes",
     )
-
-
-def quoted(*parts: str) -> str:
-    """Return an SQL name with every part quoted."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def _servers(uris: str | None) -> set[str]:

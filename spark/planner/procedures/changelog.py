@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from icecomb.catalog.table import Table
+from icecomb.catalog.table.table import Table
 from icecomb.format.errors import (
     NoSuchSnapshotError,
     SchemaError,
@@ -36,9 +36,10 @@ from icecomb.spark.planner.changes.snapshots import (
     START_TIME,
     changed_snapshots,
 )
-from icecomb.spark.planner.hadoop_locations import HadoopLocations
-from icecomb.spark.planner.procedures.call import Call, parse_name, quoted
+from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
+from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.signature import Flag, Options, Text, Texts, procedure
+from icecomb.spark.planner.table.table_name import quoted
 from icecomb.spark.schema import spark_type, sql_type
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:=%+@, -]*")

@@ -8,9 +8,9 @@ from typing import Final
 
 from icecomb.catalog import migrate as migration
 from icecomb.catalog.hive.catalog import on_metastore
-from icecomb.catalog.migrate.context import Workplace
-from icecomb.catalog.migrate.existing_files import files_of_folder, files_of_hive_table
-from icecomb.catalog.progress import SILENT, THREADS
+from icecomb.catalog.migrate.applying.existing_files import files_of_folder, files_of_hive_table
+from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.report.progress import SILENT, THREADS
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.signature import Flag, Int, Long, Options, Text, procedure

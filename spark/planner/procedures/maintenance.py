@@ -8,8 +8,8 @@ from typing import Final
 
 from icecomb.format.argument import checked_int
 from icecomb.format.errors import FileIOError
-from icecomb.format.expressions.parser import parse
-from icecomb.spark.planner.procedures.call import Call, parse_name, quoted
+from icecomb.format.expressions.sql.parser import parse
+from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.signature import (
     Flag,
     Instant,
@@ -23,6 +23,7 @@ from icecomb.spark.planner.procedures.signature import (
     procedure,
 )
 from icecomb.spark.planner.procedures.snapshots import milliseconds
+from icecomb.spark.planner.table.table_name import quoted
 
 _ENGINE: Final = "engine"
 _AUTO: Final = "auto"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icecomb.catalog.table import Table
+from icecomb.catalog.table.table import Table
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.staging import staged_snapshot
 from icecomb.format.spec.ancestry import ancestors_of as ancestors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from icecomb.spark.planner.message import Message, Repeatable, Unrepeatable
+from icecomb.spark.planner.protocol.message import Message, Repeatable, Unrepeatable
 
 
 @dataclass(frozen=True, slots=True)

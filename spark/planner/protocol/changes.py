@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icecomb.spark.planner.message import Message, Repeatable
+from icecomb.spark.planner.protocol.message import Message, Repeatable
 from icecomb.spark.planner.protocol.tables import Audit, TableDescription, TableName
 
 

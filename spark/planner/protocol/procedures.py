@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.message import Message, Repeatable, Unrepeatable
+from icecomb.spark.planner.protocol.message import Message, Repeatable, Unrepeatable
 from icecomb.spark.planner.protocol.tables import TableName
 
 
@@ -177,7 +177,7 @@ class ProcedurePage(Message):
     """Rows and requests of a procedure while it runs.
 
     Args:
-        rows: Rows of the result, see `icecomb.spark.planner.values`.
+        rows: Rows of the result, see `icecomb.spark.planner.protocol.values`.
         work: Rewrites for the session.
         queries: Queries for the session.
         listings: Listings for the session.

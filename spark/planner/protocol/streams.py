@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.message import Message, Repeatable
+from icecomb.spark.planner.protocol.message import Message, Repeatable
 from icecomb.spark.planner.protocol.scans import PlanScan
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icecomb.catalog.ref_change import DropRef, MakeRef, drop_ref, make_ref
+from icecomb.catalog.table.ref_change import DropRef, MakeRef, drop_ref, make_ref
 from icecomb.format.errors import ValidationError
+from icecomb.format.property.table_property import DISTRIBUTION_MODE
 from icecomb.format.spec.sort import NullOrder
-from icecomb.format.spec.table_property import DISTRIBUTION_MODE
 from icecomb.spark.partitioning import iceberg_transform
 from icecomb.spark.planner.statements.grammar import parse_statement
 from icecomb.spark.planner.statements.statement import (
@@ -22,7 +22,7 @@ from icecomb.spark.planner.statements.statement import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.catalog.transaction import Transaction
+    from icecomb.catalog.table.transaction import Transaction
     from icecomb.format.evolution.spec_update import UpdateSpec
     from icecomb.format.spec.transform import Transform
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal, TypeVar
 
-from icecomb.catalog.ref_change import DropRef, MakeRef
+from icecomb.catalog.table.ref_change import DropRef, MakeRef
 from icecomb.format.errors import ValidationError
 from icecomb.spark.planner.statements.statement import (
     AddPartitionField,

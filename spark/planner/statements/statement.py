@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from icecomb.catalog.ref_change import DropRef, MakeRef
+from icecomb.catalog.table.ref_change import DropRef, MakeRef
 
 Column = tuple[str, ...]
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from icecomb.format.manifests.manifest import ManifestFile
-    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.spec.snapshot import Snapshot
-    from icecomb.spark.planner.states import TableState
+    from icecomb.spark.planner.table.states import TableState
 
 
 class SnapshotFiles:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.format.property import flag, optional_number
+from icecomb.format.property.property import flag, optional_number
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, Snapshot
-from icecomb.spark.planner.changes.columns import CHANGES_FROM
+from icecomb.spark.planner.table.change_columns import CHANGES_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from icecomb.spark.planner.states import TableState
+    from icecomb.spark.planner.table.states import TableState
 
 _FROM: Final = optional_number(
     "stream-from-timestamp", "The earliest time of snapshots to read, in ms since 1970."

@@ -26,9 +26,9 @@ from icecomb.spark.planner.protocol import (
     StreamPosition,
     StreamTable,
 )
-from icecomb.spark.planner.read_options import ReadOptions
-from icecomb.spark.planner.scan import scan_plan
-from icecomb.spark.planner.scan_metrics import ScanMetrics
+from icecomb.spark.planner.scan.read_options import ReadOptions
+from icecomb.spark.planner.scan.scan import scan_plan
+from icecomb.spark.planner.scan.scan_metrics import ScanMetrics
 from icecomb.spark.planner.streams.files import SnapshotFiles
 from icecomb.spark.planner.streams.history import History
 from icecomb.spark.planner.streams.offset import BEFORE_ALL, StreamOffset
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.spec.snapshot import Snapshot
-    from icecomb.spark.planner.states import TableState, TableStates
+    from icecomb.spark.planner.table.states import TableState, TableStates
 
 _KEPT: Final = 32
 """The number of snapshots whose files' row counts are cached: a query polls often."""

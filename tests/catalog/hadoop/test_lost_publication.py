@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion, Unknown
 from icecomb.catalog.hadoop.catalog import HadoopCatalog
-from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Unknown
 from icecomb.format.errors import FileIOError, FileStateUnknownError
-from icecomb.format.spec.update import SetPropertiesUpdate, update_table_metadata
+from icecomb.format.spec.change.update import SetPropertiesUpdate, update_table_metadata
 
 LOST = FileStateUnknownError("the answer was lost")
 

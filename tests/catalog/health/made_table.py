@@ -16,7 +16,7 @@ from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH
+from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import Table, cli, open_table
-from icecomb.catalog.finding import Severity
 from icecomb.catalog.health import check_health
+from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import NoSuchTableError, ValidationError
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.storage.file_io import FileIO

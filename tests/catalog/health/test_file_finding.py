@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icecomb.catalog.finding import Severity
+from icecomb.catalog.report.finding import Severity
 from icecomb.format.operation.overwrite import DeleteFiles
 from tests.catalog.health.made_table import (
     GB,

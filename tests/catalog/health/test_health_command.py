@@ -13,8 +13,8 @@ import pytest
 
 from icecomb.catalog import cli
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.health_report import show_tables
-from icecomb.catalog.cli.progress import TerminalProgress
+from icecomb.catalog.cli.output.progress import TerminalProgress
+from icecomb.catalog.cli.report.health_report import show_tables
 from icecomb.catalog.health.table_health import HealthScore, TableHealth
 from tests.catalog.health.made_table import (
     GB,

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import cli, migrate
-from icecomb.catalog.finding import Severity
 from icecomb.catalog.health import check_health
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
+from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import MetastoreError
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from icecomb.catalog import cli
-from icecomb.catalog.cli import health_page
-from icecomb.catalog.finding import Severity
+from icecomb.catalog.cli.report import health_page
 from icecomb.catalog.health.table_health import (
     Charts,
     HealthFinding,
@@ -24,6 +23,7 @@ from icecomb.catalog.health.table_health import (
     TableFacts,
     TableHealth,
 )
+from icecomb.catalog.report.finding import Severity
 from tests.catalog.health.made_table import GB, KB, MB, append, data, lake_in, new_table
 from tests.peers.chromium import Chromium
 

@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from icecomb.catalog import Table, open_table
-from icecomb.catalog.finding import Severity
+from icecomb.catalog.report.finding import Severity
 from tests.catalog.health.made_table import (
     GB,
     MB,

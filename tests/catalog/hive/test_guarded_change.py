@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from icecomb.catalog.commit.pointer import Committed, Conflict, Unknown
 from icecomb.catalog.hive import entry_change
 from icecomb.catalog.hive.entry_change import EntryChange, Expectation
 from icecomb.catalog.hive.entry_pointer import EntryPointer
@@ -16,7 +17,6 @@ from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.catalog.hive.settlement import Seen, Settlement, Sight
 from icecomb.catalog.hive.thrift.entity import HiveTable, LockAnswer, LockState
 from icecomb.catalog.hive.thrift.server import EXPECTED_KEY, EXPECTED_VALUE
-from icecomb.catalog.pointer import Committed, Conflict, Unknown
 from icecomb.format.errors import MetastoreError
 
 CHECKS = {"hive.check-and-put": "trusted"}

@@ -16,9 +16,9 @@ import pytest
 from icecomb.catalog import Table, load_catalog
 from icecomb.catalog.maintenance.expiry import ExpiredFiles, expiry_of_procedure
 from icecomb.format.errors import FileIOError, NoSuchSnapshotError, ValidationError
-from icecomb.format.operation import expire as expiring
-from icecomb.format.operation.expire import ExpireSnapshots
-from icecomb.format.operation.garbage_list import Deleted, collect_left
+from icecomb.format.operation.expiry import expire as expiring
+from icecomb.format.operation.expiry.expire import ExpireSnapshots
+from icecomb.format.operation.expiry.garbage_list import Deleted, collect_left
 
 LATER = 4_102_444_800_000
 

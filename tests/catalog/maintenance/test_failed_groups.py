@@ -12,9 +12,9 @@ from maintained_table import ALL, data_on_disk, delete_by_value, frame, new_tabl
 from needed_files import needed_files, path
 
 from icecomb.catalog import Table
+from icecomb.catalog.commit.pointer import Unknown
 from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.catalog.maintenance.group_run import GroupRun
-from icecomb.catalog.pointer import Unknown
 from icecomb.format.errors import CommitStateUnknownError, FileIOError
 from tests.rings import sampled
 

@@ -24,8 +24,8 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.operation.location_keys import Spelling
-from icecomb.format.operation.reachable_files import ReachableFiles
+from icecomb.format.operation.expiry.location_keys import Spelling
+from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import draft_name
 from icecomb.format.storage.local import LocalFileSystem

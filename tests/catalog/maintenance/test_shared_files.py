@@ -13,8 +13,8 @@ import pytest
 
 from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
 from icecomb.format.errors import FileIOError, ValidationError
-from icecomb.format.operation.expire import ExpireSnapshots
-from tests.format.test_expire import DAY_MS, IO, NOW, Story
+from icecomb.format.operation.expiry.expire import ExpireSnapshots
+from tests.format.operation.expiry.test_expire import DAY_MS, IO, NOW, Story
 
 _NUMBERS = itertools.count()
 FUTURE = int(time.time() * 1000) + DAY_MS

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from icecomb.catalog.configuration.metastore_folder import RunningMetastore
 from icecomb.catalog.hive.thrift import client
 from icecomb.catalog.metastore import embedded
-from icecomb.catalog.metastore.place import RunningMetastore
 from icecomb.format.errors import MetastoreError
 
 

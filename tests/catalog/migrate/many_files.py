@@ -21,17 +21,17 @@ from icecomb.catalog.hive.thrift.entity import (
     HiveTable,
     StorageDescriptor,
 )
-from icecomb.catalog.migrate import kept_footers
-from icecomb.catalog.migrate.applying import file_mapping
+from icecomb.catalog.migrate.applying.migration import file_mapping
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.footer import Footer, FooterReader
-from icecomb.catalog.migrate.kept_footers import FooterFolder
-from icecomb.catalog.migrate.planning import plan_source
-from icecomb.catalog.migrate.source_files import look_into
-from icecomb.catalog.progress import SILENT
+from icecomb.catalog.migrate.journal import kept_footers
+from icecomb.catalog.migrate.journal.kept_footers import FooterFolder
+from icecomb.catalog.migrate.planning.survey import plan_source
+from icecomb.catalog.migrate.source.footer import Footer, FooterReader
+from icecomb.catalog.migrate.source.source_files import look_into
+from icecomb.catalog.report.progress import SILENT
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.operation.append import FastAppend
-from icecomb.format.spec.update import update_table_metadata
+from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 

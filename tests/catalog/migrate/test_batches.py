@@ -14,9 +14,9 @@ import pytest
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate.batch import Fate, Result, run_batch
-from icecomb.catalog.migrate.folder_journals import FolderJournals
-from icecomb.catalog.migrate.journal import Step
-from icecomb.catalog.progress import SILENT
+from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
+from icecomb.catalog.migrate.journal.journal import Step
+from icecomb.catalog.report.progress import SILENT
 from icecomb.format.errors import (
     CommitStateUnknownError,
     MigrationError,
@@ -141,7 +141,8 @@ def test_what_a_crash_left_is_among_what_a_pattern_means(
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)}, prefix=prefix)
     before = table.state
     pattern = f"made.{prefix}*"
-    from icecomb.catalog.migrate import hive_parts, reverting
+    from icecomb.catalog.migrate.applying import hive_parts
+    from icecomb.catalog.migrate.reverting import reversal as reverting
 
     def killed(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

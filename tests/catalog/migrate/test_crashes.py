@@ -18,7 +18,7 @@ from killed_process import some_steps
 from pyarrow import orc
 
 from icecomb.catalog import migrate
-from icecomb.catalog.migrate.journal import FOLDER
+from icecomb.catalog.migrate.journal.journal import FOLDER
 from tests.catalog.migrate.conftest import AVRO, ORC
 
 MADE = "crashed"
@@ -30,7 +30,8 @@ import pyarrow.orc, pyarrow.parquet
 from icecomb.catalog import load_catalog, migrate
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.calls import Calls
-from icecomb.catalog.migrate import applying, reverting, snapshotting
+from icecomb.catalog.migrate.applying import migration as applying, snapshotting
+from icecomb.catalog.migrate.reverting import reversal as reverting
 from icecomb.format.operation import append
 from icecomb.format.storage.file_io import FileIO
 LOCKS = {"lock", "unlock", "heartbeat", "check_lock"}

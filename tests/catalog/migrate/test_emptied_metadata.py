@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import migrate
-from icecomb.catalog.migrate import hive_parts
-from icecomb.catalog.migrate.hive_parts import HiveParts
-from icecomb.catalog.migrate.reverting import RevertBlockedError
+from icecomb.catalog.migrate.applying import hive_parts
+from icecomb.catalog.migrate.applying.hive_parts import HiveParts
+from icecomb.catalog.migrate.reverting.reversal import RevertBlockedError
 from icecomb.format.errors import MigrationError
 
 MADE = "emptied"

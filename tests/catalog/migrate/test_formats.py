@@ -18,7 +18,7 @@ from pyarrow import orc
 
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.entity import HivePartition, StorageDescriptor
-from icecomb.catalog.migrate.applying import Takeover
+from icecomb.catalog.migrate.applying.migration import Takeover
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.rows.avro.reader import AvroReader
 from icecomb.format.rows.orc.reader import OrcReader

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog, migrate
-from icecomb.catalog.migrate.present_state import examine_migration
-from icecomb.catalog.migrate.reverting import RevertBlockedError
+from icecomb.catalog.migrate.reverting.present_state import examine_migration
+from icecomb.catalog.migrate.reverting.reversal import RevertBlockedError
 from icecomb.format.errors import IcecombError
 from tests.peers.hive import FailedStatementError, Hive
 from tests.peers.hive_metastore import HiveMetastore

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from icecomb.catalog import load_catalog, migrate
-from icecomb.catalog.migrate.copy_statement import acid_copy_statements
-from icecomb.catalog.progress import SILENT
+from icecomb.catalog.migrate.source.copy_statement import acid_copy_statements
+from icecomb.catalog.report.progress import SILENT
 from tests.peers.hive import Hive
 from tests.peers.hive_metastore import HiveMetastore
 

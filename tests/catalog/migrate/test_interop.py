@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import migrate
-from icecomb.catalog.finding import Severity
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.engine import examine_engines
+from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import ConfigurationError, ValidationError
 from tests.catalog.migrate.conftest import AVRO
 from tests.rings import sampled

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog import commit_status as fate
 from icecomb.catalog import load_catalog, migrate
-from icecomb.catalog.migrate.folder_journals import FolderJournals
-from icecomb.catalog.migrate.hive_parts import HiveParts
-from icecomb.catalog.migrate.journal import Step
+from icecomb.catalog.commit import commit_status as fate
+from icecomb.catalog.migrate.applying.hive_parts import HiveParts
+from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
+from icecomb.catalog.migrate.journal.journal import Step
 from icecomb.format.errors import (
     CommitStateUnknownError,
     ConfigurationError,

@@ -17,12 +17,12 @@ from icecomb.catalog.hive.thrift.entity import (
     HiveTable,
     StorageDescriptor,
 )
-from icecomb.catalog.migrate import hive_parts
+from icecomb.catalog.migrate.applying import hive_parts
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.entry import Entry
-from icecomb.catalog.migrate.journal import Step, start_journal
-from icecomb.catalog.migrate.present_state import examine_migration
-from icecomb.catalog.migrate.restored_entry import RestoredEntries, folders_of
+from icecomb.catalog.migrate.journal.entry import Entry
+from icecomb.catalog.migrate.journal.journal import Step, start_journal
+from icecomb.catalog.migrate.journal.restored_entry import RestoredEntries, folders_of
+from icecomb.catalog.migrate.reverting.present_state import examine_migration
 from icecomb.format.errors import MigrationError
 from icecomb.format.storage.file_io import FileIO
 from tests.catalog.migrate.conftest import PARQUET, MadeTable

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog, migrate
-from icecomb.catalog.migrate.applying import Takeover
+from icecomb.catalog.migrate.applying.migration import Takeover
 from icecomb.format.errors import MigrationError
 from tests.peers.hive import FailedStatementError, Hive
 from tests.peers.hive_metastore import HiveMetastore

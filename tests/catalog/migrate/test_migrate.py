@@ -17,11 +17,11 @@ import pytest
 
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.client import HiveClient
-from icecomb.catalog.migrate.applying import MigrationBlockedError
-from icecomb.catalog.migrate.context import Workplace
-from icecomb.catalog.migrate.folder_journals import FolderJournals
-from icecomb.catalog.migrate.journal import FOLDER, Step
-from icecomb.catalog.migrate.reverting import Reversal, RevertBlockedError
+from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
+from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
+from icecomb.catalog.migrate.journal.journal import FOLDER, Step
+from icecomb.catalog.migrate.reverting.reversal import Reversal, RevertBlockedError
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.storage.file_io import FileIO
 from tests.rings import sampled
@@ -651,8 +651,8 @@ def test_verify_finds_a_changed_a_lost_and_an_additional_file(make_hive_table: A
 
 
 def test_verify_finds_values_that_a_wrong_name_mapping_nulls(make_hive_table: Any) -> None:
-    from icecomb.format.spec.requirement import AssertTableUUID
-    from icecomb.format.spec.update import Changes, SetPropertiesUpdate
+    from icecomb.format.spec.change.requirement import AssertTableUUID
+    from icecomb.format.spec.change.update import Changes, SetPropertiesUpdate
 
     table = make_hive_table(
         {"id": "bigint", "v": "int"},
@@ -774,7 +774,7 @@ class _Meddler:
         self.meddle, self.times = meddle, times
 
     def task(self, what: str, total: int, unit: str) -> Any:
-        from icecomb.catalog.progress import Silent
+        from icecomb.catalog.report.progress import Silent
 
         if what == "reading footers" and self.times:
             self.times -= 1

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import migrate
-from icecomb.catalog.progress import Silent
+from icecomb.catalog.report.progress import Silent
 from icecomb.format.errors import MigrationError, ValidationError
 
 _NAMES = itertools.count()

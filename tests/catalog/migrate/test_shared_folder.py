@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import migrate
-from icecomb.catalog.migrate import applying, reverting
+from icecomb.catalog.migrate.applying import migration as applying
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal import find_journals, start_journal
+from icecomb.catalog.migrate.journal.journal import find_journals, start_journal
+from icecomb.catalog.migrate.reverting import reversal as reverting
 from icecomb.format.errors import CommitFailedError, LockTimeoutError, MigrationError
 
 _PREFIXES = itertools.count()

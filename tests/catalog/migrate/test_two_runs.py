@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import migrate
-from icecomb.catalog.migrate.applying import Takeover
+from icecomb.catalog.migrate.applying.migration import Takeover
 
 MADE = "two_runs"
 

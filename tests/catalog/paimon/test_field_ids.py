@@ -4,13 +4,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog.definition import TableDefinition
 from icecomb.catalog.paimon.data_type import DataField
 from icecomb.catalog.paimon.iceberg import iceberg_schema
 from icecomb.catalog.paimon.table_schema import TableSchema
 from icecomb.catalog.paimon.type_parser import parse_type
+from icecomb.catalog.table.definition import TableDefinition
 from icecomb.format.errors import SchemaError
-from icecomb.format.rows.added_file import AddedFiles
+from icecomb.format.rows.files.added_file import AddedFiles
 from icecomb.format.storage.file_io import FileIO
 
 BASE = 2147483647 // 4

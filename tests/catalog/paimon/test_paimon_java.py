@@ -20,7 +20,7 @@ from icecomb.catalog.paimon.schema_change import (
 )
 from icecomb.catalog.paimon.table_import import plan_import, run_import
 from icecomb.catalog.paimon.type_parser import parse_type
-from icecomb.catalog.progress import Silent
+from icecomb.catalog.report.progress import Silent
 from tests.peers.paimon_java import plain
 
 UTC = dt.timezone.utc

@@ -4,12 +4,12 @@ import pytest
 
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.evolution.property_update import UpdateLocation, UpdateProperties
+from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.types import LongType, NestedField
-from icecomb.format.spec.update import update_table_metadata
 
 
 def table(**properties):

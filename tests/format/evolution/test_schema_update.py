@@ -23,6 +23,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.evolution.schema_update import UpdateSchema
+from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.name_mapping import NameMapping, create_name_mapping
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
@@ -41,7 +42,6 @@ from icecomb.format.spec.types import (
     StringType,
     StructType,
 )
-from icecomb.format.spec.update import update_table_metadata
 
 UNPARTITIONED = PartitionSpec()
 POINT = StructType((NestedField(11, "x", FloatType(), True), NestedField(12, "y", FloatType())))

@@ -11,6 +11,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.evolution.schema_update import UpdateSchema
 from icecomb.format.evolution.spec_update import UpdateSpec
+from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -24,7 +25,6 @@ from icecomb.format.spec.types import (
     StructType,
     TimestampType,
 )
-from icecomb.format.spec.update import update_table_metadata
 
 SCHEMA = Schema(
     (

@@ -17,7 +17,6 @@ import pytest
 
 from icecomb.catalog import Table, load_catalog
 from icecomb.format.errors import ExpressionError
-from icecomb.format.expressions.arrow_form import from_arrow
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.bound import bound_references, unbind
 from icecomb.format.expressions.column_names import ColumnNames
@@ -32,12 +31,13 @@ from icecomb.format.expressions.expression import (
     Or,
     rewrite_not,
 )
-from icecomb.format.expressions.json_form import from_json, to_json
-from icecomb.format.expressions.parser import parse
-from icecomb.format.expressions.polars_form import implied_by
+from icecomb.format.expressions.forms.arrow_form import from_arrow
+from icecomb.format.expressions.forms.json_form import from_json, to_json
+from icecomb.format.expressions.forms.polars_form import implied_by
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import LongType, NestedField
-from icecomb.spark.planner.predicates import exact_filter, row_filter
+from icecomb.spark.planner.scan.predicates import exact_filter, row_filter
 
 DEPTH = 1200
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "n", LongType()))

@@ -44,8 +44,8 @@ from icecomb.format.expressions.expression import (
     StartsWith,
     rewrite_not,
 )
-from icecomb.format.expressions.json_form import from_json, to_json
-from icecomb.format.expressions.parser import parse
+from icecomb.format.expressions.forms.json_form import from_json, to_json
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     BinaryType,

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 import pytest
 
 from icecomb.format.errors import ExpressionError
-from icecomb.format.expressions.arrow_form import from_arrow
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import EqualTo, In, LessThan, NotIn, StartsWith
-from icecomb.format.expressions.parser import parse
+from icecomb.format.expressions.forms.arrow_form import from_arrow
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     BinaryType,

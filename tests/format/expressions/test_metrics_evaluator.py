@@ -47,7 +47,7 @@ from icecomb.format.expressions.expression import (
     literal_predicate,
     set_predicate,
 )
-from icecomb.format.expressions.json_form import to_json
+from icecomb.format.expressions.forms.json_form import to_json
 from icecomb.format.expressions.metrics_evaluator import might_match, must_match
 from icecomb.format.spec.schema import Schema
 

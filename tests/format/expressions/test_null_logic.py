@@ -12,7 +12,7 @@ from icecomb.catalog import load_catalog
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import EqualTo, NotStartsWith, StartsWith
-from icecomb.format.expressions.parser import parse
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.rows.read.row_filter import row_mask
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema

@@ -47,10 +47,10 @@ from icecomb.format.expressions.expression import (
     literal_predicate,
     set_predicate,
 )
-from icecomb.format.expressions.json_form import to_json
-from icecomb.format.expressions.parser import parse
+from icecomb.format.expressions.forms.json_form import to_json
 from icecomb.format.expressions.projection import project_inclusive, project_strict
 from icecomb.format.expressions.residual import ResidualEvaluator
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform

@@ -30,10 +30,10 @@ from icecomb.format.expressions.expression import (
     literal_predicate,
     set_predicate,
 )
-from icecomb.format.expressions.json_form import from_json, to_json
+from icecomb.format.expressions.forms.json_form import from_json, to_json
 from icecomb.format.expressions.metrics_evaluator import might_match, must_match
-from icecomb.format.expressions.parser import parse
 from icecomb.format.expressions.projection import project_inclusive, project_strict
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.expressions.term import (
     Reference,
     UnboundTransform,

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.comparison import evaluate
-from icecomb.format.expressions.parser import parse
 from icecomb.format.expressions.projection import project_inclusive
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.expressions.whole_partitions import selects_partitions
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import parse_transform

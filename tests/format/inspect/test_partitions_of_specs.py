@@ -3,17 +3,17 @@ from __future__ import annotations
 from icecomb.format.inspect.inspection import Inspect
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.operation.append import FastAppend
+from icecomb.format.spec.change.update import (
+    AddPartitionSpecUpdate,
+    RemoveSnapshotsUpdate,
+    update_table_metadata,
+)
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import LongType, NestedField, StringType
-from icecomb.format.spec.update import (
-    AddPartitionSpecUpdate,
-    RemoveSnapshotsUpdate,
-    update_table_metadata,
-)
 from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from icecomb.format.errors import FileIOError, ValidationError
 from icecomb.format.maintenance import row_origin
 from icecomb.format.maintenance.row_origin import MOST_SOURCES, RowOrigins, with_origins
-from icecomb.format.rows.data_metrics import MetricsConfig
+from icecomb.format.rows.values.data_metrics import MetricsConfig
 from icecomb.format.rows.write.file_options import load_file_options
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.spec.partition import PartitionSpec

@@ -12,13 +12,13 @@ from icecomb.format.manifests.encoded_file import DataFileForm, EncodedFile
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.append import FastAppend
+from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import IntegerType, LongType, NestedField
-from icecomb.format.spec.update import update_table_metadata
 from icecomb.format.storage.file_io import FileIO
 from tests.format.manifests.test_entry_encoder import VALUES
 

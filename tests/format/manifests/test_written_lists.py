@@ -13,7 +13,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from icecomb.catalog import open_table
 from icecomb.catalog.hadoop.catalog import HadoopCatalog
-from icecomb.catalog.table import Table
+from icecomb.catalog.table.table import Table
 from icecomb.format.avro.container import ContainerWriter
 from icecomb.format.errors import CommitFailedError
 from icecomb.format.manifests.manifest import DataFile, ManifestFile

@@ -7,19 +7,19 @@ import struct
 import pytest
 
 from icecomb.format.errors import ConflictError
-from icecomb.format.expressions.parser import parse
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.conflict import History
 from icecomb.format.operation.overwrite import OverwriteFiles, ReplacePartitions, RewriteFiles
 from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Operation
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.types import LongType, NestedField
-from icecomb.format.spec.update import update_table_metadata
 from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()

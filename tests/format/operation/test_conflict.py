@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.format.errors import ConflictError, ValidationError
-from icecomb.format.expressions.parser import parse
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import (
     DeleteFiles,
@@ -34,19 +34,19 @@ from icecomb.format.row_changes.upsert import upsert_rows
 from icecomb.format.row_changes.write_target import WriteTarget
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
-from icecomb.format.spec.partition import PartitionField, PartitionSpec
-from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
-from icecomb.format.spec.transform import IdentityTransform
-from icecomb.format.spec.types import LongType, NestedField, StringType
-from icecomb.format.spec.update import (
+from icecomb.format.spec.change.update import (
     AddSchemaUpdate,
     Changes,
     SetCurrentSchemaUpdate,
     SetSnapshotRefUpdate,
     update_table_metadata,
 )
+from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.transform import IdentityTransform
+from icecomb.format.spec.types import LongType, NestedField, StringType
 from icecomb.format.storage.file_io import FileIO
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 

@@ -12,12 +12,12 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles, MergeAppend
 from icecomb.format.scan.snapshot_changes import snapshot_changes
+from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.types import LongType, NestedField
-from icecomb.format.spec.update import update_table_metadata
 from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()

@@ -9,7 +9,12 @@ import pyarrow as pa
 
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.rows.data_metrics import MetricsConfig
+from icecomb.format.property.table_property import (
+    DATA_FORMAT,
+    DELETE_FORMAT,
+    DELETE_TARGET_FILE_BYTES,
+)
+from icecomb.format.rows.values.data_metrics import MetricsConfig
 from icecomb.format.rows.write.data_writer import FrameProjections
 from icecomb.format.rows.write.file_options import delete_properties, load_file_options
 from icecomb.format.rows.write.file_settings import FileSettings
@@ -17,11 +22,6 @@ from icecomb.format.rows.write.frame_check import check_required
 from icecomb.format.rows.write.location_provider import load_location_provider
 from icecomb.format.rows.write.partition_writer import PartitionWriter
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.table_property import (
-    DATA_FORMAT,
-    DELETE_FORMAT,
-    DELETE_TARGET_FILE_BYTES,
-)
 from icecomb.format.spec.transform import VoidTransform
 from icecomb.format.spec.types import FixedType
 

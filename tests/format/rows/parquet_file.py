@@ -5,8 +5,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.data_metrics import MetricsConfig, data_file, parquet_metrics
-from icecomb.format.rows.read.arrow_projection import file_fields
+from icecomb.format.rows.parquet.metrics import parquet_metrics
+from icecomb.format.rows.values.arrow_projection import file_fields
+from icecomb.format.rows.values.data_metrics import MetricsConfig, data_file
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema

@@ -13,7 +13,7 @@ from pyarrow import orc
 from icecomb.format.errors import CorruptFileError, FileMissingError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema

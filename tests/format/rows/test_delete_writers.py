@@ -11,9 +11,9 @@ from pyarrow import orc
 from icecomb.format.errors import FileIOError, SchemaError, UnsupportedError, ValidationError
 from icecomb.format.manifests.manifest import DataFileContent, FileFormat
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
-from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.metadata import new_table_metadata

@@ -33,7 +33,7 @@ from pyiceberg.typedef import Record
 from icecomb.format.errors import ConfigurationError, UnsupportedError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.arrow_schema import pyarrow_to_schema, schema_to_pyarrow
 from icecomb.format.spec.metadata import new_table_metadata

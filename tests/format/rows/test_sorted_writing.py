@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from icecomb.format.cancellation import Cancellation, cancellable
 from icecomb.format.errors import OperationCancelledError
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.rows.write.row_key import SortKey
 from icecomb.format.rows.write.row_sort import RowSorter

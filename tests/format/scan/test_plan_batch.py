@@ -14,15 +14,20 @@ from hypothesis import strategies as st
 import icecomb.format.scan.plan_batch
 from icecomb.format.errors import CorruptFileError, ExpressionError, ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue
-from icecomb.format.expressions.json_form import to_json
+from icecomb.format.expressions.forms.json_form import to_json
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
 from icecomb.format.scan.plan_batch import _parts
 from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.change.update import (
+    AddPartitionSpecUpdate,
+    SetDefaultSpecUpdate,
+    update_table_metadata,
+)
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import (
     UNPARTITIONED_PARTITION_SPEC,
@@ -34,11 +39,6 @@ from icecomb.format.spec.single_value import to_bytes
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import DateType, LongType, NestedField
-from icecomb.format.spec.update import (
-    AddPartitionSpecUpdate,
-    SetDefaultSpecUpdate,
-    update_table_metadata,
-)
 from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()

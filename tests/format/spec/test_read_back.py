@@ -10,6 +10,13 @@ import pytest
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.spec import read_back
+from icecomb.format.spec.change.update import (
+    AddPartitionSpecUpdate,
+    AddSnapshotUpdate,
+    SetDefaultSpecUpdate,
+    SetSnapshotRefUpdate,
+    update_table_metadata,
+)
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.metadata_file import metadata_bytes, write_metadata
 from icecomb.format.spec.partition import (
@@ -23,15 +30,8 @@ from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import DayTransform
 from icecomb.format.spec.types import NestedField, TimestampType
-from icecomb.format.spec.update import (
-    AddPartitionSpecUpdate,
-    AddSnapshotUpdate,
-    SetDefaultSpecUpdate,
-    SetSnapshotRefUpdate,
-    update_table_metadata,
-)
-from icecomb.format.spec.view import ViewDefinition, new_view_metadata
-from icecomb.format.spec.view_json import write_view_metadata
+from icecomb.format.spec.view.view import ViewDefinition, new_view_metadata
+from icecomb.format.spec.view.view_json import write_view_metadata
 from icecomb.format.storage.file_io import FileIO
 
 SCHEMA = Schema((NestedField(1, "ts", TimestampType()),))

@@ -12,12 +12,6 @@ from pyiceberg import transforms as peer
 from pyiceberg import types as peer_types
 
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.format.spec.temporal import (
-    civil_from_days,
-    days_from_civil,
-    parse_timestamp,
-    parse_timestamptz,
-)
 from icecomb.format.spec.transform import (
     BucketTransform,
     DayTransform,
@@ -48,6 +42,12 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     TimeType,
     UUIDType,
+)
+from icecomb.format.spec.values.temporal import (
+    civil_from_days,
+    days_from_civil,
+    parse_timestamp,
+    parse_timestamptz,
 )
 
 INTS = st.integers(-(2**31), 2**31 - 1)

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.progress import TerminalProgress
+from icecomb.catalog.cli.output.progress import TerminalProgress
 from icecomb.spark.demo.demonstration import Demo
 from icecomb.spark.demo.flights import DEPARTED, ROWS, flights
 

@@ -11,8 +11,8 @@ import pytest
 
 from icecomb.spark.planner import protocol
 from icecomb.spark.planner.handlers import handlers
-from icecomb.spark.planner.message import Message, Repeatable, Request, Unrepeatable
 from icecomb.spark.planner.protocol import FileRange, LoadTable, SplitHints, TableName
+from icecomb.spark.planner.protocol.message import Message, Repeatable, Request, Unrepeatable
 
 SPARK = Path(__file__).parents[3] / "spark"
 JAVA = SPARK / "bridge" / "java" / "org" / "icecomb" / "spark"

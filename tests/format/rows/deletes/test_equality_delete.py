@@ -14,7 +14,7 @@ from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import GreaterThan
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
@@ -70,7 +70,7 @@ def left(folder, data, *deletes, row_filter=None, fields=FIELDS, **options):
     metadata = new_table_metadata(
         Schema(fields), UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, str(folder), {}
     )
-    from icecomb.format.rows.metadata_columns import ROW_POSITION
+    from icecomb.format.rows.values.metadata_columns import ROW_POSITION
 
     scan = ArrowScan(metadata, FileIO(), Schema((ROW_POSITION,)), **options)
     residual = {} if row_filter is None else {"residual": bind(SCHEMA, row_filter)}

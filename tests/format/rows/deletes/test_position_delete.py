@@ -11,9 +11,9 @@ from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import GreaterThanOrEqual
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.deletes.position_delete import PositionDeletes
-from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema

@@ -15,11 +15,11 @@ from pyarrow import orc
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.filter_argument import as_expression
 from icecomb.format.manifests.manifest import DataFile, FileFormat
-from icecomb.format.rows.metadata_columns import ROW_POSITION
 from icecomb.format.rows.orc.reader import OrcReader
 from icecomb.format.rows.orc.tail import OrcTail
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.metadata_columns import ROW_POSITION
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.format.rows.parquet.statistics import ColumnStatistics
+from icecomb.format.rows.values.statistics import ColumnStatistics
 from icecomb.format.spec.types import DecimalType
 
 

@@ -27,10 +27,10 @@ from icecomb.format.expressions.expression import (
     StartsWith,
 )
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.metadata_columns import FILE_PATH, ROW_POSITION, SPEC_ID
 from icecomb.format.rows.parquet.reader import ParquetReader
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.metadata_columns import FILE_PATH, ROW_POSITION, SPEC_ID
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.name_mapping import MappedField
 from icecomb.format.spec.partition import (

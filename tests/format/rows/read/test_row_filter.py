@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.format.expressions.binding import bind
-from icecomb.format.expressions.parser import parse
+from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.rows.read.row_filter import row_mask
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import DoubleType, FloatType, NestedField

@@ -36,7 +36,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec import single_value
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from icecomb.format.errors import ValidationError
-from icecomb.spark.planner.procedure_calls import find
 from icecomb.spark.planner.procedures import PROCEDURES
-from icecomb.spark.planner.procedures.call import Call, parse_name, quoted
+from icecomb.spark.planner.procedures.call import Call, parse_name
+from icecomb.spark.planner.procedures.procedure_calls import find
 from icecomb.spark.planner.procedures.signature import (
     Flag,
     Instant,
@@ -20,6 +20,7 @@ from icecomb.spark.planner.procedures.signature import (
     Texts,
     procedure,
 )
+from icecomb.spark.planner.table.table_name import quoted
 
 # procedures.md: Iceberg 1.11's, with ! where required and ? where null, and 1.12's ignore_missing_files
 ICEBERG = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icecomb.catalog.ref_change import DropRef, MakeRef
+from icecomb.catalog.table.ref_change import DropRef, MakeRef
 from icecomb.format.errors import ValidationError
 from icecomb.spark.planner.statements.grammar import parse_statement
 from icecomb.spark.planner.statements.statement import (

@@ -1,0 +1,1 @@
+"""Reports of health and of migration plans."""

@@ -1,0 +1,1 @@
+"""Commits: the pointer to the current metadata and how it moves."""

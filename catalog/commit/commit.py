@@ -1,0 +1,369 @@
+"""Committing: apply a change to the newest metadata, write the file, swap the pointer, or retry."""
+
+from __future__ import annotations
+
+import logging
+import random
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from icecomb.catalog.commit.pointer import (
+    Committed,
+    MetadataPointer,
+    MetadataVersion,
+    Pointer,
+    Unknown,
+    V,
+    WriteGuard,
+)
+from icecomb.format.cancellation import check_wanted, pause
+from icecomb.format.errors import (
+    AlreadyCommittedError,
+    CommitFailedError,
+    CommitStateUnknownError,
+    IcecombError,
+    OperationCancelledError,
+    UnsupportedError,
+)
+from icecomb.format.property.table_property import (
+    COMMIT_MAX_WAIT,
+    COMMIT_MIN_WAIT,
+    COMMIT_RETRIES,
+    COMMIT_TOTAL_TIMEOUT,
+    METADATA_DELETE_AFTER_COMMIT,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.change.update import Changes
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+M = TypeVar("M")
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Producer(Protocol):
+    """A change of a table that can be repeated on a newer base.
+
+    `icecomb.format.operation.snapshot_producer.SnapshotProducer` is one.
+    """
+
+    @property
+    def starting_point(self) -> tuple[str, int] | None:
+        """A branch, and its snapshot after which conflicts are checked; None for no checks."""
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """Return the changes on ``base``; may write files, and reuses those written before."""
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """Delete the files it wrote that ``committed`` (None: nothing committed) does not need."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """``commit.retry.*``: how often and how long a commit that lost a race is retried."""
+
+    retries: int
+    min_wait_s: float
+    max_wait_s: float
+    total_s: float
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], *, locked: bool) -> RetrySettings:
+        """Read the settings from the table's properties, else Iceberg's defaults.
+
+        Without locks a retry is cheap and says little about the next one: the defaults are then 100
+        retries and 1 s, so that no writer sleeps long while others commit again and again.
+        """
+        return cls(
+            retries=COMMIT_RETRIES.of(properties, default=None if locked else 100),
+            min_wait_s=COMMIT_MIN_WAIT.of(properties) / 1000,
+            max_wait_s=COMMIT_MAX_WAIT.of(properties, default=None if locked else 1_000) / 1000,
+            total_s=COMMIT_TOTAL_TIMEOUT.of(properties) / 1000,
+        )
+
+    def pause(self, attempt: int) -> float:
+        """Seconds before the retry after failed attempt ``attempt`` (from 1): full jitter."""
+        longest = min(self.min_wait_s * 2 ** (attempt - 1), self.max_wait_s)
+        return random.uniform(0, longest)  # noqa: S311 - spreads load
+
+
+def commit(
+    pointer: MetadataPointer, io: FileIO, base: MetadataVersion, producer: Producer
+) -> MetadataVersion:
+    """Commit the change of ``producer`` on ``base``, or on what others have committed since.
+
+    The first attempt prepares everything before it locks other writers out. If it then finds
+    itself overtaken, it applies the change again while they are still locked out; without locks
+    it retries as ``commit.retry.*`` say.
+
+    Args:
+        pointer: The table's pointer.
+        io: File system that holds the table's metadata.
+        base: The version that the caller knows.
+        producer: The change.
+
+    Returns:
+        The new version (``base`` if nothing changed).
+
+    Raises:
+        CommitFailedError: If it is certain that nothing was committed: the retries are used up, or
+            the lock was not granted (`LockTimeoutError`).
+        CommitStateUnknownError: If it is unknown whether the commit happened.
+        IcecombError: If the change is refused on the newest metadata; nothing was committed.
+    """
+    from icecomb.format.operation.merging import MergingProducer
+
+    if isinstance(producer, MergingProducer):
+        # names in the change are those the caller knows, whatever others have renamed since
+        producer.name_columns_by(base.metadata.schema())
+
+    made: set[int] = set()
+    newest = base
+
+    def change(base: MetadataVersion) -> TableMetadata:
+        nonlocal newest
+        newest = base
+        changed = _changed(pointer, base, producer)
+        made.update(_new_snapshots(base.metadata, changed))
+        return changed
+
+    try:
+        followed, done = commit_version(pointer, base, change)
+    except CommitStateUnknownError:
+        raise
+    except AlreadyCommittedError:
+        # an earlier attempt, considered lost or unknown, was committed after all: its files are
+        # needed
+        return newest
+    except IcecombError:
+        # icecomb's own errors prove that nothing was committed; an interrupt does not.
+        with suppress(IcecombError, OSError):
+            if made and _has_one_of((newest := pointer.load()).metadata, made):
+                return newest
+        with suppress(IcecombError, OSError):
+            producer.clean_up(None)
+        raise
+    _delete_forgotten(io, followed.metadata, done.metadata)
+    with suppress(IcecombError, OSError):
+        producer.clean_up(done.metadata)
+    return done
+
+
+def commit_version(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tuple[V, V]:
+    """Commit a change of a table's or view's metadata; see `commit`.
+
+    Args:
+        pointer: The table's or view's pointer.
+        base: The version that the caller knows.
+        change: Returns the new metadata for a version; that version's own if nothing changes.
+
+    Returns:
+        The version that was followed, and the new one; the same version if nothing changed.
+    """
+    with pointer.queue(base) as others_were_first:
+        if others_were_first:
+            base = newest_of(pointer, base)
+        return _attempts(pointer, base, change)
+
+
+def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tuple[V, V]:
+    started = time.monotonic()
+    attempt = 0
+    while True:
+        attempt += 1
+        if attempt > 1:
+            base = newest_of(pointer, base)
+        base, new = _prepared(pointer, base, change)
+        if new is base:
+            # "nothing to change" holds only for the newest version
+            if newest_of(pointer, base).location == base.location:
+                return base, base
+            continue
+        with _alone(pointer, base, new) as alone:
+            settings = RetrySettings.of(base.metadata.properties, locked=alone)
+            failure = _try(pointer, base, new)
+            if failure is not None and alone and attempt <= settings.retries:
+                attempt += 1
+                base = newest_of(pointer, base)
+                new = _prepare(pointer, base, change)
+                failure = _try(pointer, base, new)
+        if failure is None:
+            return base, new
+        taken = time.monotonic() - started
+        if attempt > settings.retries or taken > settings.total_s:
+            raise _used_up(pointer.name, attempt, taken, failure) from failure
+        if not pointer.ask_for_turn(base):
+            pause(settings.pause(attempt))
+
+
+def newest_of(pointer: Pointer[V, M], base: V) -> V:
+    """Return the newest version, if it is still of the table or view of ``base``.
+
+    Raises:
+        CommitFailedError: If it was dropped, and another table or view has its name.
+    """
+    newest = pointer.load()
+    if base.uuid is not None and newest.uuid != base.uuid:
+        raise CommitFailedError(
+            f"{pointer.name} was dropped, and a new {base.kind} has its name",
+            hint=f"load the {base.kind} again and repeat the change, if the new one is meant",
+            current=newest.location,
+            **{base.kind: pointer.name},
+        )
+    return newest
+
+
+@contextmanager
+def _alone(pointer: Pointer[V, M], base: V, new: V) -> Iterator[bool]:
+    """Keep other writers out; if that fails, discard ``new``, which nobody will ever need."""
+    with ExitStack() as stack:
+        try:
+            alone = stack.enter_context(pointer.exclusive(base.metadata))
+            # the last moment at which it is known that nothing is committed
+            check_wanted()
+        except IcecombError:
+            pointer.discard(new)
+            raise
+        yield alone
+
+
+def _try(pointer: Pointer[V, M], base: V, new: V) -> CommitFailedError | None:
+    if new is not base:
+        try:
+            settle(pointer, base, new)
+        except CommitFailedError as failure:
+            _LOG.info("an attempt to commit failed: %s", failure.message)
+            return failure
+    return None
+
+
+def _prepared(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tuple[V, V]:
+    """Return the version that is followed, and the change on it, staged.
+
+    A failure on a version that others have replaced proves nothing: its files may have expired
+    meanwhile. Then the race was lost, and the newest version counts.
+    """
+    while True:
+        try:
+            return base, _prepare(pointer, base, change)
+        except OperationCancelledError:  # noqa: PERF203 - retried
+            raise
+        except IcecombError:
+            newest = newest_of(pointer, base)
+            if newest.location == base.location:
+                raise
+            base = newest
+
+
+def _prepare(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> V:
+    """Stage the change on ``base``; return ``base`` itself if there is nothing to change."""
+    changed = change(base)
+    return base if changed is base.metadata else pointer.stage(base, changed)
+
+
+def _changed(guard: WriteGuard, base: MetadataVersion, producer: Producer) -> TableMetadata:
+    """Return the metadata with a producer's changes."""
+    from icecomb.format.spec.change.update import update_table_metadata
+
+    guard.check_writable(base.metadata)
+    changes = producer.apply(base.metadata)
+    for requirement in changes.requirements:
+        requirement.check(base.metadata)
+    return update_table_metadata(base.metadata, changes.updates, base_location=base.location)
+
+
+def _has_one_of(metadata: TableMetadata, made: Iterable[int]) -> bool:
+    """Return whether an attempt considered overtaken was committed: by its snapshots."""
+    return any(metadata.snapshot_by_id(number) is not None for number in made)
+
+
+def _new_snapshots(before: TableMetadata, after: TableMetadata) -> Iterator[int]:
+    """Yield the snapshots that a change adds, which are last in the list."""
+    for snapshot in reversed(after.snapshots):
+        if before.snapshot_by_id(snapshot.snapshot_id) is not None:
+            return
+        yield snapshot.snapshot_id
+
+
+def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
+    """Swap the pointer and convert the outcome to a return or an error.
+
+    ``new`` is discarded when, and only when, it is proven that nobody will ever need it.
+
+    Raises:
+        CommitFailedError: On a conflict.
+        CommitStateUnknownError: If it is unknown whether the pointer was swapped.
+        IcecombError: If the swap was refused, or the metastore was not reached.
+    """
+    begun = time.monotonic()
+    try:
+        outcome = pointer.swap(base, new)
+    except IcecombError:
+        pointer.discard(new)
+        raise
+    if isinstance(outcome, Committed):
+        taken = (time.monotonic() - begun) * 1000
+        _LOG.info("%s: committed %s in %.0f ms", pointer.name, new.location, taken)
+        return
+    if isinstance(outcome, Unknown):
+        seen = outcome.current or "(could not be read)"
+        checked = ("--checked",) if outcome.checked else ()
+        raise CommitStateUnknownError(
+            f"{pointer.name}: it is unknown whether the commit happened: {outcome.reason}. "
+            f"New metadata: {new.location}; current metadata: {seen}",
+            hint="nothing was deleted; before you repeat the commit, ask for its outcome: "
+            f"icecomb commit settle {shlex.join((*checked, pointer.name, new.location))}",
+            table=pointer.name,
+            new=new.location,
+            current=outcome.current,
+        ) from outcome.cause
+    pointer.discard(new)
+    raise CommitFailedError(
+        f"{pointer.name}: {outcome.reason}",
+        hint="load the table again and repeat the change",
+        table=pointer.name,
+        current=outcome.current,
+    )
+
+
+def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
+    """Refuse, before anything is written, tables that only another implementation can write.
+
+    Raises:
+        UnsupportedError: If the table is encrypted.
+    """
+    if "encryption.key-id" in metadata.properties:
+        raise UnsupportedError(
+            f"{name} is encrypted: icecomb cannot write to it",
+            hint="write to it with Iceberg Java",
+            table=name,
+        )
+
+
+def _delete_forgotten(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:
+    """Delete the files dropped from the metadata log, if the table asks for it."""
+    # The commit is done: an error now would look like its failure, and its files be deleted.
+    with suppress(IcecombError, OSError):
+        if not METADATA_DELETE_AFTER_COMMIT.of(new.properties):
+            return
+        kept = {entry.metadata_file for entry in new.metadata_log}
+        io.delete([e.metadata_file for e in base.metadata_log if e.metadata_file not in kept])
+
+
+def _used_up(
+    name: str, attempts: int, seconds: float, last: CommitFailedError | None
+) -> CommitFailedError:
+    if attempts == 1 and last is not None:
+        return last
+    return CommitFailedError(
+        f"{name}: not committed after {attempts} attempts in {seconds:.1f} s; the last one: "
+        f"{last.message if last else ''}",
+        hint="other writers were first each time: raise commit.retry.num-retries",
+        table=name,
+        attempts=attempts,
+    )

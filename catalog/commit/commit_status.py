@@ -1,0 +1,55 @@
+"""Status of a commit with unknown outcome, derived from the pointer and the metadata log."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+OLD_MS: Final = 3_600_000
+"""No client waits, and no server repeats a call of its own, for an hour (milliseconds)."""
+
+
+class Fate(str, Enum):
+    """The status of a commit."""
+
+    COMMITTED = "committed"
+    SUPERSEDED = "superseded"
+    NOT_COMMITTED = "not committed"
+    PENDING = "pending"
+    UNKNOWN = "unknown"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFate:
+    """The status of the commit that wrote one metadata file.
+
+    Attributes:
+        fate: ``COMMITTED``: the table points to it. ``SUPERSEDED``: it was committed, and other
+            commits followed it. ``NOT_COMMITTED``: proven that it was not and never will be.
+            ``PENDING``: not yet, but a delayed request could still commit it. ``UNKNOWN``:
+            nothing that is left tells.
+        reason: The evidence, for people.
+        current: The metadata file that the table points to.
+        leftovers: Metadata, lists and manifests that only this commit would have needed; data
+            files are left to the removal of orphans, because others may refer to them.
+    """
+
+    fate: Fate
+    reason: str
+    current: str
+    leftovers: tuple[str, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the status is final."""
+        return self.fate not in {Fate.PENDING, Fate.UNKNOWN}
+
+
+def is_old(timestamp_ms: int) -> bool:
+    """Return whether no request of that time can still be under way."""
+    return time.time() * 1000 - timestamp_ms > OLD_MS

@@ -1,0 +1,198 @@
+"""The seam between tables and the holder of their pointer: a metastore, or a file system.
+
+A commit swaps the pointer from one metadata file to the next. The outcome is a value: *Committed*
+and *Conflict* are returned only on proof; everything else is *Unknown*: nothing is deleted then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.view.view import ViewMetadata
+
+
+class Described(Protocol):
+    """Metadata of a table or a view."""
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties."""
+
+
+class Version(Protocol):
+    """A metadata file of a table or a view, and its contents."""
+
+    kind: ClassVar[str]
+    """``table`` or ``view``, for messages."""
+
+    @property
+    def location(self) -> str:
+        """The location of the file."""
+
+    @property
+    def metadata(self) -> Described:
+        """The contents of the file."""
+
+    @property
+    def uuid(self) -> object:
+        """The uuid of the table or view; None if it has none yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataVersion:
+    """A metadata file of a table and its contents."""
+
+    kind: ClassVar[str] = "table"
+    location: str
+    metadata: TableMetadata
+
+    @property
+    def uuid(self) -> object:
+        """The table's uuid; with format version 1 a later commit may set it first."""
+        return self.metadata.table_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMetadataVersion:
+    """A metadata file of a view and its contents."""
+
+    kind: ClassVar[str] = "view"
+    location: str
+    metadata: ViewMetadata
+
+    @property
+    def uuid(self) -> object:
+        """The view's uuid."""
+        return self.metadata.view_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The pointer points to the new file, or to one that followed it.
+
+    Attributes:
+        found: Whether this was found out by a check, because the reply was lost or an error.
+    """
+
+    found: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Proven that the swap did not happen and never will.
+
+    Attributes:
+        reason: The evidence, for people.
+        current: The pointer's current target; None if the table was dropped.
+    """
+
+    reason: str
+    current: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The swap may have happened, or may still happen.
+
+    Attributes:
+        reason: What went wrong, for people.
+        current: The pointer's last known target; None if it could not be read.
+        cause: The failure behind it.
+        checked: Whether it can only happen while the pointer has the expected target.
+    """
+
+    reason: str
+    current: str | None
+    cause: Exception
+    checked: bool = False
+
+
+Outcome: TypeAlias = "Committed | Conflict | Unknown"
+
+
+V = TypeVar("V", bound=Version)
+M_contra = TypeVar("M_contra", contravariant=True)
+
+
+class WriteGuard(Protocol):
+    """A check whether a table may be changed."""
+
+    def check_writable(self, metadata: TableMetadata) -> None:
+        """Refuse, before anything is written, a table that must not be changed from here.
+
+        Args:
+            metadata: The table's metadata before the change.
+
+        Raises:
+            UnsupportedError, ValidationError: If it must not be changed.
+        """
+
+
+class Pointer(Protocol[V, M_contra]):
+    """The pointer of one table or view."""
+
+    @property
+    def name(self) -> str:
+        """The name of the table or view, for messages."""
+
+    def load(self) -> V:
+        """Load the version that the pointer points to now.
+
+        Raises:
+            NoSuchTableError, NoSuchViewError: If there is none of this name.
+        """
+
+    def stage(self, base: V | None, metadata: M_contra) -> V:
+        """Prepare the version after ``base`` (None: the first); readers do not see it yet.
+
+        Raises:
+            ValidationError: If the catalog does not support such metadata.
+        """
+
+    def swap(self, expected: V | None, new: V) -> Outcome:
+        """Swap the pointer from ``expected`` (None: it is new) to ``new``, which `stage` prepared.
+
+        Raises:
+            IcecombError: If it was refused, or not reached: it is proven that nothing changed.
+        """
+
+    def discard(self, new: V) -> None:
+        """Delete what `stage` wrote for ``new``, which is proven to be needed by nobody."""
+
+    def queue(self, base: V | None = None) -> AbstractContextManager[bool]:
+        """Hold the process's lock, which lets its threads commit one after the other.
+
+        Its value is whether others committed while this thread waited.
+
+        Args:
+            base: The version to commit on, if known.
+        """
+
+    def ask_for_turn(self, base: V) -> bool:
+        """Queue with writers elsewhere, within `queue` and after a lost race.
+
+        Returns once those that queued before are done; False, at once, if no queue is possible.
+        It is a courtesy: another writer may still be first.
+
+        Args:
+            base: The version that was to be followed.
+        """
+
+    def exclusive(self, metadata: Described) -> AbstractContextManager[bool]:
+        """Keep other writers out for several calls; the value is False if there are no locks.
+
+        Args:
+            metadata: The metadata before the change, whose properties choose the mode.
+        """
+
+
+class MetadataPointer(WriteGuard, Pointer[MetadataVersion, "TableMetadata"], Protocol):
+    """The pointer of one table."""
+
+
+ViewPointer: TypeAlias = "Pointer[ViewMetadataVersion, ViewMetadata]"

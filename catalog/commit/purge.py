@@ -1,0 +1,152 @@
+"""Deletion of a dropped table's files: all that its last metadata file reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from icecomb.catalog.commit.version_name import VERSION_HINT, version_of
+from icecomb.format.errors import FileIOError, IcecombError, ValidationError
+from icecomb.format.operation.expiry.location_keys import Spelling
+from icecomb.format.operation.expiry.reachable_files import ReachableFiles
+from icecomb.format.property.table_property import GC_ENABLED
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+Unneeded: TypeAlias = Callable[[list[str]], list[str]]
+"""A function that selects the files that may be deleted."""
+_BATCH: Final = 1000
+
+
+def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
+    """Refuse to delete files of a table that shares them.
+
+    Raises:
+        ValidationError: If its property ``gc.enabled`` is false.
+    """
+    if not GC_ENABLED.of(metadata.properties):
+        raise ValidationError(
+            f"{name} cannot be purged: gc.enabled is false, its files may belong to other tables",
+            hint="drop it without purging, or set gc.enabled=true if you are sure",
+            table=name,
+        )
+
+
+def check_no_folder_table(io: FileIO, name: str, location: str, metadata: TableMetadata) -> None:
+    """Refuse to purge the table of a metastore that was registered from a file-system table.
+
+    Args:
+        io: File system that holds the files.
+        name: The table's name, for the error.
+        location: The location of its metadata file.
+        metadata: The contents of that file.
+
+    Raises:
+        ValidationError: If the folder still is that other table, whose rows would be deleted.
+    """
+    for known in (location, *(entry.metadata_file for entry in reversed(metadata.metadata_log))):
+        if version_of(known) is None:
+            continue
+        folder = known.rpartition("/")[0]
+        if io.exists(known) or io.exists(f"{folder}/{VERSION_HINT}"):
+            raise ValidationError(
+                f"{name} cannot be purged: its files are also those of a file-system table: "
+                f"{known}",
+                hint="drop it without purging; if nobody opens that folder as a table, "
+                f"delete {VERSION_HINT} and the metadata files that are named v<number> first",
+                table=name,
+                path=known,
+            )
+        return
+
+
+def unneeded_by(io: FileIO, others: Iterable[tuple[TableMetadata, str]]) -> Unneeded:
+    """Return a function that selects the files that other tables do not need.
+
+    Args:
+        io: File system that holds their metadata, which is read now.
+        others: Other tables' metadata, each with its file.
+
+    Raises:
+        CorruptFileError, FileMissingError: If it is unknown what one of them needs.
+    """
+    reachable = ReachableFiles(io, Spelling(io.properties))
+    for metadata, location in others:
+        reachable.add_table(metadata, location)
+    return reachable.unneeded
+
+
+def purge(io: FileIO, metadata_location: str, unneeded: Unneeded) -> None:
+    """Delete data, delete and metadata files reachable from a metadata file, that file last.
+
+    Unreadable files are skipped: the rest is deleted nevertheless. Folders stay.
+
+    Args:
+        io: File system that holds the files.
+        metadata_location: The metadata file of the table when it was dropped.
+        unneeded: Selects the files that other tables do not need.
+    """
+    from icecomb.format.spec.metadata_file import read_metadata
+
+    try:
+        metadata = read_metadata(io, metadata_location)
+    except IcecombError:
+        return
+    purge_files(io, metadata, unneeded)
+    io.delete(unneeded([metadata_location]))
+
+
+def purge_files(io: FileIO, metadata: TableMetadata, unneeded: Unneeded) -> None:
+    """Delete the files of `reachable_files`, batch by batch.
+
+    Args:
+        io: File system that holds the files.
+        metadata: The metadata of the table when it was dropped.
+        unneeded: Selects the files that may be deleted.
+
+    Raises:
+        FileIOError: If some could not be deleted; the others are deleted.
+    """
+    failure: FileIOError | None = None
+    for batch in reachable_files(io, metadata):
+        try:
+            io.delete(unneeded(batch))
+        except FileIOError as error:  # noqa: PERF203 - the other files are deleted nevertheless
+            failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def reachable_files(io: FileIO, metadata: TableMetadata) -> Iterator[list[str]]:
+    """Yield data and delete files, then manifests, their lists, statistics and older metadata.
+
+    Unreadable manifests are skipped.
+
+    Args:
+        io: File system that holds the files.
+        metadata: The table's metadata, whose own file is left out.
+    """
+    from icecomb.format.manifests.manifest_union import distinct_manifests
+    from icecomb.format.manifests.reader import read_each_columns
+
+    def pass_over(*_: object) -> None:
+        pass
+
+    manifests = distinct_manifests(io, metadata.snapshots, pass_over)
+    for columns in read_each_columns(
+        io, manifests.values(), lambda _: None, cache=None, unreadable=pass_over
+    ):
+        yield from _batches(columns.column("file_path").to_pylist())
+    lists = [s.manifest_list for s in metadata.snapshots if s.manifest_list is not None]
+    yield from _batches(list(manifests))
+    yield from _batches(lists)
+    statistics = (*metadata.statistics, *metadata.partition_statistics)
+    yield from _batches([str(file["statistics-path"]) for file in statistics])
+    yield from _batches([entry.metadata_file for entry in metadata.metadata_log])
+
+
+def _batches(locations: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(locations), _BATCH):
+        yield locations[start : start + _BATCH]

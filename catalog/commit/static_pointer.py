@@ -1,0 +1,72 @@
+"""The pointer of a table opened by its metadata file, which can be read, never changed."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, NoReturn
+
+from icecomb.catalog.commit.pointer import Described, MetadataVersion
+from icecomb.format.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+
+class StaticPointer:
+    """A `MetadataPointer` that always points to one file.
+
+    Args:
+        io: File system that holds the file.
+        location: The metadata file.
+    """
+
+    def __init__(self, io: FileIO, location: str) -> None:
+        self._io = io
+        self._location = location
+
+    @property
+    def name(self) -> str:
+        """The file's location."""
+        return self._location
+
+    def check_writable(self, metadata: TableMetadata) -> NoReturn:  # noqa: ARG002
+        """Implement `MetadataPointer.check_writable`: refuse every table.
+
+        Raises:
+            UnsupportedError: Always.
+        """
+        raise UnsupportedError(
+            f"{self._location} was opened as a metadata file: such a table can only be read",
+            hint="open the table by its catalog, or by its folder, to change it",
+            path=self._location,
+        )
+
+    def load(self) -> MetadataVersion:
+        """Implement `MetadataPointer.load`."""
+        from icecomb.format.spec.metadata_file import read_metadata
+
+        return MetadataVersion(self._location, read_metadata(self._io, self._location))
+
+    def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> NoReturn:  # noqa: ARG002
+        """Refuse, as `check_writable`."""
+        self.check_writable(metadata)
+
+    def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> NoReturn:  # noqa: ARG002
+        """Refuse, as `check_writable`."""
+        self.check_writable(new.metadata)
+
+    def discard(self, new: MetadataVersion) -> None:
+        """Implement `MetadataPointer.discard`: nothing is ever staged."""
+
+    def queue(self, base: MetadataVersion | None = None) -> AbstractContextManager[bool]:  # noqa: ARG002
+        """Implement `MetadataPointer.queue`: there is nothing to wait for."""
+        return nullcontext(False)
+
+    def ask_for_turn(self, base: MetadataVersion) -> bool:  # noqa: ARG002
+        """Implement `MetadataPointer.ask_for_turn`: there is no queue."""
+        return False
+
+    def exclusive(self, metadata: Described) -> AbstractContextManager[bool]:  # noqa: ARG002
+        """Implement `MetadataPointer.exclusive`: there are no locks."""
+        return nullcontext(False)

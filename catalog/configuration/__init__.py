@@ -1,0 +1,1 @@
+"""Configuration of catalogs: arguments, environment, files."""

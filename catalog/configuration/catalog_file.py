@@ -1,0 +1,183 @@
+"""The file ``icecomb.yaml``: catalogs and their properties, in the shape of PyIceberg's own file.
+
+::
+
+    default-catalog: lake
+    catalog:
+      lake:
+        uri: thrift://metastore:9083
+        warehouse: hdfs://ns1/warehouse
+        table-default:
+          write.target-file-size-bytes: 268435456
+
+Nested keys are joined by dots, lists by commas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.configuration.setting import Setting
+from icecomb.format.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import yaml
+
+NAME: Final = "icecomb.yaml"
+HOME: Final = "ICECOMB_HOME"
+_KEYS: Final = ("catalog", "default-catalog")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFile:
+    """The contents of one or several files.
+
+    Attributes:
+        default: The catalog that commands open when none is named.
+        catalogs: Properties by catalog.
+    """
+
+    default: Setting | None = None
+    catalogs: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
+
+
+def catalog_file_paths(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the paths at which a file may exist, the nearest last.
+
+    In the folder ``ICECOMB_HOME``, else in the user's configuration folder (Linux:
+    ``~/.config/icecomb``); then in the working directory.
+    """
+    if home := environment.get(HOME):
+        far = Path(home).expanduser()
+    else:
+        from platformdirs import user_config_path
+
+        far = user_config_path("icecomb", appauthor=False)
+    return far / NAME, Path(NAME).absolute() if _is_somewhere() else far / NAME
+
+
+def _is_somewhere() -> bool:
+    """Return whether the working directory still exists."""
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
+
+
+def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
+    """Merge the contents of the files that exist; key by key, later files win.
+
+    Raises:
+        ConfigurationError: If a file is unreadable or has an unknown key; names file and line.
+    """
+    default: Setting | None = None
+    catalogs: dict[str, dict[str, Setting]] = {}
+    for path in dict.fromkeys(paths):
+        try:
+            found = _read(path)
+        except RecursionError as error:
+            raise ConfigurationError(
+                f"{path}:1: an alias in it refers to itself",
+                hint="remove the alias, or name what it stands for",
+            ) from error
+        default = found.default or default
+        for name, properties in found.catalogs.items():
+            catalogs.setdefault(name, {}).update(properties)
+    return CatalogFile(default, catalogs)
+
+
+def _read(path: Path) -> CatalogFile:
+    import yaml
+
+    try:
+        root = yaml.compose(path.read_text("utf-8"), Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise ConfigurationError(
+            f"{path}:{line}: not valid YAML: {error.problem or error.context}",
+            hint="correct the file; it looks like `catalog: {lake: {uri: thrift://host:9083}}`",
+        ) from error
+    except (FileNotFoundError, NotADirectoryError):
+        return CatalogFile()
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"{path}:1: not valid YAML: {error}", hint="correct the file: it is YAML in UTF-8"
+        ) from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror or error}",
+            hint="check the permissions of the file",
+        ) from error
+    if root is None:
+        return CatalogFile()
+    default = None
+    catalogs: dict[str, dict[str, Setting]] = {}
+    for key, node in _entries(path, root):
+        if key == "default-catalog":
+            default = Setting(_text(path, node), _place(path, node))
+        elif key == "catalog":
+            for name, properties in _entries(path, node):
+                catalogs[name] = dict(_flat(path, "", properties))
+        else:
+            raise ConfigurationError(
+                f"{_place(path, node)}: there is no setting {key!r}",
+                hint=f"the top level has {' and '.join(_KEYS)}; properties stand below a catalog",
+            )
+    return CatalogFile(default, catalogs)
+
+
+def _entries(path: Path, node: yaml.Node) -> Iterator[tuple[str, yaml.Node]]:
+    import yaml
+
+    if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null"):
+        return
+    if not isinstance(node, yaml.MappingNode):
+        raise ConfigurationError(
+            f"{_place(path, node)}: keys and values are expected here",
+            hint="write one key a line, as `uri: thrift://host:9083`, indented below its name",
+        )
+    seen: set[str] = set()
+    for key, value in node.value:
+        name = _text(path, key)
+        if name in seen:
+            raise ConfigurationError(
+                f"{_place(path, key)}: {name} stands here a second time", hint="keep one of the two"
+            )
+        seen.add(name)
+        yield name, value
+
+
+def _flat(path: Path, prefix: str, node: yaml.Node) -> Iterator[tuple[str, Setting]]:
+    import yaml
+
+    for key, value in _entries(path, node):
+        if isinstance(value, yaml.MappingNode):
+            yield from _flat(path, f"{prefix}{key}.", value)
+        elif not value.tag.endswith(":null"):
+            yield f"{prefix}{key}", Setting(_text(path, value), _place(path, value))
+
+
+def _text(path: Path, node: yaml.Node) -> str:
+    """Return a scalar as it was written, and a YAML boolean as ``true`` or ``false``."""
+    import yaml
+
+    if isinstance(node, yaml.SequenceNode):
+        return ",".join(_text(path, item) for item in node.value)
+    if not isinstance(node, yaml.ScalarNode):
+        raise ConfigurationError(
+            f"{_place(path, node)}: one value is expected here",
+            hint="write a text, a number, true or false, or a list of those",
+        )
+    if node.tag.endswith(":bool"):
+        truth = yaml.SafeLoader.bool_values[node.value.lower()]
+        return str(truth).lower()
+    return str(node.value)
+
+
+def _place(path: Path, node: yaml.Node) -> str:
+    return f"{path}:{node.start_mark.line + 1}"

@@ -1,0 +1,258 @@
+"""The traces of an embedded metastore: the folder ``.metastore`` of its warehouse, and its token.
+
+That folder, accessible only to its owner, has the Derby database, the configuration, the log, the
+lock by which one process starts a server while others wait, and two small files:
+
+* ``server.json`` (pid, port, name), which the server itself writes once it answers and removes when
+  it ends. The server also returns the name over Thrift, so a stale file, a reused pid or a port
+  taken by another program is never mistaken for the server.
+* ``token``, a token file in Hadoop's format, new at every start. The server requires the token,
+  because other users of the machine can reach its port, too.
+
+A client that only has an address finds the folder by the port, below the user's own state
+folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from icecomb.catalog.configuration.warehouse import warehouse_location, warehouse_text
+from icecomb.format.errors import ConfigurationError, MetastoreError
+from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
+
+KIND: Final = "HIVE_DELEGATION_TOKEN"
+SIGNATURE: Final = "icecomb"
+"""``hive.metastore.token.signature``, which distinguishes the token from those of a cluster."""
+_FOLDER: Final = ".metastore"
+_SECRET_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RunningMetastore:
+    """A running embedded metastore.
+
+    Attributes:
+        warehouse: The folder whose tables it knows, or the one that represents a warehouse in an
+            object store (see `warehouse`).
+        pid: The process id.
+        port: The port on 127.0.0.1.
+        name: The name that it returns over Thrift; new at every start.
+    """
+
+    warehouse: Path
+    pid: int
+    port: int
+    name: str
+
+    @property
+    def uri(self) -> str:
+        """The address, as ``hive.metastore.uris`` takes it."""
+        return f"thrift://127.0.0.1:{self.port}"
+
+    @property
+    def location(self) -> str:
+        """The root of new databases, with its scheme."""
+        return warehouse_location(self.warehouse)
+
+    @property
+    def log(self) -> Path:
+        """The log file."""
+        return self.warehouse / _FOLDER / "metastore.log"
+
+    @property
+    def token_file(self) -> Path:
+        """A client's token file, as ``hadoop.token.files`` takes it; only its owner can read it."""
+        return self.warehouse / _FOLDER / "token"
+
+    @property
+    def secret(self) -> str:
+        """The secret of a client without SASL, to be sent as a group in ``set_ugi``.
+
+        PyIceberg's property ``ugi`` then is ``"me:<secret>"``.
+
+        Raises:
+            ConfigurationError: If the token cannot be read.
+        """
+        token = find_token(str(self.token_file), KIND, SIGNATURE)
+        return token.password.decode() if token else ""
+
+    @property
+    def client_settings(self) -> dict[str, str]:
+        """Settings to authenticate Hive's clients: properties of catalogs, and of Hadoop."""
+        return {
+            "hive.metastore.sasl.enabled": "true",
+            "hive.metastore.token.signature": SIGNATURE,
+            "hadoop.token.files": str(self.token_file),
+        }
+
+    def to_json(self) -> dict[str, object]:
+        """Return the facts for ``--output json`` and logs."""
+        return {
+            "warehouse": warehouse_text(self.warehouse),
+            "uri": self.uri,
+            "token": str(self.token_file),
+            "pid": self.pid,
+            "log": str(self.log),
+        }
+
+
+class Place:
+    """The folder ``.metastore`` of a warehouse.
+
+    Args:
+        warehouse: The local folder of the warehouse (see `warehouse`).
+
+    Attributes:
+        location: The root of new databases, with its scheme.
+        text: The warehouse for messages.
+
+    Raises:
+        ConfigurationError: If the folder is another user's.
+    """
+
+    def __init__(self, warehouse: Path) -> None:
+        self.warehouse = warehouse
+        self.home = warehouse / _FOLDER
+        self.state = self.home / "server.json"
+        self.log = self.home / "metastore.log"
+        self.derby = self.home / "derby"
+        self.token = self.home / "token"
+        self.location = warehouse_location(warehouse)
+        self.text = warehouse_text(warehouse)
+        self._check_owner()
+
+    def make(self) -> None:
+        """Create the folder, for its owner only.
+
+        Raises:
+            ConfigurationError: If it cannot be created or written to, or is another user's.
+        """
+        try:
+            self.warehouse.mkdir(parents=True, exist_ok=True)
+            self.home.mkdir(mode=0o700, exist_ok=True)
+            self._check_owner()
+            self.home.chmod(0o700)
+            with tempfile.TemporaryFile(dir=self.home) as probe:
+                probe.write(bytes(1 << 16))
+                probe.flush()
+        except OSError as error:
+            raise ConfigurationError(
+                f"The warehouse {self.text} cannot be used: {error.strerror or error}",
+                hint="name a local folder with free space that you may write to (warehouse=...)",
+                path=self.text,
+            ) from error
+
+    @contextlib.contextmanager
+    def lock(self, timeout_s: float) -> Iterator[None]:
+        """Hold the lock for starting or stopping a server; others wait."""
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.home / "start.lock", timeout=timeout_s):
+                yield
+        except Timeout:
+            raise MetastoreError(
+                f"Another process is still starting the metastore of {self.text}",
+                hint=f"check {self.log}",
+            ) from None
+
+    def announced(self) -> RunningMetastore | None:
+        """Return the contents of the state file, which may be outdated."""
+        try:
+            found = json.loads(self.state.read_bytes())
+            # A server of the first version, which admits everybody, stores its name as a token.
+            name = found["name"] if "name" in found else found["token"]
+            pid, port = int(found["pid"]), int(found["port"])
+            return RunningMetastore(self.warehouse, pid, port, str(name))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write_token(self) -> None:
+        """Write a new token, which the next server requires."""
+        secret = secrets.token_hex(_SECRET_BYTES).encode()
+        token = DelegationToken(_identifier(_user_name(os.geteuid())), secret, SIGNATURE)
+        draft = self.home / f"token.{secrets.token_hex(6)}"
+        draft.touch(mode=0o600, exist_ok=False)
+        draft.write_bytes(token_file(token, KIND))
+        draft.replace(self.token)
+
+    def _check_owner(self) -> None:
+        with contextlib.suppress(OSError):
+            owner = self.home.stat().st_uid
+            if owner != os.geteuid():
+                raise ConfigurationError(
+                    f"The metastore of {self.text} belongs to the user {_user_name(owner)}",
+                    hint="only its owner can connect: name a warehouse of your own, or use a "
+                    "metastore that serves several users (uri=thrift://...)",
+                    path=self.text,
+                )
+
+
+def publish(server: RunningMetastore) -> None:
+    """Register a server's folder by its port, so that this user's clients find it."""
+    # Without it clients need the folder: an unwritable home must not prevent serving.
+    with contextlib.suppress(OSError):
+        folder = _ports()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for link in folder.iterdir():
+            if link.name.isdigit() and _at(link) is None:
+                link.unlink(missing_ok=True)
+        link = folder / str(server.port)
+        if _at(link) != server:
+            draft = folder / secrets.token_hex(6)
+            draft.symlink_to(server.warehouse, target_is_directory=True)
+            draft.replace(link)
+
+
+def find(host: str, port: int) -> RunningMetastore | None:
+    """Return this user's embedded metastore at an address; None if none is running."""
+    return _at(_ports() / str(port)) if host in {"127.0.0.1", "localhost"} else None
+
+
+def _at(link: Path) -> RunningMetastore | None:
+    try:
+        server = Place(Path(os.readlink(link))).announced()  # noqa: PTH115 - its own text
+    except (OSError, ConfigurationError):
+        return None
+    return server if server and server.port == int(link.name) and is_alive(server.pid) else None
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _ports() -> Path:
+    from platformdirs import user_state_path
+
+    return user_state_path("icecomb") / "metastores"
+
+
+def _identifier(owner: str) -> bytes:
+    """Encode Hive's ``DelegationTokenIdentifier``: version, owner, renewer, real user, no dates."""
+    name = owner.encode()[:100]
+    return bytes([0, len(name)]) + name + bytes(6)
+
+
+def _user_name(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -1,0 +1,1 @@
+"""Bytes of a connection to a metastore: frames, SASL, replies."""

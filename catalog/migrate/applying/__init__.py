@@ -1,0 +1,1 @@
+"""The migration itself: a Hive table becomes an Iceberg table."""

@@ -1,0 +1,206 @@
+"""Existing files for a table to take in: those of a Hive table or of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.planning.obstacle import FORMATS
+from icecomb.catalog.migrate.source.source import (
+    classes_of,
+    format_of,
+    is_transactional,
+    null_name,
+    orc_by_position,
+    parquet_by_position,
+    partition_name,
+    table_place,
+)
+from icecomb.catalog.migrate.source.source_files import (
+    Place,
+    list_place,
+    list_places,
+    shared_folders,
+)
+from icecomb.catalog.migrate.source.spark_source import spark_findings
+from icecomb.catalog.report.progress import SILENT
+from icecomb.format.errors import ValidationError
+from icecomb.format.rows.write.partition_path import path_values, value_of_text
+from icecomb.format.spec.schema import Schema
+from icecomb.format.storage.file_io import FileIO
+
+
+def files_of_folder(
+    io: FileIO, schema: Schema, folder: str, wanted: Mapping[str, str]
+) -> dict[str, Mapping[str, Any]]:
+    """Return the files of a folder and its subfolders; their paths tell their partitions.
+
+    Args:
+        io: File system that holds the files.
+        schema: The schema of the table that takes them in.
+        folder: The folder's location.
+        wanted: Partition columns and values of the files to take in.
+
+    Raises:
+        ValidationError: If there is no such folder, or no such file.
+    """
+    found = list_place(io, Place("", folder, ()), by_folders=True)
+    if not found.exists:
+        raise ValidationError(f"There is no folder {folder}", hint="give the whole location")
+    files: dict[str, Mapping[str, Any]] = {
+        status.location: {}
+        for status in (*found.files, *found.nested)
+        if _matches(schema, path_values(status.location), wanted, folder)
+    }
+    if wanted and not files:
+        raise _no_partition(folder, wanted)
+    return files
+
+
+def files_of_hive_table(
+    workplace: Workplace, schema: Schema, wanted: Mapping[str, str]
+) -> dict[str, Mapping[str, Any]]:
+    """Return the files of a Hive table's partitions, with their values in the metastore.
+
+    Args:
+        workplace: The context of the Hive table.
+        schema: The schema of the table that takes them in.
+        wanted: Partition columns and values of the files to take in.
+
+    Raises:
+        NoSuchTableError: If there is no such table.
+        ValidationError: If its rows are not simply in files, or no partition is selected.
+        MigrationError: If its entry is an old copy, which lacks partitions.
+    """
+    source = workplace.entry.load()
+    name = source.full_name
+    if source.is_iceberg:
+        raise ValidationError(
+            f"{name} is an Iceberg table: its deletes would be lost",
+            hint="INSERT INTO ... SELECT copies its rows",
+        )
+    if overwritten := workplace.overwritten(source):
+        raise overwritten.error
+    elsewhere = source.is_view or source.parameters.get("storage_handler")
+    if not source.storage.location or elsewhere or is_transactional(source):
+        raise ValidationError(
+            f"The rows of {name} are not simply in files: it is a view, transactional, or kept "
+            "elsewhere",
+            hint="INSERT INTO ... SELECT copies its rows",
+        )
+    if wrong := _read_otherwise(name, source):
+        raise wrong
+    for finding in spark_findings(source, workplace.io.properties):
+        raise ValidationError(f"{name}: {finding.message}", hint=finding.remedy)
+    if source.partition_keys:
+        places, values = _partitions(workplace, source, schema, wanted)
+    elif wanted:
+        raise ValidationError(
+            f"{name} is not partitioned: there is nothing to choose among partitions",
+            hint="take all of its files",
+        )
+    else:
+        places, values = [table_place(source)], [{}]
+    files: dict[str, Mapping[str, Any]] = {}
+    listed = list_places(workplace.io, places, SILENT)
+    for found, given in zip(listed, values, strict=True):
+        where = found.place.location
+        if not found.exists:
+            raise ValidationError(
+                f"{name} has no folder {where}", hint="restore it, or drop the partition in Hive"
+            )
+        if found.nested:
+            raise ValidationError(
+                f"{found.nested[0].location} is in a sub-folder, where readers of Hive tables "
+                "differ on whether it counts",
+                hint="move such files up or away",
+            )
+        files.update((status.location, given) for status in found.files)
+    return files
+
+
+def _partitions(
+    workplace: Workplace, source: HiveTable, schema: Schema, wanted: Mapping[str, str]
+) -> tuple[list[Place], list[Mapping[str, Any]]]:
+    """Return the folders of the selected partitions, and the values of each.
+
+    Raises:
+        ValidationError: If none is selected, or Hive reads one by other rules, or one has no
+            folder, or shares it with another.
+    """
+    name = source.full_name
+    every: list[Place] = []
+    values: list[Mapping[str, Any]] = []
+    wrong: list[ValidationError | None] = []
+    for partition in workplace.partitions(source):
+        every.append(Place(partition_name(source, partition), partition.storage.location or "", ()))
+        values.append(_given(source, partition.values))
+        wrong.append(_read_otherwise(f"partition {every[-1].name} of {name}", partition))
+    meant = [at for at, given in enumerate(values) if _matches(schema, given, wanted, name)]
+    if wanted and not meant:
+        raise _no_partition(name, wanted)
+    if errors := [error for at in meant if (error := wrong[at])]:
+        raise errors[0]
+    if homeless := [every[at].name for at in meant if not every[at].location]:
+        raise ValidationError(
+            f"The metastore has no folder of partition {homeless[0]} of {name}",
+            hint="ALTER TABLE ... PARTITION (...) SET LOCATION in Hive, or drop it there",
+        )
+    # One that is not selected counts, too: taken in later, its file would be there already.
+    chosen = set(meant)
+    shared = shared_folders(workplace.io, [place.location for place in every])
+    for one, other in shared:
+        if not chosen.isdisjoint((one, other)):
+            raise ValidationError(
+                f"Partitions {every[one].name} and {every[other].name} of {name} share the folder "
+                f"{every[one].location}: Hive shows its rows in both, a file would be in one",
+                hint="INSERT INTO ... SELECT copies the rows, or drop one of them in Hive",
+            )
+    return [every[at] for at in meant], [values[at] for at in meant]
+
+
+def _read_otherwise(what: str, entry: HiveTable | HivePartition) -> ValidationError | None:
+    """Return an error if Hive reads the files of an entry by other rules, or None."""
+    if format_of(entry.storage) is None:
+        return ValidationError(
+            f"The files of {what} are not simply {FORMATS} ({classes_of(entry.storage)})",
+            hint="copy its rows by what knows these classes: INSERT INTO ... SELECT",
+        )
+    if orc_by_position(entry) or parquet_by_position(entry):
+        return ValidationError(
+            f"Hive finds the columns of {what} by position, whatever their names in its files",
+            hint="INSERT INTO ... SELECT copies its rows",
+        )
+    return None
+
+
+def _no_partition(where: str, wanted: Mapping[str, str]) -> ValidationError:
+    return ValidationError(
+        f"{where} has no partitions of {wanted}",
+        hint="give values of existing partitions, by the names of their columns",
+    )
+
+
+def _given(source: HiveTable, texts: tuple[str, ...]) -> dict[str, str | None]:
+    null = null_name(source)
+    pairs = zip(source.partition_keys, texts, strict=True)
+    return {key.name: None if text == null else text for key, text in pairs}
+
+
+def _matches(
+    schema: Schema, found: Mapping[str, str | None], wanted: Mapping[str, str], where: str
+) -> bool:
+    """Return whether a partition is selected, comparing values rather than texts."""
+    spelled = {name.lower(): value for name, value in found.items()}
+    for name, text in wanted.items():
+        if name.lower() not in spelled:
+            raise ValidationError(
+                f"{where} is not partitioned by {name}",
+                hint=f"its partition columns: {', '.join(found) or 'none'}",
+            )
+        column = schema.find_field(name, case_sensitive=False)
+        if value_of_text(spelled[name.lower()], column) != value_of_text(text, column):
+            return False
+    return True

@@ -1,0 +1,437 @@
+"""Application of a migration: record, write metadata, convert the entry, remove Hive's parts.
+
+Running apply again resumes after a crash at any moment: before the conversion it starts over
+(nothing but metadata files was written, and they are removed; footers that were read are kept),
+after it only the rest is done. It never starts over after the conversion: only the journal lists
+the partitions that were dropped.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from icecomb.catalog.hive.engine import engine_names, engine_properties
+from icecomb.catalog.hive.parameters import pointed
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.applying.hive_parts import HiveParts
+from icecomb.catalog.migrate.applying.second_look import ROUNDS, is_unchanged, keeps_changing
+from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.journal.context import Workplace, being_reverted, remove_empty_folder
+from icecomb.catalog.migrate.journal.journal import Journal, Step, start_journal
+from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
+from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
+from icecomb.catalog.migrate.journal.stated_files import keep_files
+from icecomb.catalog.migrate.journal.writer_in_flight import WAIT_S, WritersInFlight
+from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
+from icecomb.catalog.migrate.planning.obstacle import constraint_findings
+from icecomb.catalog.migrate.planning.survey import plan_source
+from icecomb.catalog.migrate.source.mapping import mapping_of
+from icecomb.catalog.report.progress import THREADS
+from icecomb.catalog.table.takeover import BlockedError
+from icecomb.format.argument import property_texts
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    IcecombError,
+    LockTimeoutError,
+    MigrationError,
+    ValidationError,
+)
+from icecomb.format.property.table_property import (
+    GC_ENABLED,
+    INTEROP,
+    NAME_MAPPING,
+    RESERVED_PROPERTIES,
+    check_no_entry_properties,
+)
+from icecomb.format.rows.values.unread_field import with_unread
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.name_mapping import NameMapping
+
+_HIVE_ONLY: Final = re.compile(
+    r"spark\.sql\..*|numFiles|numRows|rawDataSize|totalSize|COLUMN_STATS_ACCURATE|EXTERNAL|transient_lastDdlTime"
+    r"|last_modified_(by|time)|bucketing_version|external\.table\.purge|numPartitions|path"
+    r"|parquet\.column\.index\.access|DO_NOT_UPDATE_STATS|STATS_GENERATED.*|discover\.partitions"
+    r"|serialization\.format|TRANSLATED_TO_EXTERNAL|avro\.schema\..*|orc\..*"
+    r"|table_type|metadata_location|previous_metadata_location|uuid|storage_handler|transactional.*"
+)
+"""Table parameters that describe only the Hive table."""
+
+
+class AlreadyIcebergError(MigrationError):
+    """The table was created as an Iceberg table, or migrated by another tool."""
+
+
+class MigrationBlockedError(BlockedError, MigrationError):
+    """A migration's plan has blockers; nothing was changed. ``plan`` holds all of them."""
+
+    _REFUSED, _LISTED = "migrated", "`icecomb migrate plan {}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """The result of apply.
+
+    Attributes:
+        table: The table as "db.table".
+        metadata_location: The first metadata file of the Iceberg table.
+        snapshot_id: The id of its snapshot.
+        partitions, files, rows: Numbers of what was taken over.
+        journal: The folder from which it can be reverted.
+        already: Whether everything was done before, and nothing was left to do.
+    """
+
+    table: str
+    metadata_location: str
+    snapshot_id: int | None
+    partitions: int
+    files: int
+    rows: int
+    journal: str
+    already: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {name.replace("_", "-"): value for name, value in asdict(self).items()}
+
+
+class Takeover:
+    """The conversion of one Hive table to an Iceberg table.
+
+    Args:
+        place: The context of the table.
+        properties: Properties of the Iceberg table, added to those of the Hive table.
+        threads: Number of folders or footers read at once.
+        interop: The engines that will use the table; see `engine_properties`.
+        wait_s: Seconds to wait for active writers of Hive and Spark.
+
+    Raises:
+        ConfigurationError: If there is no such engine.
+    """
+
+    def __init__(
+        self,
+        place: Workplace,
+        properties: Mapping[str, str] | None = None,
+        threads: int = THREADS,
+        interop: str | Iterable[str] | None = None,
+        wait_s: float = WAIT_S,
+    ) -> None:
+        self._place = place
+        self._properties = given_properties(properties)
+        self._threads = threads
+        self._wait_s = wait_s
+        self._interop = engine_names(interop)
+
+    def run(self, choices: Choices) -> Migrated:
+        """Convert the table, or resume after a crash.
+
+        Raises:
+            MigrationBlockedError: If the plan has blockers; nothing was changed.
+            AlreadyIcebergError: If the table is an Iceberg table of other origin.
+            MigrationError: If it keeps changing; or it was converted, and its entry was overwritten
+                with an old copy.
+            ConfigurationError: If the table is in lock-free mode and the metastore does not check
+                what it replaces.
+            CommitStateUnknownError: If it is unknown whether the entry was converted, or converted
+                and cleaned up; nothing was deleted.
+        """
+        for attempt in range(1, ROUNDS + 1):
+            begun = time.monotonic()
+            table = self._place.entry.load()
+            journals = self._place.journals(table)
+            journal = journals.live
+            if journal is not None and journal.step(Step.REVERTING) is not None:
+                raise being_reverted(table)
+            if table.is_iceberg:
+                return self._finish(table)
+            journals.check_alone()
+            if journal is not None and not self._abandon(journal):
+                continue
+            with PartitionPages(self._place.client.partitions, table) as partitions:
+                plan = self._plan(table, partitions, choices)
+                if plan.blockers:
+                    raise MigrationBlockedError(plan)
+                self._wanted_properties(table)
+                # A mode that the metastore does not allow is found before anything is written.
+                self._place.entry.change.is_locked(table.parameters)
+                writers = WritersInFlight(
+                    self._place, table, partitions.kept, self._wait_s, self._threads
+                )
+                writers.wait("nothing was changed", locks=False)
+                try:
+                    return self._take_over(table, plan, partitions, choices)
+                except LockTimeoutError:
+                    raise
+                except CommitFailedError:
+                    self._place.progress.say(
+                        f"{table.full_name} was changed meanwhile: starting over"
+                    )
+            # Two concurrent runs would each take the other for a crashed one, in every round.
+            if attempt < ROUNDS:
+                time.sleep(random.uniform(0, time.monotonic() - begun))  # noqa: S311 - tells two apart
+        raise keeps_changing(self._place)
+
+    def _plan(
+        self, table: HiveTable, partitions: PartitionPages, choices: Choices
+    ) -> MigrationPlan:
+        plan = plan_source(
+            self._place.io,
+            table,
+            partitions.read(),
+            choices,
+            self._place.progress,
+            threads=self._threads,
+            kept=self._place.footers(table, table.storage.location),
+        )
+        constraints = constraint_findings(table, self._place.client.constraints)
+        return replace(plan, findings=(*plan.findings, *constraints))
+
+    def _take_over(
+        self,
+        table: HiveTable,
+        plan: MigrationPlan,
+        partitions: PartitionPages,
+        choices: Choices,
+    ) -> Migrated:
+        journal = start_journal(self._place.io, plan.location, table, partitions.kept(), choices)
+        self._check_alone(table, journal)
+        keep_files(journal, plan.files.statuses())
+        try:
+            self._write_and_turn(table, plan, partitions, journal)
+        except CommitStateUnknownError:
+            raise
+        except IcecombError:
+            # Left behind, metadata files would disturb readers of an unpartitioned table.
+            with suppress(IcecombError):
+                self._abandon(journal, refused=True)
+            raise
+        return _migrated(plan.table, journal)
+
+    def _check_alone(self, table: HiveTable, journal: Journal) -> None:
+        """Check that no other entry with this folder is being migrated.
+
+        Of two that begin at once, at least one finds the other's journal: both check after
+        writing their own, and before anything else is written.
+        """
+        try:
+            self._place.journals(table).check_alone()
+        except IcecombError:
+            with suppress(IcecombError):
+                journal.record(Step.REVERTED, abandoned=True)
+            journal.forget_copy()
+            raise
+
+    def _write_and_turn(
+        self,
+        table: HiveTable,
+        plan: MigrationPlan,
+        partitions: PartitionPages,
+        journal: Journal,
+    ) -> None:
+        folder = f"{plan.location.rstrip('/')}/metadata"
+        existing = [status.location for status in self._place.io.list(folder)]
+        unique = str(uuid.uuid4())
+        journal.record(Step.WRITING, folder=folder, existing=existing, unique=unique)
+        metadata, location = self._write_metadata(table, plan, unique)
+        written = set(journal.metadata_files())
+        facts = {**_facts(metadata, plan), "files-kept": True}
+        journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
+        with self._place.locked(table) as lock:
+            self._check_unchanged(table, plan, partitions)
+            self._check_not_abandoned(table, journal, written)
+            self._check_no_writer(table, partitions)
+            self._place.require_lock(lock)
+            kept = replace(table, parameters=_kept_parameters(table.parameters))
+            turned = pointed(kept, None, metadata, location, self._place.settings)
+            journal.record(Step.SWAPPING)
+            parameters = {**turned.parameters, "EXTERNAL": "TRUE"}
+            self._place.entry.turn_to_iceberg(table, parameters, lock)
+            journal.record(Step.SWAPPED)
+        self._parts(journal).take_away()
+        self._place.forget_footers(journal.table.storage.location)
+
+    def _parts(self, journal: Journal) -> HiveParts:
+        return HiveParts(self._place, journal, self._threads, self._wait_s)
+
+    def _wanted_properties(self, table: HiveTable) -> dict[str, str]:
+        given = {**iceberg_properties(table.parameters), **self._properties}
+        return {**given, **engine_properties(self._interop, given, self._place.settings)}
+
+    def _write_metadata(
+        self, table: HiveTable, plan: MigrationPlan, unique: str
+    ) -> tuple[TableMetadata, str]:
+        from icecomb.format.operation.append import FastAppend
+        from icecomb.format.spec.change.update import update_table_metadata
+        from icecomb.format.spec.metadata_file import new_metadata_location, write_metadata
+
+        mapping, last_column_id = file_mapping(plan)
+        # The way back needs the old files: they must not be deleted before `migrate finalize`.
+        properties = {**self._wanted_properties(table), "migrated": "true"}
+        base = plan.definition(properties, mapping, last_column_id).metadata(plan.location)
+        append = FastAppend(self._place.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
+        append.commit_uuid = unique
+        append.append_encoded_files(plan.encoded)
+        metadata = update_table_metadata(base, append.apply(base).updates)
+        location = new_metadata_location(metadata, None, unique)
+        write_metadata(self._place.io, metadata, location)
+        return metadata, location
+
+    def _check_unchanged(
+        self, table: HiveTable, plan: MigrationPlan, partitions: PartitionPages
+    ) -> None:
+        """Check again, under the lock, that table, partitions and files are unchanged."""
+        if not is_unchanged(self._place, table, plan, partitions, self._threads):
+            raise CommitFailedError(
+                f"{table.full_name} was changed while it was read",
+                hint="stop its writers, then apply again",
+                table=table.full_name,
+            )
+
+    def _check_no_writer(self, table: HiveTable, partitions: PartitionPages) -> None:
+        """Check that no overwrite is active, which would empty the table's folder."""
+        writers = WritersInFlight(self._place, table, partitions.kept)
+        if folder := writers.in_table_folder():
+            raise CommitFailedError(
+                f"{table.full_name} is being written to: {folder}",
+                hint="stop its writers, then apply again",
+                table=table.full_name,
+            )
+
+    def _check_not_abandoned(self, table: HiveTable, journal: Journal, written: set[str]) -> None:
+        """Check that no other apply took this one for a crashed one, and removed its files."""
+        if journal.reverted or not written.issubset(journal.metadata_files()):
+            raise CommitFailedError(
+                f"{table.full_name} is being migrated by somebody else, too",
+                hint=f"icecomb migrate status {table.full_name} shows how far it is",
+                table=table.full_name,
+            )
+
+    def _abandon(self, journal: Journal, *, refused: bool = False) -> bool:
+        """Remove the metadata files of an attempt; return False if it must be examined again.
+
+        Args:
+            journal: The attempt's journal.
+            refused: Whether no request of the attempt can convert the entry any more.
+
+        Raises:
+            CommitStateUnknownError: If a request may still convert it; nothing was deleted.
+            MigrationError: If it was converted, and the entry was overwritten since.
+        """
+        # Under the lock: a run about to point the entry at these files has checked for them.
+        with self._place.locked(self._place.entry.load()) as lock:
+            now = self._place.entry.load()
+            if overwritten := find_overwritten(self._place.io, now, journal):
+                raise overwritten.error
+            prepared = journal.step(Step.PREPARED)
+            if now.is_iceberg and prepared and now.parameters.get("uuid") == prepared["uuid"]:
+                return False
+            writing = journal.step(Step.WRITING)
+            # If a table was dropped, the metadata it once pointed at is all that is left of it.
+            unused = not now.is_iceberg and journal.step(Step.SWAPPED) is None
+            # Another run that gave this attempt up may have looked before its files were written.
+            if writing is not None and unused and (refused or not journal.reverted):
+                if not refused and not self._place.rule_out_turn(journal, now, lock):
+                    return False
+                self._place.io.delete(journal.metadata_files())
+                remove_empty_folder(self._place.io, writing["folder"])
+            if not journal.reverted:
+                journal.record(Step.REVERTED, abandoned=True)
+                journal.forget_copy()
+        return True
+
+    def _finish(self, table: HiveTable) -> Migrated:
+        found = self._place.migrated(table)
+        if found is None:
+            raise AlreadyIcebergError(
+                f"{table.full_name} is an Iceberg table already, and not by icecomb's migration",
+                hint="nothing to do",
+                table=table.full_name,
+            )
+        journal, _ = found
+        self._place.require_metadata(table)
+        if journal.step(Step.SWAPPED) is None:
+            journal.record(Step.SWAPPED)
+        already = journal.step(Step.CLEANED) is not None
+        if not already:
+            # An unanswered request of the previous run could undo what is done now.
+            self._place.fence(journal, table)
+            self._parts(journal).take_away()
+        elif not journal.finalized:
+            already = not self._parts(journal).take_in()
+        self._place.forget_footers(journal.table.storage.location)
+        return replace(_migrated(table.full_name, journal), already=already)
+
+
+def file_mapping(plan: MigrationPlan) -> tuple[NameMapping, int]:
+    """Return the name mapping for a plan's files, and the highest id of table and files."""
+    mapping = mapping_of(plan.schema, plan.spellings)
+    return with_unread(mapping, plan.unread, plan.schema.highest_field_id)
+
+
+def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the checked properties that a user gives to a migrated table.
+
+    Raises:
+        ValidationError: If one is not a text, or is set by the migration itself.
+    """
+    given = property_texts("property", properties)
+    check_no_entry_properties(given)
+    if INTEROP.key in given:
+        raise ValidationError(
+            f"Property {INTEROP} is set by the migration itself",
+            hint="name the engines with interop=, or --interop",
+        )
+    if taken := sorted(given.keys() & {NAME_MAPPING.key, "migrated", "snapshot", GC_ENABLED.key}):
+        raise ValidationError(
+            f"Property {taken[0]} is set by the migration itself",
+            hint="leave it out; set it afterwards if you know that it must differ",
+        )
+    return given
+
+
+def iceberg_properties(parameters: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters of a Hive table that become properties of the Iceberg table."""
+    return {
+        key: value
+        for key, value in parameters.items()
+        if key not in RESERVED_PROPERTIES and not _HIVE_ONLY.fullmatch(key)
+    }
+
+
+def _kept_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in parameters.items()
+        if not key.startswith("spark.sql.") and key != "COLUMN_STATS_ACCURATE"
+    }
+
+
+def _facts(metadata: TableMetadata, plan: MigrationPlan) -> dict[str, Any]:
+    return {
+        "uuid": str(metadata.table_uuid),
+        "snapshot-id": metadata.current_snapshot_id,
+        "partitions": plan.partitions,
+        "files": len(plan.files),
+        "rows": plan.rows or 0,
+    }
+
+
+def _migrated(table: str, journal: Journal) -> Migrated:
+    facts = journal.step(Step.PREPARED) or {}
+    return Migrated(
+        table,
+        facts["metadata-location"],
+        facts["snapshot-id"],
+        facts["partitions"],
+        facts["files"],
+        facts["rows"],
+        journal.location,
+    )

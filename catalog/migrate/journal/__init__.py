@@ -1,0 +1,1 @@
+"""The journal of a migration, and what it is compared with."""

@@ -1,0 +1,264 @@
+"""The context of every step of a migration: the metastore, the files, the lock, the reporter."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from icecomb.catalog.commit.commit_status import OLD_MS, is_old
+from icecomb.catalog.commit.pointer import Committed, Unknown
+from icecomb.catalog.hive.lock import TableLock
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.migrate.journal.entry import DropUnansweredError, Entry
+from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
+from icecomb.catalog.migrate.journal.journal import Journal, Step
+from icecomb.catalog.migrate.journal.kept_footers import FooterFolder, forget_footers
+from icecomb.catalog.migrate.journal.overwritten_entry import OverwrittenEntry, find_overwritten
+from icecomb.catalog.report.progress import Progress
+from icecomb.catalog.unknown_commit import fence
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    FileMissingError,
+    IcecombError,
+    MigrationError,
+)
+from icecomb.format.storage.file_io import FileIO
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """The context of a migration of one table.
+
+    Attributes:
+        catalog: The catalog.
+        database: The table's database.
+        name: The table's name.
+        progress: Reporter of every step.
+    """
+
+    catalog: HiveCatalog
+    database: str
+    name: str
+    progress: Progress
+
+    @property
+    def client(self) -> HiveClient:
+        """The metastore."""
+        return self.catalog.client
+
+    @property
+    def io(self) -> FileIO:
+        """The file system that holds the table."""
+        return self.catalog.io
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The catalog's properties."""
+        return self.catalog.properties
+
+    @property
+    def entry(self) -> Entry:
+        """The table's entry in the metastore."""
+        return Entry(self.client, self.database, self.name, self.settings)
+
+    def journals(self, table: HiveTable) -> FolderJournals:
+        """Return all journals in the table's folder."""
+        return FolderJournals(self.catalog, table)
+
+    def journal(self, table: HiveTable) -> Journal | None:
+        """Return the journal of the table's migration that was not reverted, or None.
+
+        Raises:
+            MigrationError: If there is one, but of another table with the same folder.
+        """
+        found = self.journals(table)
+        live = found.live
+        if live is None:
+            found.check_alone()
+        return live
+
+    def migrated(self, table: HiveTable) -> tuple[Journal, dict[str, Any]] | None:
+        """Return the journal of an Iceberg table that a migration made, and its step PREPARED.
+
+        Raises:
+            MigrationError: See `journal`; or if its entry was overwritten with an old copy.
+        """
+        journal = self.journal(table)
+        if journal is not None and (found := find_overwritten(self.io, table, journal)):
+            raise found.error
+        prepared = journal.step(Step.PREPARED) if journal is not None else None
+        if journal is None or prepared is None or not table.is_iceberg:
+            return None
+        return (journal, prepared) if table.parameters.get("uuid") == prepared["uuid"] else None
+
+    def has_metadata(self, table: HiveTable) -> bool:
+        """Return whether the metadata file exists that an Iceberg table's entry points at."""
+        return self.io.exists(table.metadata_location or "")
+
+    def require_metadata(self, table: HiveTable) -> None:
+        """Check that an Iceberg table's current metadata file exists.
+
+        Raises:
+            MigrationError: If it is gone.
+        """
+        if not self.has_metadata(table):
+            raise MigrationError(
+                f"{table.full_name} is an Iceberg table, but {table.metadata_location} is gone, as "
+                "after an overwrite of Hive that was under way when it was migrated",
+                hint=f"icecomb migrate revert {table.full_name} tells what restoring the Hive "
+                "table would lose",
+                table=table.full_name,
+            )
+
+    def overwritten(self, table: HiveTable) -> OverwrittenEntry | None:
+        """Return what an old copy of the entry overwrote since the migration, or None."""
+        if table.is_iceberg or not table.storage.location:
+            return None
+        live = self.journals(table).live
+        return None if live is None else find_overwritten(self.io, table, live)
+
+    def partitions(self, table: HiveTable) -> Iterator[HivePartition]:
+        """Yield the metastore's current partitions, fetched in pages."""
+        if table.partition_keys:
+            for page in self.client.partitions.pages(table.database, table.name):
+                yield from page
+
+    def footers(
+        self, table: HiveTable, target: str | None, beside: str | None = None
+    ) -> FooterFolder:
+        """Return the store of kept footers of the table's files.
+
+        Args:
+            table: The Hive table.
+            target: The folder beside which to keep new ones; None for nowhere.
+            beside: Another folder beside which some may be kept.
+        """
+        locations = [one for one in (table.storage.location, beside) if one]
+        return FooterFolder(self.io, locations, self.progress, target)
+
+    def forget_footers(self, location: str | None) -> None:
+        """Remove the footers that are kept beside a folder and no longer needed.
+
+        Args:
+            location: The folder.
+        """
+        with suppress(IcecombError):  # harmless: the next step of a migration tries again
+            forget_footers(self.io, location or "")
+
+    def locked(self, table: HiveTable) -> AbstractContextManager[TableLock | None]:
+        """Hold the metastore's exclusive lock on the table, as a commit does.
+
+        Args:
+            table: The table; its parameters may say that it is changed without locks: then there
+                is none.
+
+        Raises:
+            ConfigurationError: If it is changed without locks, and the metastore does not check
+                what it replaces.
+            LockTimeoutError: If another process holds it; the message names the holder.
+        """
+        return self.entry.change.guard(table.parameters)
+
+    def require_lock(self, lock: TableLock | None) -> None:
+        """Check that the lock was not lost.
+
+        Raises:
+            CommitFailedError: If it was lost.
+        """
+        if lock is not None and not lock.is_alive(ask=True):
+            raise CommitFailedError(
+                f"The lock on {self.database}.{self.name} was lost",
+                hint="run the same command again",
+                table=f"{self.database}.{self.name}",
+            )
+
+    def rule_out_turn(self, journal: Journal, table: HiveTable, lock: TableLock | None) -> bool:
+        """Ensure that no earlier run can still convert the Hive table, even by a late request.
+
+        Args:
+            journal: The run's journal.
+            table: The Hive table.
+            lock: The table's lock.
+
+        Returns:
+            Whether it is ensured; if not, the table was changed meanwhile.
+
+        Raises:
+            CommitStateUnknownError: If it is unknown for now.
+        """
+        asked = journal.step(Step.SWAPPING)
+        if lock is not None and asked is None:
+            return True
+        if lock is not None and not self.entry.change.sends_expectation():
+            if asked is None or is_old(asked["at-ms"]):
+                return True
+            raise CommitStateUnknownError(
+                f"{table.full_name}: a request to make it an Iceberg table was not answered, and "
+                "this metastore, which does not check what it replaces, may still carry it out",
+                hint=f"nothing was deleted; try again after {moment_after(asked['at-ms'])}",
+                table=table.full_name,
+            )
+        outcome = self.entry.fence(table, lock)
+        if isinstance(outcome, Unknown):
+            raise CommitStateUnknownError(
+                f"{table.full_name}: it is unknown whether a request to make it an Iceberg "
+                f"table may still be carried out: {outcome.reason}",
+                hint="nothing was deleted; try again",
+                table=table.full_name,
+            ) from outcome.cause
+        return isinstance(outcome, Committed)
+
+    @contextmanager
+    def noting_unanswered(self, journal: Journal, table: HiveTable) -> Iterator[None]:
+        """Record an unanswered request that would not be refused when it arrives late."""
+        try:
+            yield
+        except CommitStateUnknownError as error:
+            change = self.entry.change
+            refused = change.sends_expectation() or not change.is_locked(table.parameters)
+            if not refused or isinstance(error, DropUnansweredError):
+                journal.record(Step.UNANSWERED)
+            raise
+
+    def fence(self, journal: Journal, table: HiveTable) -> None:
+        """Bump ``metadata_location`` so that a late request of an earlier run is refused.
+
+        Raises:
+            CommitFailedError, CommitStateUnknownError: See `Table.commit`.
+        """
+        with self.noting_unanswered(journal, table):
+            fence(self.catalog, (self.database, self.name))
+
+
+def moment(at_ms: int) -> str:
+    """Format a time for messages."""
+    found = dt.datetime.fromtimestamp(at_ms / 1000, dt.timezone.utc)
+    return found.isoformat(sep=" ", timespec="seconds")
+
+
+def moment_after(at_ms: int) -> str:
+    """Format the time after which no request sent at ``at_ms`` can still be under way."""
+    return moment(at_ms + OLD_MS)
+
+
+def being_reverted(table: HiveTable) -> MigrationError:
+    """Return the error for any other step during a revert."""
+    return MigrationError(
+        f"{table.full_name} is being reverted",
+        hint=f"finish it: icecomb migrate revert {table.full_name} --yes",
+        table=table.full_name,
+    )
+
+
+def remove_empty_folder(io: FileIO, location: str) -> None:
+    """Remove a folder if it is empty: even empty ones disturb readers of Hive tables."""
+    with suppress(FileMissingError):
+        io.delete_folder(location)

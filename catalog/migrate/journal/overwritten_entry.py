@@ -1,0 +1,74 @@
+"""Entries of migrated tables that were overwritten with an old copy of the Hive table's.
+
+Impala's catalogd, and tasks of Hive, read an entry and later send all of it back with a change of
+their own, without a lock and regardless of its current state. Then the pointer is gone, and so are
+the partitions that were removed before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from icecomb.catalog.hive.metadata_files import read_trail
+from icecomb.catalog.hive.parameters import METADATA_LOCATION
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.journal.journal import Journal, Step
+from icecomb.format.errors import MigrationError
+from icecomb.format.storage.file_io import FileIO
+
+
+@dataclass(frozen=True, slots=True)
+class OverwrittenEntry:
+    """An overwritten entry of a migrated table.
+
+    Attributes:
+        name: The table as "db.table".
+        pointer: The newest metadata file of the Iceberg table; None if none can be read.
+        finalized: Whether the migration was finalized.
+    """
+
+    name: str
+    pointer: str | None
+    finalized: bool
+
+    @property
+    def error(self) -> MigrationError:
+        """The error for steps that would take it for a table that was never migrated."""
+        where = self.pointer or "a metadata file that cannot be read any more"
+        remedy = (
+            f"it is external once EXTERNAL=TRUE is set: drop it then, and icecomb register "
+            f"{self.name} {where}"
+            if self.finalized
+            else f"icecomb migrate revert {self.name} restores the partitions that were removed, "
+            "and says what that loses"
+        )
+        return MigrationError(
+            f"{self.name} was converted to an Iceberg table, and somebody overwrote its entry with "
+            f"an old copy of the Hive table's; it pointed at {where}",
+            hint=f"find out who writes old copies, as Impala's catalogd does; {remedy}",
+            table=self.name,
+        )
+
+
+def find_overwritten(io: FileIO, table: HiveTable, journal: Journal) -> OverwrittenEntry | None:
+    """Return what was overwritten; None if the entry was not, or is another table's.
+
+    Args:
+        io: File system that holds the table.
+        table: The current entry.
+        journal: The journal of the table's migration.
+    """
+    # No alter changes the creation time: only a table that was dropped and re-created has another.
+    if table.is_iceberg or table.create_time != journal.table.create_time:
+        return None
+    if table.metadata_location == journal.marker or journal.step(Step.SWAPPED) is None:
+        return None
+    if journal.reverted or journal.step(Step.RETURNED) is not None:
+        return None
+    prepared = journal.step(Step.PREPARED) or {"uuid": "", "metadata-location": ""}
+    first = {"uuid": prepared["uuid"], METADATA_LOCATION: prepared["metadata-location"]}
+    turned = replace(table, parameters=first)
+    files = read_trail(io, turned).files
+    return OverwrittenEntry(
+        table.full_name, files[0].location if files else None, journal.finalized
+    )

@@ -1,0 +1,1 @@
+"""The plan of a migration: findings and the files to take over."""

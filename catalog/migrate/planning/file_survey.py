@@ -1,0 +1,288 @@
+"""Survey of a table's files and their footers, kept on the local disk rather than in memory."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.journal.kept_footers import (
+    FEWEST,
+    Asked,
+    FooterFolder,
+    KeptFooters,
+    now_ms,
+)
+from icecomb.catalog.migrate.planning.obstacle import FileProblems
+from icecomb.catalog.migrate.planning.planned_files import PlannedFiles
+from icecomb.catalog.migrate.source.footer import FooterReader
+from icecomb.catalog.migrate.source.footer_row import (
+    LISTED,
+    PLANNED,
+    FooterRow,
+    spellings_of,
+    unread_of,
+)
+from icecomb.catalog.migrate.source.place_list import PartitionBytes, PlaceList, SeenPlaces
+from icecomb.catalog.migrate.source.source import orc_by_position
+from icecomb.catalog.migrate.source.source_files import AHEAD, Place, PlaceFiles
+from icecomb.catalog.migrate.source.spool import RowWriter, Spool
+from icecomb.catalog.report.finding import Finding, Mentions, note
+from icecomb.catalog.report.progress import Progress, in_order, workers
+from icecomb.format.manifests.encoded_file import DataFileForm
+from icecomb.format.rows.values.unread_field import UnreadField
+from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
+from icecomb.format.storage.file_system import FileStatus
+
+
+class Listing:
+    """The files in the folders of a table and its partitions.
+
+    Args:
+        places: The folders.
+        own: A folder whose files do not count in the second look.
+
+    Attributes:
+        seen: The state of the folders, for the second look.
+        size: Total size of the files in bytes.
+        existing: Number of folders that exist.
+    """
+
+    def __init__(self, places: PlaceList, own: str) -> None:
+        self.places = places
+        self.seen = SeenPlaces(places, own)
+        self.size = self.existing = 0
+        self._writer = RowWriter(LISTED)
+        self._hashes = array("q")
+
+    @property
+    def files(self) -> Spool:
+        """The files, as rows."""
+        return self._writer.spool
+
+    def add(self, number: int, found: PlaceFiles, nested: Iterable[FileStatus]) -> None:
+        """Add the files of the next folder.
+
+        Args:
+            number: The number of the folder.
+            found: The listing of the folder.
+            nested: Files in subfolders that are taken over, too.
+        """
+        self.seen.add(found)
+        if not found.exists:
+            return
+        self.existing += 1
+        for status in (*found.files, *nested):
+            self.size += status.size
+            self._hashes.append(hash(status.location))
+            row = (status.location, status.size, status.mtime_ms, status.file_id, number)
+            self._writer.add(row)
+
+    def failed(self) -> None:
+        """Skip the next folder, which cannot be listed."""
+        self.seen.skip()
+
+    def close(self) -> None:
+        """Finish after all folders were listed."""
+        self._writer.flush()
+
+    def twice(self) -> Mentions:
+        """Return the files that are listed more than once."""
+        hashes = np.sort(np.frombuffer(self._hashes, np.int64))
+        again = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+        found, seen = Mentions(), set()
+        for batch in self.files if again else ():
+            for location in batch.column("path").to_pylist():
+                if hash(location) in again:
+                    if location in seen:
+                        found.add(location)
+                    seen.add(location)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Settings for reading footers.
+
+    Attributes:
+        table: The Hive table.
+        reader: The reader of one footer.
+        form: The encoding of files for manifests.
+        packing: The encoding of partition values.
+        folder: The store of kept footers; None for none.
+        progress: Reporter of files.
+        threads: Number of footers read at once.
+    """
+
+    table: HiveTable
+    reader: FooterReader
+    form: DataFileForm
+    packing: PartitionBytes
+    folder: FooterFolder | None
+    progress: Progress
+    threads: int
+
+    def read(self, place: Place, status: FileStatus, *, positional: bool) -> FooterRow:
+        """Read the footer of a file."""
+        # A partition with invalid values has none that a file could contradict.
+        spec = self.form.spec
+        known = spec if len(place.values) == len(spec.fields) else UNPARTITIONED_PARTITION_SPEC
+        footer = self.reader.read(status, known, place.values, positional=positional)
+        return FooterRow.of(footer, self.form)
+
+
+class FooterSurvey:
+    """Survey of the footers of files.
+
+    Args:
+        reading: Settings for reading footers.
+        files: The files, as rows.
+        places: The folders of the files.
+    """
+
+    def __init__(self, reading: Reading, files: Spool, places: PlaceList) -> None:
+        self._reading = reading
+        self._files = files
+        self._places = places
+        self._planned: Spool | None = None
+        self._rows: int | None = 0
+        self._spellings: dict[str, None] = {}
+        self._unread: dict[str, None] = {}
+        self._zones: dict[str, Mentions] = {}
+        self._problems = FileProblems()
+        self._notes: list[Finding] = []
+
+    def read(self, most: int, *, readable: bool) -> float | None:
+        """Read footers.
+
+        Args:
+            most: Maximum number of files, spread over the table.
+            readable: Whether the files are of supported formats.
+
+        Returns:
+            Estimated seconds for reading all footers; None if none was read.
+        """
+        total, reading = self._files.rows, self._reading
+        step = -(-total // most) if most else total + 1
+        writer = RowWriter(PLANNED, "record")
+        kept = self._kept(reading, step, readable=readable)
+        started = time.monotonic()
+        chosen = 0
+        try:
+            task = reading.progress.task("reading footers", total // step, "files")
+            with task as advance, workers(reading.threads) as pool:
+                at = 0
+                for batch in self._files:
+                    rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                    asked = self._chosen(rows, -at % step, step) if most and readable else []
+                    at += len(rows)
+                    footers = self._footers(pool, asked, kept)
+                    which = {number: None for number, _, _ in asked}
+                    chosen += len(which)
+                    for number, row in enumerate(rows):
+                        footer = next(footers) if number in which else None
+                        self._take(row, footer, writer)
+                        if footer is not None:
+                            advance(1)
+        finally:
+            if kept is not None:
+                kept.flush()
+        writer.flush()
+        self._planned = writer.spool
+        if readable and step > 1:
+            text = f"{chosen:,} of {total:,} footers were read" if chosen else "no footer was read"
+            remedy = "plan without --sample and --quick reads all, as apply does"
+            self._notes.append(note("files-not-read", text, remedy))
+        return (time.monotonic() - started) * total / chosen if chosen else None
+
+    def planned(self, size: int) -> PlannedFiles:
+        """Return the files; `size` is their total size in bytes."""
+        spool = self._files if self._planned is None else self._planned
+        rows = self._rows if self._planned is not None or not spool.rows else None
+        return PlannedFiles(self._places, spool, size, rows)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield the findings about the files."""
+        yield from self._problems.findings(self._reading.table)
+        yield from self._notes
+        for zone, files in sorted(self._zones.items()):
+            yield note(
+                "writer-zones",
+                f"{len(files)} files hold timestamps that Hive wrote and shows in {zone}: the "
+                "table has the instants",
+                "readers show them in a zone of their own; set that one to see what Hive shows",
+                files,
+            )
+
+    def spellings(self) -> Iterator[Mapping[int, str]]:
+        """Yield the distinct spellings of columns, in the order of files."""
+        return map(spellings_of, self._spellings)
+
+    def unread(self) -> Iterator[UnreadField]:
+        """Yield the fields of files that the table lacks, in the order of files."""
+        for text in self._unread:
+            yield from unread_of(text)
+
+    def _kept(self, reading: Reading, step: int, *, readable: bool) -> KeptFooters | None:
+        if reading.folder is None or not readable or self._files.rows // step < FEWEST:
+            return None
+        return reading.folder.opened(reading.reader.identity(reading.form.spec))
+
+    def _chosen(self, rows: Sequence[Any], first: int, step: int) -> list[tuple[int, Place, Asked]]:
+        """Return the files of a batch to read: their numbers in it, folders, and lookup keys."""
+        every = orc_by_position(self._reading.table)
+        chosen: list[tuple[int, Place, Asked]] = []
+        last, known = -1, b""
+        for number in range(first, len(rows), step):
+            *stated, at = rows[number]
+            place = self._places[at]
+            if not place.readable:
+                continue
+            if at != last:
+                positional = b"\1" if every or place.positional else b"\0"
+                last, known = at, positional + self._reading.packing.pack(place.values)
+            chosen.append((number, place, Asked(FileStatus(*stated), known)))
+        return chosen
+
+    def _footers(
+        self, pool: Any, asked: list[tuple[int, Place, Asked]], kept: KeptFooters | None
+    ) -> Iterator[FooterRow]:
+        """Yield the footers of files in their order, kept ones or newly read."""
+        files = [one for _, _, one in asked]
+        known = [None] * len(files) if kept is None else kept.find(files)
+        missing = [at for at, footer in enumerate(known) if footer is None]
+
+        def work(at: int) -> tuple[int, FooterRow]:
+            _, place, one = asked[at]
+            begun = now_ms()
+            positional = one.place[:1] == b"\1"
+            return begun, self._reading.read(place, one.status, positional=positional)
+
+        answers = in_order(pool, missing, work, AHEAD)
+        for at, footer in enumerate(known):
+            if footer is None:
+                begun, footer = next(answers)  # noqa: PLW2901 - the one that was missing
+                if kept is not None:
+                    kept.keep(files[at], footer, begun)
+            yield footer
+
+    def _take(self, row: Sequence[Any], footer: FooterRow | None, writer: RowWriter) -> None:
+        if footer is None:
+            self._rows = None
+            writer.add((*row, None, None))
+            return
+        writer.add((*row, footer.record, footer.rows))
+        self._spellings[footer.spellings] = None
+        if footer.unread:
+            self._unread[footer.unread] = None
+        if footer.zone:
+            self._zones.setdefault(footer.zone, Mentions()).add(row[0])
+        if footer.problems:
+            self._problems.add(row[0], footer.problems)
+        if self._rows is not None:
+            self._rows = None if footer.rows is None else self._rows + footer.rows

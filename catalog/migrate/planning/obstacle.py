@@ -1,0 +1,265 @@
+"""Obstacles to a migration: in the table's entry, in its columns, in its files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from icecomb.catalog.hive.thrift.constraints import Constraints
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.source.avro_schema import AvroSchema
+from icecomb.catalog.migrate.source.constraint_statement import add_statement, drop_statement
+from icecomb.catalog.migrate.source.copy_statement import acid_copy_remedy, copy_remedy
+from icecomb.catalog.migrate.source.hive_type import CHAR_NOTE
+from icecomb.catalog.migrate.source.source import (
+    classes_of,
+    format_of,
+    is_transactional,
+    parquet_by_position,
+    provider_of,
+)
+from icecomb.catalog.migrate.source.source_schema import SourceSchema
+from icecomb.catalog.report.finding import Finding, Mentions, blocker, note, warning
+from icecomb.format.rows.files.described_file import FileProblem
+
+_FORMATS: Final = ("Parquet", "ORC", "Avro")
+FORMATS: Final = f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
+"""The supported file formats."""
+NOT_IN_FILES: Final = frozenset({"already-iceberg", "view", "storage-handler", "no-location"})
+"""Findings of tables whose rows are not in their folder: there is nothing to examine."""
+_PROJECTED: Final = "projection.enabled"
+_SPARK_BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
+_FILES: Final = {
+    "unknown-format": (
+        f"files are not {FORMATS}",
+        "remove the file, or rewrite it",
+    ),
+    "acid-file": (
+        "files hold changes of a transactional table",
+        "remove the file: the table is not transactional",
+    ),
+    "avro-schema": ("files are read by Hive under another Avro schema", ""),
+    "by-position": (
+        "files have other columns at the positions by which Hive finds them",
+        "",
+    ),
+    "numbered-columns": ("files have columns without names, of Hive before version 2", ""),
+    "old-dates": ("files have dates before 1582 in another calendar than Iceberg's", ""),
+    "unreadable-file": ("files cannot be read", "restore or remove the file"),
+    "encrypted-file": ("files are encrypted", "encrypted Parquet files cannot be taken over"),
+    "ambiguous-column": (
+        "files have columns that differ only in case",
+        "rewrite the file: Hive itself cannot tell the columns apart",
+    ),
+    "partition-column-in-file": (
+        "files hold a partition column with values of its own",
+        "rewrite the file without that column",
+    ),
+    "foreign-field-ids": (
+        "files carry field ids of another table",
+        "rewrite the file without field ids: Iceberg readers trust them most",
+    ),
+    "reassigned-name": (
+        "files have columns under names of other columns",
+        "rewrite the file: its columns are mistaken for others",
+    ),
+    "type-differs": (
+        "files hold another type than the table says",
+        "rewrite the file, or change the column's type in Hive",
+    ),
+    "timestamp-unit": (
+        "files hold timestamps that are not in microseconds",
+        "rewrite the file with microseconds",
+    ),
+    "foreign-type": (
+        "files hold types that Iceberg does not have",
+        "rewrite the file with the table's types",
+    ),
+    "timestamp-zone": (
+        "files and table disagree on whether a timestamp has a zone",
+        "choose the other --timestamp, or rewrite the file",
+    ),
+    "writer-zone": (
+        "files hold times that Hive shows in another zone than the table would",
+        "choose --timestamp timestamptz, for instants, or rewrite the file by a Hive in UTC",
+    ),
+}
+"""Obstacles in files, and their remedies; where that is "", the table must be copied."""
+
+
+def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
+    """Yield the findings in the metastore's entry about a migration."""
+    parameters = table.parameters
+    if table.is_iceberg:
+        yield blocker(
+            "already-iceberg", f"{table.full_name} is an Iceberg table already", "nothing to do"
+        )
+        return
+    if table.is_view:
+        yield blocker("view", f"{table.full_name} is a view", "migrate the tables it reads")
+        return
+    if is_transactional(table):
+        yield blocker("transactional", *_transactional(table))
+    if handler := parameters.get("storage_handler"):
+        yield blocker(
+            "storage-handler", f"its rows are kept by {handler}", "copy it into a table first"
+        )
+    provider = provider_of(table)
+    if provider not in {"hive", *map(str.lower, _FORMATS)}:
+        yield blocker("format", f"it is a Spark table of format {provider}", copy_remedy(table))
+    elif format_of(table.storage) is None:
+        yield blocker(
+            "format",
+            f"its files are not simply {FORMATS} ({classes_of(table.storage)})",
+            copy_remedy(table),
+        )
+    if table.partition_keys and parameters.get(_PROJECTED, "").lower() == "true":
+        yield blocker(
+            "projected-partitions",
+            f"Trino and Athena compute its partitions ({_PROJECTED}), whatever the metastore has "
+            "of them",
+            "register them (MSCK REPAIR TABLE, or Trino's system.sync_partition_metadata), then "
+            f"unset {_PROJECTED}",
+        )
+    if not table.storage.location:
+        yield blocker("no-location", "it has no folder", "give the table a location in Hive")
+    if parquet_by_position(table):
+        yield parquet_positions(())
+    recorded = parameters.get(_SPARK_BUCKETS, "")
+    buckets = max(table.storage.num_buckets, int(recorded) if recorded.isdecimal() else 0)
+    if buckets > 0 and "bucketing" not in choices.accept:
+        yield blocker(
+            "bucketed",
+            f"it is bucketed into {buckets}",
+            "Iceberg cannot keep Hive's bucketing; --accept bucketing goes on without it",
+            tuple(table.storage.bucket_columns),
+        )
+    elif buckets > 0:
+        yield warning("bucketed", "its Hive bucketing will be lost", "accepted")
+
+
+def parquet_positions(partitions: Collection[str]) -> Finding:
+    """Return the finding that Hive finds columns of Parquet files by position.
+
+    Args:
+        partitions: Names of the partitions whose entries say so; none if the table's does.
+    """
+    whose = f"{len(partitions)} partitions have columns that" if partitions else "its columns"
+    return blocker(
+        "by-position",
+        f"{whose} are found by position, not by name (parquet.column.index.access)",
+        "rewrite the files with the right column names",
+        partitions,
+    )
+
+
+def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
+    """Yield the columns that cannot be converted, and the choices of the conversion."""
+    for column, error in converted.problems:
+        remedy = "drop or convert the column in Hive"
+        yield blocker("unsupported-column", f"column {column}: {error}", remedy, (column,))
+    for column, notes in converted.notes.items():
+        for text in notes:
+            yield note("converted-type", f"column {column}: {text}", "recorded", (column,))
+    if padded := tuple(name for name, notes in converted.notes.items() if CHAR_NOTE in notes):
+        yield warning(
+            "padded-char",
+            f"{', '.join(padded)}: Hive and Spark compare char(n) without the blanks at its end, "
+            "Iceberg as it is in the files: those that Spark itself wrote in Parquet and ORC have "
+            "the blanks, and its partition values, too (c = 'ab' finds nothing there), what Hive "
+            "wrote has none (c = 'ab   ' finds nothing)",
+            "compare rtrim(c), or copy the table instead: CREATE TABLE ... AS SELECT rtrim(c) AS "
+            "c, ... in Spark, where SELECT * would copy the blanks",
+            padded,
+        )
+    timestamps = [
+        column.name
+        for column in converted.schema.columns
+        if str(column.field_type) in {"timestamp", "timestamptz"}
+    ]
+    for kind in sorted({str(converted.schema.find_type(name)) for name in timestamps}):
+        names = tuple(name for name in timestamps if str(converted.schema.find_type(name)) == kind)
+        instants = ", instants; Hive shows a timestamp as local time" if kind[-2:] == "tz" else ""
+        yield note(
+            "timestamps",
+            f"{', '.join(names)}: becomes {kind}{instants}",
+            "--timestamp chooses",
+            names,
+        )
+
+
+def constraint_findings(table: HiveTable, constraints: Constraints) -> Iterable[Finding]:
+    """Yield a blocker for a partitioned table with constraints, which would move to other columns.
+
+    The metastore stores the positions of columns, not their names, and the conversion changes
+    these: afterwards a key is on no column, or on another one, and a metastore of Hive 2.3 refuses
+    further changes of the table. An unpartitioned table keeps its constraints.
+    """
+    if not table.partition_keys:
+        return
+    if found := constraints.of(table.database, table.name):
+        drops = "; ".join(drop_statement(table, one) for one in found)
+        adds = "; ".join(add_statement(table, one) for one in found)
+        yield blocker(
+            "constraints",
+            f"it is partitioned and has {len(found)} constraints, which would end up on other "
+            "columns",
+            f"drop them in Hive: {drops}; after a revert add them again: {adds}",
+            list(map(str, found)),
+        )
+
+
+def _transactional(table: HiveTable) -> tuple[str, str]:
+    """Return the message about a transactional table, and its remedy."""
+    name = table.full_name
+    if table.parameters.get("transactional_properties", "").lower() == "insert_only":
+        message = (
+            f"{name} is transactional (insert-only): only Hive's transactions tell which of its "
+            "files count"
+        )
+    else:
+        message = f"{name} is transactional (ACID): its files hold deltas, not rows"
+    return message, acid_copy_remedy(table)
+
+
+def avro_findings(converted: SourceSchema, declared: AvroSchema | None) -> Iterable[Finding]:
+    """Yield a blocker if the columns are not those of the Avro schema that Hive reads by."""
+    if declared is None:
+        return
+    keys = {field.source_id for field in converted.spec.fields}
+    columns = [f.name.lower() for f in converted.schema.fields if f.field_id not in keys]
+    columns += [name.lower() for name, _ in converted.problems]
+    names = [name.lower() for name in declared.names]
+    if wrong := sorted(set(columns).symmetric_difference(names)):
+        yield blocker(
+            "avro-schema",
+            "the metastore's columns are not those of the Avro schema by which Hive reads: "
+            + ", ".join(wrong),
+            "ALTER TABLE ... UPDATE COLUMNS in Hive brings the metastore up to date",
+            tuple(wrong),
+        )
+
+
+class FileProblems:
+    """The problems of files, as one finding for each kind."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[Mentions, Mentions]] = {}
+
+    def add(self, location: str, problems: Iterable[FileProblem]) -> None:
+        """Record the problems of one file."""
+        codes = set()
+        for problem in problems:
+            files, places = self._found.setdefault(problem.code, (Mentions(), Mentions()))
+            column = f"{problem.column}: " if problem.column else ""
+            places.add(f"{location}: {column}{problem.message}")
+            if problem.code not in codes:
+                codes.add(problem.code)
+                files.add(location)
+
+    def findings(self, table: HiveTable) -> Iterable[Finding]:
+        """Yield the findings."""
+        for code, (files, places) in self._found.items():
+            what, remedy = _FILES[code]
+            yield blocker(code, f"{len(files)} {what}", remedy or copy_remedy(table), places)

@@ -1,0 +1,116 @@
+"""The files of a plan, any number of them, with the contents of their footers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from icecomb.catalog.migrate.source.footer_row import PLANNED
+from icecomb.catalog.migrate.source.source_files import Place
+from icecomb.catalog.migrate.source.spool import Spool
+from icecomb.format.errors import MigrationError
+from icecomb.format.manifests.encoded_file import DataFileForm, EncodedFile
+from icecomb.format.storage.file_system import FileStatus
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to take over.
+
+    Attributes:
+        place: The file's partition.
+        status: The file's location and size.
+        rows: Number of rows in its footer; None if it was not read, or does not say.
+    """
+
+    place: Place
+    status: FileStatus
+    rows: int | None = None
+
+
+class PlannedFiles(Collection[SourceFile]):
+    """The files to take over, which can be iterated any number of times.
+
+    Args:
+        places: The folders of the table.
+        spool: The files, as rows.
+        size: Total size in bytes.
+        rows: Total number of rows; None if it is not known for all files.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[Place] = (),
+        spool: Spool | None = None,
+        size: int = 0,
+        rows: int | None = 0,
+    ) -> None:
+        self._places = places
+        self._spool = Spool(PLANNED) if spool is None else spool
+        self.size = size
+        self.rows = rows
+
+    def __len__(self) -> int:
+        """Return the number of files."""
+        return self._spool.rows
+
+    def __iter__(self) -> Iterator[SourceFile]:
+        """Yield the files, in the order of their folders."""
+        for batch in self._spool:
+            names = ("place", "path", "size", "mtime", "file_id")
+            columns = [batch.column(name).to_pylist() for name in names]
+            counts = batch.column("rows").to_pylist() if "rows" in batch.schema.names else None
+            for at, (place, *stated) in enumerate(zip(*columns, strict=True)):
+                rows = counts[at] if counts else None
+                yield SourceFile(self._places[place], FileStatus(*stated), rows)
+
+    def __contains__(self, file: object) -> bool:
+        """Return whether a file is one of them."""
+        return any(one == file for one in self)
+
+    def statuses(self) -> Iterator[list[FileStatus]]:
+        """Yield pages of the files' statuses in storage when they were planned."""
+        for batch in self._spool:
+            columns = [batch.column(name).to_pylist() for name in batch.schema.names[:4]]
+            yield [FileStatus(*stated) for stated in zip(*columns, strict=True)]
+
+    def encoded(self, form: DataFileForm) -> EncodedPlannedFiles:
+        """Return the files encoded for manifests.
+
+        Args:
+            form: The encoding of their records.
+        """
+        return EncodedPlannedFiles(form, self._places, self._spool)
+
+
+@dataclass(frozen=True)
+class EncodedPlannedFiles:
+    """The files of a plan, encoded for manifests; see `EncodedFiles`.
+
+    Attributes:
+        form: The encoding of the records.
+        places: The folders of the table.
+        spool: The files, as rows.
+    """
+
+    form: DataFileForm
+    places: Sequence[Place]
+    spool: Spool
+
+    def __iter__(self) -> Iterator[EncodedFile]:
+        """Yield the files.
+
+        Raises:
+            MigrationError: If the footer of a file was not read.
+        """
+        last, values = -1, tuple[Any, ...]()
+        for batch in self.spool:
+            names = ("place", "record", "rows", "size", "path")
+            columns = [batch.column(name).to_pylist() for name in names]
+            for place, record, rows, size, path in zip(*columns, strict=True):
+                if record is None or rows is None:
+                    raise MigrationError(f"The footer of {path} was not read", hint="plan again")
+                if place != last:
+                    last, values = place, self.places[place].values
+                yield EncodedFile(record, values, rows, size)

@@ -1,0 +1,170 @@
+"""Planner of migrations of one or many tables, which also examines their surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.hive.thrift.entity import HiveDatabase, HiveTable
+from icecomb.catalog.hive.thrift.failure import UnreachableError
+from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.planning.entry_finding import replication_findings
+from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan, failed_plan
+from icecomb.catalog.migrate.planning.neighbour import Neighbours
+from icecomb.catalog.migrate.planning.obstacle import NOT_IN_FILES, constraint_findings
+from icecomb.catalog.migrate.planning.reader import reader_finding
+from icecomb.catalog.migrate.planning.survey import plan_source
+from icecomb.catalog.migrate.planning.view_reference import ViewReferences
+from icecomb.catalog.report.finding import Finding, blocker, note
+from icecomb.catalog.report.progress import SILENT, THREADS, Progress, each, threads_each
+from icecomb.format.errors import (
+    CorruptFileError,
+    IcecombError,
+    MetastoreError,
+    MigrationError,
+)
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+JOBS: Final = 8
+"""Number of tables examined at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Options of planning.
+
+    Attributes:
+        choices: Options of the conversion, and the blockers to accept.
+        footers: Whether to read file footers.
+        sample: Maximum number of files to read of each table; None for all.
+        interop: The engines that will use the tables; see `engine_properties`.
+    """
+
+    choices: Choices
+    footers: bool = True
+    sample: int | None = None
+    interop: tuple[str, ...] | None = None
+
+
+class Planner:
+    """A planner of migrations of one metastore's tables, which shares answers among them.
+
+    Args:
+        catalog: The catalog of the metastore.
+        looks: Options of planning.
+    """
+
+    def __init__(self, catalog: HiveCatalog, looks: Looks) -> None:
+        self._catalog = catalog
+        self._looks = looks
+        self._databases: dict[str, HiveDatabase | None] = {}
+        self._neighbours: dict[str, Neighbours] = {}
+        self._looking = Lock()
+        self._views: ViewReferences | None = None
+        self._unseen: tuple[Finding, ...] = ()
+        try:
+            self._views = ViewReferences(catalog.client)
+        except UnreachableError:
+            raise
+        except MetastoreError as error:
+            said = f"whether views name it is unknown: {error.message}"
+            self._unseen = (note("views-not-read", said, "look for its name in views yourself"),)
+
+    def plan(
+        self, place: tuple[str, str], progress: Progress, threads: int = THREADS
+    ) -> MigrationPlan:
+        """Return the plan of one table.
+
+        Raises:
+            NoSuchTableError: If there is none of this name.
+        """
+        looks = self._looks
+        work = Workplace(self._catalog, *place, progress)
+        table = work.entry.load()
+        found = plan_source(
+            work.io,
+            table,
+            work.partitions(table),
+            looks.choices,
+            progress,
+            footers=looks.footers,
+            sample=looks.sample,
+            threads=threads,
+            kept=work.footers(table, None),
+        )
+        found = replace(found, findings=(*_overwritten(work, table), *found.findings))
+        if any(finding.code in NOT_IN_FILES for finding in found.blockers):
+            return found
+        constraints = constraint_findings(table, work.client.constraints)
+        surroundings = self._surroundings(table)
+        return replace(found, findings=(*found.findings, *constraints, *surroundings))
+
+    def plans(
+        self, places: Sequence[tuple[str, str]], jobs: int, progress: Progress
+    ) -> Iterator[MigrationPlan]:
+        """Yield the plans of many tables, in their order; failures are plans, too."""
+        threads = threads_each(jobs)
+        work = partial(self._attempt, threads)
+        yield from each(progress, "planning", "tables", places, work, jobs, ahead=2 * jobs)
+
+    def _attempt(self, threads: int, place: tuple[str, str]) -> MigrationPlan:
+        try:
+            return self.plan(place, SILENT, threads)
+        except UnreachableError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what is wrong with one is not with the others
+            return failed_plan(".".join(place), error)
+
+    def _surroundings(self, table: HiveTable) -> Iterable[Finding]:
+        yield reader_finding(table, self._catalog.properties, self._looks.interop)
+        yield from replication_findings(table, self._database(table.database))
+        yield from self._views.findings(table) if self._views else self._unseen
+        try:
+            neighbours = self._neighbours_of(table.database)
+        except UnreachableError:
+            raise
+        except MetastoreError as error:
+            said = f"whether other tables share its folder is unknown: {error.message}"
+            yield note("folders-not-read", said, "look at the locations of tables yourself")
+        else:
+            yield from neighbours.findings(table)
+
+    def _neighbours_of(self, database: str) -> Neighbours:
+        client = self._catalog.client
+        with self._looking:  # fetches very many entries only once
+            if database not in self._neighbours:
+                entries = client.tables(database, client.table_names(database))
+                self._neighbours[database] = Neighbours(entries, self._catalog.io.properties)
+            return self._neighbours[database]
+
+    def _database(self, name: str) -> HiveDatabase | None:
+        if name not in self._databases:
+            try:
+                self._databases[name] = self._catalog.client.database(name)
+            except UnreachableError:
+                raise
+            except IcecombError:  # a database that may not be read yields no finding
+                self._databases[name] = None
+        return self._databases[name]
+
+
+def _overwritten(work: Workplace, table: HiveTable) -> Iterator[Finding]:
+    """Yield a blocker if the entry is an old copy of a migrated table."""
+    try:
+        overwritten = work.overwritten(table)
+    except UnreachableError:
+        raise
+    except (CorruptFileError, MetastoreError, MigrationError) as error:
+        yield blocker("journal", error.message, error.hint or "")
+    except IcecombError:
+        return  # an unreadable folder is a finding of its own
+    else:
+        if overwritten is not None:
+            told = overwritten.error
+            yield blocker("overwritten-entry", told.message, told.hint or "")

@@ -1,0 +1,64 @@
+"""The finding about readers of a table after its migration, and what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from icecomb.catalog.configuration.catalog_property import ENGINE_ENABLED
+from icecomb.catalog.hive.engine import engine_properties
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.source.source import format_of
+from icecomb.catalog.report.finding import Finding, note
+from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.property.table_property import HIVE_ENGINE
+
+
+def reader_finding(
+    table: HiveTable, settings: Mapping[str, str], interop: tuple[str, ...] | None
+) -> Finding:
+    """Return the finding about changes for engines that use the table by its name.
+
+    Args:
+        table: The Hive table.
+        settings: The catalog's properties.
+        interop: The engines that will use it; see `engine_properties`.
+
+    Raises:
+        ValidationError: If the table's properties exclude one of the engines.
+    """
+    name = table.full_name
+    needed = engine_properties(interop, table.parameters, settings)
+    by_hive = HIVE_ENGINE.of({**table.parameters, **needed}, default=ENGINE_ENABLED.of(settings))
+    hive = (
+        "as before from version 4 on, older ones with iceberg-hive-runtime; Impala as before"
+        if by_hive
+        else "not at all, nor older Impalas; apply --interop hive,impala lets them (Hive before 4 "
+        "with iceberg-hive-runtime on its class path)"
+    )
+    if by_hive and _has_avro_times(table):
+        hive += "; its runtime for Hive 3 (1.4.3) cannot read times in Hive's Avro files, 1.11 can"
+    return note(
+        "readers",
+        f"users of the name {name} get an Iceberg table from then on",
+        "`icecomb spark-conf --session-catalog` keeps the name for Spark; docs/migration.md",
+        (
+            f"Spark with icecomb's or Iceberg's session catalog: {name} as before",
+            f"Spark without it: {name} fails; the table is <catalog>.{name} in an Iceberg catalog"
+            + (
+                f". Any: SHOW TABLE EXTENDED of {table.database}, as Hive reads it"
+                if by_hive
+                else ""
+            ),
+            f"Hive: {hive}",
+            "Trino, Flink, PyIceberg: in an Iceberg catalog on this metastore",
+            "views and jobs that name it: as the engine that runs them",
+        ),
+    )
+
+
+def _has_avro_times(table: HiveTable) -> bool:
+    """Return whether files of a table may hold what Hive's Avro has for times: timestamp-millis."""
+    types = (column.type.lower() for column in table.storage.columns)
+    return format_of(table.storage) is FileFormat.AVRO and any(
+        "timestamp" in kind for kind in types
+    )

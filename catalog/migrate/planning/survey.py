@@ -1,0 +1,343 @@
+"""Planning of a migration and of all its obstacles, which changes nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.journal.kept_footers import FooterFolder
+from icecomb.catalog.migrate.planning.entry_finding import entry_findings
+from icecomb.catalog.migrate.planning.file_survey import FooterSurvey, Listing, Reading
+from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
+from icecomb.catalog.migrate.planning.obstacle import (
+    FORMATS,
+    NOT_IN_FILES,
+    avro_findings,
+    schema_findings,
+    table_findings,
+)
+from icecomb.catalog.migrate.planning.partition_finding import PartitionNotes, outside_findings
+from icecomb.catalog.migrate.planning.planned_files import PlannedFiles
+from icecomb.catalog.migrate.source.avro_schema import declared_schema, reading_schema
+from icecomb.catalog.migrate.source.copy_statement import copy_remedy
+from icecomb.catalog.migrate.source.footer import FooterReader
+from icecomb.catalog.migrate.source.place_list import DigestSet, PartitionBytes, PlaceList
+from icecomb.catalog.migrate.source.source import (
+    classes_of,
+    format_of,
+    orc_by_position,
+    partition_name,
+    partition_place,
+    table_place,
+)
+from icecomb.catalog.migrate.source.source_files import (
+    AHEAD,
+    Place,
+    PlaceFiles,
+    list_place,
+    plain_folders,
+)
+from icecomb.catalog.migrate.source.source_schema import source_schema
+from icecomb.catalog.migrate.source.spark_source import spark_findings
+from icecomb.catalog.report.finding import Mentions, blocker, note, warning
+from icecomb.catalog.report.progress import THREADS, Progress, each
+from icecomb.format.errors import IcecombError, ValidationError
+from icecomb.format.manifests.encoded_file import DataFileForm
+from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_system import FileStatus
+from icecomb.format.storage.location import is_ambiguous
+
+_PAGE: Final = 1_000
+"""Number of partitions whose folders are compared at a time."""
+
+
+def plan_source(
+    io: FileIO,
+    table: HiveTable,
+    partitions: Iterable[HivePartition],
+    choices: Choices,
+    progress: Progress,
+    *,
+    footers: bool = True,
+    sample: int | None = None,
+    threads: int = THREADS,
+    kept: FooterFolder | None = None,
+) -> MigrationPlan:
+    """Plan the migration of a Hive table; change nothing, and report problems as findings.
+
+    Args:
+        io: File system that holds the files.
+        table: The Hive table.
+        partitions: The table's partitions, read only if the table itself could be migrated.
+        choices: The user's choices.
+        progress: Reporter of examined partitions and files.
+        footers: Whether to read file footers, not only the metastore and the folders.
+        sample: Maximum number of footers to read, evenly spaced; None for all.
+        threads: Number of folders or footers read at once.
+        kept: The store of footers that were read before, and of those read now.
+
+    Raises:
+        FileIOError: If the local disk has no room for the facts about the files.
+    """
+    most = 0 if not footers else sys.maxsize if sample is None else sample
+    return _Survey(io, table, choices, progress, threads, kept).plan(partitions, most)
+
+
+class _Survey:
+    """One survey of a table, which collects findings from all steps."""
+
+    def __init__(  # noqa: PLR0917 - see `plan_source`
+        self,
+        io: FileIO,
+        table: HiveTable,
+        choices: Choices,
+        progress: Progress,
+        threads: int,
+        kept: FooterFolder | None,
+    ) -> None:
+        self._io = io
+        self._table = table
+        self._choices = choices
+        self._progress = progress
+        self._threads = threads
+        self._kept = kept
+        self._converted = source_schema(table, choices.timestamp)
+        self._packing = PartitionBytes(self._converted.spec, self._converted.schema)
+        self._findings = [*table_findings(table, choices), *schema_findings(self._converted)]
+
+    def plan(self, partitions: Iterable[HivePartition], footers: int) -> MigrationPlan:
+        """Return the plan, reading at most ``footers`` footers."""
+        table, converted = self._table, self._converted
+        location = table.storage.location or ""
+        plan = MigrationPlan(
+            table.full_name, location, converted.schema, converted.spec, (), 0, PlannedFiles()
+        )
+        if not self._has(NOT_IN_FILES):
+            self._findings += spark_findings(table, self._io.properties)
+            self._findings += entry_findings(table, converted, self._io.properties)
+            started = time.monotonic()
+            listing = self._listed(self._places(partitions))
+            # The conversion reads partitions and listings once more.
+            seconds: float | None = 2 * (time.monotonic() - started)
+            form = DataFileForm(converted.spec, converted.schema)
+            partitions_found = listing.existing if table.partition_keys else 0
+            plan = replace(plan, partitions=partitions_found, seen=listing.seen, form=form)
+            if listing.files.rows:
+                survey = FooterSurvey(self._reading(form), listing.files, listing.places)
+                reading = survey.read(footers, readable=not self._has({"format", "transactional"}))
+                seconds = None if reading is None or seconds is None else seconds + reading
+                self._findings += survey.findings()
+                plan = replace(
+                    plan,
+                    files=survey.planned(listing.size),
+                    spellings=tuple(survey.spellings()),
+                    unread=tuple(survey.unread()),
+                )
+            plan = replace(plan, seconds=seconds)
+        return replace(plan, findings=tuple(self._findings))
+
+    def _places(self, partitions: Iterable[HivePartition]) -> PlaceList:
+        table = self._table
+        places = PlaceList(self._packing)
+        ambiguous = Mentions()
+        if is_ambiguous(table.storage.location or ""):
+            ambiguous.add(table.storage.location or "")
+        if not table.partition_keys:
+            places.extend(self._io, [table_place(table)])
+            places.close()
+            self._block_ambiguous(ambiguous)
+            return places
+        formats, wrong, outside = Mentions(), Mentions(), Mentions()
+        # Without a type for each key no value can be valid, and the column's finding says why.
+        typed = len(self._converted.spec.fields) == len(table.partition_keys)
+        seen = PartitionNotes(table)
+        (own,) = plain_folders(self._io.properties, [table.storage.location or ""])
+        left = iter(partitions)
+        while page := list(islice(left, _PAGE)):
+            found: list[Place] = []
+            for partition in page:
+                name = partition_name(table, partition)
+                seen.look(name, partition)
+                if not partition.storage.location:
+                    continue  # reported as a finding
+                place = Place(name, partition.storage.location, ())
+                if typed:
+                    try:
+                        zone = self._choices.time_zone
+                        place = partition_place(table, partition, self._converted, zone)
+                    except ValidationError as error:
+                        wrong.add(f"{name}: {error.message}")
+                readable = format_of(partition.storage) is not None
+                if not readable:
+                    formats.add(f"{name} ({classes_of(partition.storage)})")
+                positional = orc_by_position(partition)
+                found.append(replace(place, readable=readable, positional=positional))
+            for place, folder in zip(found, places.extend(self._io, found), strict=True):
+                if not folder.startswith(f"{own.rstrip('/')}/"):
+                    outside.add(place.name)
+                if is_ambiguous(place.location):
+                    ambiguous.add(place.location)
+        places.close()
+        self._block_ambiguous(ambiguous)
+        self._findings += seen.findings()
+        self._findings += outside_findings(outside)
+        if formats and not self._has({"format"}):
+            self._block(
+                "partition-format",
+                f"{len(formats)} partitions are not {FORMATS}",
+                copy_remedy(self._table),
+                formats,
+            )
+        if wrong:
+            self._block(
+                "partition-value",
+                f"{len(wrong)} partition values are not exact values of their column's type",
+                "drop these partitions in Hive, or change the type of the partition column there",
+                wrong,
+            )
+        shared = Mentions()
+        for one, other in places.sharing(self._io):
+            shared.add(f"{one.name} and {other.name}")
+        if shared:
+            self._block(
+                "shared-folder",
+                f"{len(shared)} pairs of partitions share a folder: its rows would be in both",
+                "drop one partition of each pair",
+                shared,
+            )
+        return places
+
+    def _block_ambiguous(self, locations: Mentions) -> None:
+        """Add a blocker: Hive reads object stores by Hadoop's paths, Iceberg's engines by keys."""
+        if locations:
+            self._block(
+                "ambiguous-location",
+                f"{len(locations)} locations have empty or dotted parts: Hive reads other folders "
+                "there than Iceberg's engines would",
+                "ALTER TABLE ... [PARTITION ...] SET LOCATION in Hive, without '//', '.' and '..'",
+                locations,
+            )
+
+    def _listed(self, places: PlaceList) -> Listing:
+        accept = self._choices.accept
+        transactional = self._has({"transactional"})
+        listing = Listing(places, f"{(self._table.storage.location or '').rstrip('/')}/metadata/")
+        missing, failed, deep = Mentions(), Mentions(), Mentions()
+        first = ""
+        empty = 0
+        folders = places.folders()
+        for number, found in enumerate(self._looked_into(places)):
+            if isinstance(found, IcecombError):
+                first = first or found.message
+                failed.add(found.message)
+                listing.failed()
+                continue
+            empty += found.empty
+            if not found.exists:
+                missing.add(found.place.name or found.place.location)
+            nested: Sequence[FileStatus] = ()
+            # The deltas of a transactional table are subfolders, which its own finding reports.
+            if found.nested and not transactional:
+                nested = _of_no_other(self._io, found, folders)
+                for status in nested:
+                    deep.add(status.location)
+            listing.add(number, found, nested if "subdirectories" in accept else ())
+        listing.close()
+        if failed:
+            text = f"{len(failed)} folders cannot be read: {first}"
+            self._block("unreadable-folder", text, "make them readable, then plan again", failed)
+        if missing and not ("missing-partitions" in accept and self._table.partition_keys):
+            text = f"folders that do not exist: {len(missing)}"
+            remedy = "restore them, drop the partitions in Hive, or --accept missing-partitions"
+            self._block("missing-folder", text, remedy, missing)
+        elif missing:
+            text = f"partitions without a folder, left out: {len(missing)}"
+            self._findings.append(warning("missing-folder", text, "accepted", missing))
+        if deep and "subdirectories" not in accept:
+            text = (
+                f"{len(deep)} files are in sub-folders, where Hive readers differ on whether "
+                "they count"
+            )
+            remedy = "move them up or away, or --accept subdirectories to take them over"
+            self._block("subdirectories", text, remedy, deep)
+        elif deep:
+            text = f"{len(deep)} files in sub-folders"
+            self._findings.append(warning("subdirectories", text, "accepted", deep))
+        if empty:
+            text = f"{empty} empty files hold no rows"
+            self._findings.append(note("empty-files", text, "left out"))
+        twice = listing.twice()
+        if twice and not self._has({"shared-folder"}):
+            self._block(
+                "shared-folder",
+                f"{len(twice)} files were found twice: their rows would be there twice",
+                "plan again; if it stays, drop the partition that is inside another one",
+                twice,
+            )
+        return listing
+
+    def _looked_into(self, places: PlaceList) -> Iterator[PlaceFiles | IcecombError]:
+        """Yield the listings of folders, or errors for those that cannot be listed."""
+
+        def attempt(place: Place) -> PlaceFiles | IcecombError:
+            try:
+                return list_place(self._io, place)
+            except IcecombError as error:
+                return error
+
+        return each(
+            self._progress, "listing", "partitions", places, attempt, self._threads, ahead=AHEAD
+        )
+
+    def _reading(self, form: DataFileForm) -> Reading:
+        table, declared = self._table, None
+        if format_of(table.storage) is FileFormat.AVRO:
+            try:
+                declared = declared_schema(self._io, table)
+                self._findings += avro_findings(self._converted, declared)
+            except ValidationError as error:
+                self._block("avro-schema", error.message, error.hint or "")
+        reader = FooterReader(
+            self._io,
+            self._converted.schema,
+            table.parameters,
+            [column.name for column in table.storage.columns],
+            reading_schema(declared, table),
+        )
+        return Reading(
+            table, reader, form, self._packing, self._kept, self._progress, self._threads
+        )
+
+    def _has(self, codes: Collection[str]) -> bool:
+        return any(finding.code in codes for finding in self._findings)
+
+    def _block(self, code: str, message: str, remedy: str, places: Collection[str] = ()) -> None:
+        self._findings.append(blocker(code, message, remedy, places))
+
+
+def _of_no_other(io: FileIO, found: PlaceFiles, others: DigestSet) -> list[FileStatus]:
+    """Return the files in subfolders of a folder that are not in or below another partition's."""
+    folders = list(dict.fromkeys(_folder(status) for status in found.nested))
+    (own,) = plain_folders(io.properties, [found.place.location])
+    plain = dict(zip(folders, plain_folders(io.properties, folders), strict=True))
+    below = {folder: _is_below_other(plain[folder], own, others) for folder in folders}
+    return [status for status in found.nested if not below[_folder(status)]]
+
+
+def _folder(status: FileStatus) -> str:
+    return status.location.rpartition("/")[0]
+
+
+def _is_below_other(folder: str, own: str, others: DigestSet) -> bool:
+    while len(folder) > len(own):
+        if folder in others:
+            return True
+        folder = folder.rpartition("/")[0]
+    return False

@@ -1,0 +1,1 @@
+"""The Hive table that is migrated: types, partitions, files, footers."""

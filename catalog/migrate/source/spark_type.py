@@ -1,0 +1,105 @@
+"""Conversion of Spark's JSON schemas in the metastore to Iceberg types.
+
+Hive lowercases column names; Spark keeps the true spelling in the table parameters
+``spark.sql.sources.schema`` or ``spark.sql.sources.schema.numParts`` with ``...part.N``
+(HiveExternalCatalog).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from icecomb.catalog.migrate.source.hive_type import Converted, parse_hive_type
+from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.spec.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampType,
+)
+
+_KEY: Final = "spark.sql.sources.schema"
+_HIVE_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+_CHAR_VARCHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
+_DECIMAL: Final = re.compile(r"decimal\(\d+,\s*-?\d+\)")
+
+
+def spark_schema(parameters: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return Spark's schema of a table, decoded from its parameters; None if there is none.
+
+    Raises:
+        ValidationError: If parts are missing or it is not JSON.
+    """
+    text = parameters.get(_KEY)
+    if text is None and (count := parameters.get(f"{_KEY}.numParts")):
+        parts = [parameters.get(f"{_KEY}.part.{index}") for index in range(int(count))]
+        if None in parts:
+            raise ValidationError(
+                "a part of the table parameter spark.sql.sources.schema is missing"
+            )
+        text = "".join(part for part in parts if part is not None)
+    if not text:
+        return None
+    try:
+        raw = json.loads(text)
+    except ValueError as error:
+        raise ValidationError("the table parameter spark.sql.sources.schema is not JSON") from error
+    if not isinstance(raw, dict) or raw.get("type") != "struct":
+        raise ValidationError("the table parameter spark.sql.sources.schema is not a schema")
+    return raw
+
+
+def parse_spark_field(
+    raw: Mapping[str, Any], *, timestamp: str
+) -> tuple[NestedField, tuple[str, ...]]:
+    """Return the optional Iceberg field of a Spark field, and notes on the conversion."""
+    metadata = raw.get("metadata") or {}
+    declared = metadata.get(_CHAR_VARCHAR)
+    converted = (
+        parse_hive_type(declared, timestamp=timestamp)
+        if isinstance(declared, str)
+        else parse_spark_type(raw["type"], timestamp=timestamp)
+    )
+    doc = metadata.get("comment")
+    return NestedField(0, raw["name"], converted.type, doc=doc), converted.notes
+
+
+def parse_spark_type(raw: Any, *, timestamp: str) -> Converted:
+    """Return the Iceberg type of a Spark type in JSON form; ``timestamp`` as in `parse_hive_type`.
+
+    Raises:
+        UnsupportedError: If Iceberg has no equivalent of a type.
+    """
+    if isinstance(raw, str):
+        if raw == "timestamp_ntz":
+            return Converted(TimestampType())
+        if raw in _HIVE_NAMES or _DECIMAL.fullmatch(raw) or raw.isidentifier():
+            return parse_hive_type(_HIVE_NAMES.get(raw, raw), timestamp=timestamp)
+        if raw.startswith(("char(", "varchar(")):
+            return parse_hive_type(raw, timestamp=timestamp)
+        raise UnsupportedError(f"Spark type {raw} has no equal in Iceberg")
+    notes: list[str] = []
+
+    def inner(part: Any) -> IcebergType:
+        converted = parse_spark_type(part, timestamp=timestamp)
+        notes.extend(converted.notes)
+        return converted.type
+
+    kind = raw.get("type")
+    result: IcebergType
+    if kind == "array":
+        result = ListType(0, inner(raw["elementType"]))
+    elif kind == "map":
+        result = MapType(0, inner(raw["keyType"]), 0, inner(raw["valueType"]))
+    elif kind == "struct":
+        pairs = [parse_spark_field(part, timestamp=timestamp) for part in raw["fields"]]
+        notes.extend(note for _, some in pairs for note in some)
+        result = StructType(tuple(nested for nested, _ in pairs))
+    else:
+        raise UnsupportedError(f"Spark type {kind} has no equal in Iceberg")
+    return Converted(result, tuple(dict.fromkeys(notes)))

@@ -1,0 +1,1 @@
+"""The comparison of a migrated table with its Hive table."""

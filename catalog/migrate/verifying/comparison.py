@@ -1,0 +1,371 @@
+"""Comparison of the old Hive table and the new Iceberg table, value by value.
+
+The Hive side is what Hive would read: the visible files of the journal's partitions, columns by
+name ignoring case, partition values from the metastore's objects. The Iceberg side is the
+migration's snapshot, read like any scan.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.catalog.migrate.verifying.source_rows import READERS
+from icecomb.catalog.report.progress import Progress, each
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import IcebergType, ListType, MapType, StructType
+from icecomb.format.storage.file_io import FileIO
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.format.rows.values.scan_task import FileScanTask
+
+_WORKERS: Final = 4
+_SHOWN: Final = 20
+
+
+@dataclass(slots=True)
+class ColumnDigest:
+    """Statistics of one column on one side.
+
+    Attributes:
+        nulls: Number of null values.
+        least: The smallest value; None without values or order.
+        greatest: The greatest value; likewise.
+    """
+
+    nulls: int = 0
+    least: Any = None
+    greatest: Any = None
+
+    def add(self, other: ColumnDigest) -> None:
+        """Add another digest of the same column."""
+        self.nulls += other.nulls
+        for value in (other.least, other.greatest):
+            if value is not None:
+                self.least = value if self.least is None else min(self.least, value)
+                self.greatest = value if self.greatest is None else max(self.greatest, value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the digest as JSON values; times as ISO text."""
+        return {"nulls": self.nulls, "min": _plain(self.least), "max": _plain(self.greatest)}
+
+
+@dataclass(slots=True)
+class Side:
+    """Row count and column digests of one side."""
+
+    rows: int = 0
+    columns: dict[str, ColumnDigest] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The result of a comparison.
+
+    Attributes:
+        hive, iceberg: The two sides as a whole.
+        partitions: Partition name to row counts on the Hive and the Iceberg side.
+        files: Number of compared files.
+        values: Number of compared values.
+        differences: Sentences about the first differences; `difference_count` counts all.
+        finished: Whether apply has finished.
+    """
+
+    hive: Side = field(default_factory=Side)
+    iceberg: Side = field(default_factory=Side)
+    partitions: dict[str, list[int]] = field(default_factory=dict)
+    files: int = 0
+    values: int = 0
+    differences: list[str] = field(default_factory=list)
+    difference_count: int = 0
+    finished: bool = True
+
+    def differ(self, what: str) -> None:
+        """Record a difference."""
+        self.difference_count += 1
+        if len(self.differences) < _SHOWN:
+            self.differences.append(what)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as JSON values."""
+        return {
+            "equal": self.difference_count == 0,
+            "migration-finished": self.finished,
+            "files": self.files,
+            "values-compared": self.values,
+            "rows": {"hive": self.hive.rows, "iceberg": self.iceberg.rows},
+            "partitions": [
+                {"partition": name, "hive-rows": counts[0], "iceberg-rows": counts[1]}
+                for name, counts in self.partitions.items()
+            ],
+            "columns": [
+                {
+                    "column": name,
+                    "hive": self.hive.columns[name].to_json(),
+                    "iceberg": self.iceberg.columns[name].to_json(),
+                }
+                for name in self.hive.columns
+            ],
+            "difference-count": self.difference_count,
+            "differences": self.differences,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FilePair:
+    """One file as both sides read it.
+
+    Attributes:
+        partition: The name of its Hive partition.
+        location: The file.
+        constants: Partition column (lower case) to its value in the metastore.
+        task: The Iceberg table's scan task; None if the table does not have the file.
+    """
+
+    partition: str
+    location: str
+    constants: Mapping[str, Any]
+    task: FileScanTask
+
+
+def compare_files(  # noqa: PLR0917 - what is read, what is compared, where it is noted
+    io: FileIO,
+    metadata: TableMetadata,
+    schema: Schema,
+    pairs: Sequence[FilePair],
+    comparison: Comparison,
+    progress: Progress,
+) -> None:
+    """Compare every value of every pair; record differences in ``comparison``."""
+
+    def work(pair: FilePair) -> _FileResult:
+        return _compare_file(io, metadata, schema, pair)
+
+    results = each(progress, "comparing", "files", pairs, work, _WORKERS)
+    for pair, result in zip(pairs, results, strict=True):
+        _take_in(comparison, pair, result)
+
+
+@dataclass(slots=True)
+class _FileResult:
+    hive: Side
+    iceberg: Side
+    values: int = 0
+    differences: list[str] = field(default_factory=list)
+
+
+def _take_in(comparison: Comparison, pair: FilePair, result: _FileResult) -> None:
+    comparison.files += 1
+    comparison.values += result.values
+    counts = comparison.partitions.setdefault(pair.partition, [0, 0])
+    counts[0] += result.hive.rows
+    counts[1] += result.iceberg.rows
+    for total, part in ((comparison.hive, result.hive), (comparison.iceberg, result.iceberg)):
+        total.rows += part.rows
+        for name, digest in part.columns.items():
+            total.columns.setdefault(name, ColumnDigest()).add(digest)
+    for difference in result.differences:
+        comparison.differ(difference)
+
+
+def _compare_file(
+    io: FileIO, metadata: TableMetadata, schema: Schema, pair: FilePair
+) -> _FileResult:
+    from icecomb.format.rows.read.arrow_scan import read_task
+
+    result = _FileResult(Side(), Side())
+    hive = _hive_batches(io, pair, schema)
+    iceberg = read_task(pair.task, metadata, schema, io)
+    wrong: dict[str, int] = {}
+    for left, right in _aligned(hive, iceberg):
+        for side, batch in ((result.hive, left), (result.iceberg, right)):
+            _digest(side, batch)
+        if left is None or right is None:
+            continue
+        for at, name in enumerate(left.schema.names):
+            wrong[name] = wrong.get(name, 0) + _unequal(left.column(at), right.column(at))
+            result.values += left.num_rows
+    if result.hive.rows != result.iceberg.rows:
+        result.differences.append(
+            f"{pair.location}: {result.hive.rows} rows in Hive, {result.iceberg.rows} in Iceberg"
+        )
+    result.differences += [
+        f"{pair.location}: column {name}: {count} of {result.hive.rows} values differ"
+        for name, count in wrong.items()
+        if count
+    ]
+    return result
+
+
+def _hive_batches(io: FileIO, pair: FilePair, schema: Schema) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+
+    wanted = schema_to_pyarrow(schema, include_field_ids=False)
+    with io.open_input(pair.location) as stream:
+        read = READERS[pair.task.file.file_format]
+        for batch in read(stream, pair.location, schema):
+            by_name = {name.lower(): at for at, name in enumerate(batch.schema.names)}
+            columns = []
+            for column, target in zip(schema.fields, wanted, strict=True):
+                name = column.name.lower()
+                if name in pair.constants:
+                    value = _internal(pair.constants[name], target.type)
+                    columns.append(pa.repeat(value, batch.num_rows))
+                elif name in by_name:
+                    found = batch.column(by_name[name])
+                    columns.append(as_hive_reads(found, column.field_type, target.type))
+                else:
+                    columns.append(pa.nulls(batch.num_rows, target.type))
+            yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def as_hive_reads(array: pa.Array, kind: IcebergType, target: pa.DataType) -> pa.Array:
+    """Return a file's array in the table's type, nested fields matched by name ignoring case."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from icecomb.format.arrow.plain_layout import plain_array
+
+    array = plain_array(array)
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), target)
+    if isinstance(kind, StructType):
+        by_name = {array.type.field(at).name.lower(): at for at in range(array.type.num_fields)}
+        children = []
+        for at, field_ in enumerate(kind.fields):
+            inner = target.field(at).type
+            place = by_name.get(field_.name.lower())
+            if place is None:
+                children.append(pa.nulls(len(array), inner))
+            else:
+                part = pc.struct_field(array, place)
+                children.append(as_hive_reads(part, field_.field_type, inner))
+        return pa.StructArray.from_arrays(
+            children,
+            fields=[target.field(at) for at in range(target.num_fields)],
+            mask=array.is_null(),
+        )
+    if isinstance(kind, ListType):
+        return _as_hive_list(array, kind, target)
+    if isinstance(kind, MapType):
+        return _as_hive_map(array, kind, target)
+    if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
+        # INT96 holds nanoseconds, which Iceberg truncates to microseconds.
+        array = array.cast(pa.timestamp("us", array.type.tz), safe=False)
+        return array.cast(pa.int64()).cast(target)
+    return array.cast(target)
+
+
+def _as_hive_list(array: pa.Array, kind: ListType, target: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    values = as_hive_reads(array.flatten(), kind.element_type, target.value_type)
+    offsets, mask = _offsets(array)
+    made = pa.ListArray.from_arrays(offsets, values, mask=mask)
+    return made.cast(target)
+
+
+def _as_hive_map(array: pa.Array, kind: MapType, target: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    entries = array.cast(
+        pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)]))
+    ).flatten()
+    keys = as_hive_reads(entries.field(0), kind.key_type, target.key_type)
+    values = as_hive_reads(entries.field(1), kind.value_type, target.item_type)
+    offsets, mask = _offsets(array)
+    return pa.MapArray.from_arrays(offsets, keys, values, mask=mask).cast(target)
+
+
+def _offsets(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    plain = (
+        array.cast(pa.list_(pa.struct([("k", array.type.key_type), ("v", array.type.item_type)])))
+        if pa.types.is_map(array.type)
+        else array
+    )
+    lengths = pc.fill_null(pc.list_value_length(plain), 0)
+    ends = pc.cumulative_sum(lengths).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), ends]), array.is_null()
+
+
+def _internal(value: Any, target: pa.DataType) -> pa.Scalar:
+    import pyarrow as pa
+
+    if value is not None and (pa.types.is_date32(target) or pa.types.is_timestamp(target)):
+        storage = pa.int32() if pa.types.is_date32(target) else pa.int64()
+        return pa.scalar(value, storage).cast(target)
+    return pa.scalar(value, target)
+
+
+def _aligned(
+    left: Iterable[pa.RecordBatch], right: Iterable[pa.RecordBatch]
+) -> Iterator[tuple[pa.RecordBatch | None, pa.RecordBatch | None]]:
+    """Yield pieces of equal length of two streams; pieces without partner if one is longer."""
+    sides = (_rows(left), _rows(right))
+    pieces = [next(side, None) for side in sides]
+    while pieces[0] is not None and pieces[1] is not None:
+        rows = min(pieces[0].num_rows, pieces[1].num_rows)
+        yield pieces[0].slice(0, rows), pieces[1].slice(0, rows)
+        for at, side in enumerate(sides):
+            piece = pieces[at]
+            if piece is not None:
+                rest = piece.slice(rows)
+                pieces[at] = rest if rest.num_rows else next(side, None)
+    for piece in (pieces[0], *sides[0]):
+        if piece is not None:
+            yield piece, None
+    for piece in (pieces[1], *sides[1]):
+        if piece is not None:
+            yield None, piece
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in batches if batch.num_rows)
+
+
+def _digest(side: Side, batch: pa.RecordBatch | None) -> None:
+    if batch is None:
+        return
+    side.rows += batch.num_rows
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        least, greatest = _extremes(column)
+        digest = ColumnDigest(column.null_count, least, greatest)
+        side.columns.setdefault(name, ColumnDigest()).add(digest)
+
+
+def _extremes(column: pa.Array) -> tuple[Any, Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_nested(column.type) or len(column) == column.null_count:
+        return None, None
+    found: Mapping[str, Any] = pc.min_max(column).as_py()
+    least, greatest = found["min"], found["max"]
+    # A column of only NaN has no order.
+    return (None, None) if least != least else (least, greatest)  # noqa: PLR0124
+
+
+def _unequal(left: pa.Array, right: pa.Array) -> int:
+    if left.equals(right):
+        return 0
+    same: Callable[[Any, Any], bool] = lambda a, b: a == b or repr(a) == repr(b)  # noqa: E731
+    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+    return sum(not same(a, b) for a, b in pairs)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)

@@ -1,0 +1,1 @@
+"""Tables of a catalog: scans, operations, transactions, creation."""

@@ -1,0 +1,456 @@
+"""The operations of a table on rows: delete, overwrite, upsert, and adding files."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from icecomb.format.errors import CommitFailedError, FileMissingError
+from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.expressions.filter_argument import RowFilter, as_expression
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.catalog.commit.commit import Producer
+    from icecomb.catalog.commit.pointer import WriteGuard
+    from icecomb.catalog.table.arrow_input import OneUse
+    from icecomb.catalog.table.merge import Merge
+    from icecomb.format.row_changes.merge import MergeResult
+    from icecomb.format.row_changes.merge_clause import MergeClauses
+    from icecomb.format.row_changes.merge_condition import MergeCondition
+    from icecomb.format.row_changes.upsert import UpsertResult
+    from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+    from icecomb.format.rows.files.added_file import GivenPartition
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+T = TypeVar("T")
+
+_EVERYTHING = AlwaysTrue()
+
+
+class RowOperations(ABC):
+    """Changes of a `Table` to rows; each is one snapshot, or none if nothing changes.
+
+    An operation is refused, and its files are removed, if other writers changed the same rows
+    meanwhile: the table properties `write.delete.isolation-level` and `write.merge.isolation-level`
+    say when (`serializable`, the default, or `snapshot`).
+    """
+
+    io: FileIO
+    _pointer: WriteGuard
+
+    @property
+    @abstractmethod
+    def metadata(self) -> TableMetadata:
+        """The metadata that this object is pinned to."""
+
+    @abstractmethod
+    def commit(self, producer: Producer) -> Any:
+        """Commit a change."""
+
+    @abstractmethod
+    def _widened(self, frame: pa.Schema) -> AbstractContextManager[RowOperations]:
+        """Widen the table to the columns of a frame, in the commit of the returned operations."""
+
+    def append(
+        self,
+        df: Any,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = MAIN_BRANCH,
+        *,
+        merge_schema: bool = False,
+    ) -> None:
+        """Add rows and commit them; afterwards this object sees them.
+
+        Args:
+            df: The rows: a `pyarrow.Table`, record batches or a `RecordBatchReader`, a pandas data
+                frame (whose named index levels are columns, and others if the table has Arrow's
+                column of them, ``__index_level_0__``), a polars frame (lazy ones, too), a DuckDB
+                relation, or anything else with ``__arrow_c_stream__``; streams are written batch by
+                batch. Columns are matched by name, for each batch by itself, in any layout of
+                Arrow.
+            snapshot_properties: More keys of the snapshot's summary.
+            branch: The branch to commit to; one that does not exist begins at ``main``.
+            merge_schema: Whether columns that the table lacks are added, and narrower ones of it
+                widened, in the same commit; otherwise they are refused.
+
+        Raises:
+            SchemaError: If the columns do not fit; the message lists every difference.
+            ValidationError: If a required column holds a null.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the rows were committed.
+        """
+        from icecomb.catalog.table.arrow_input import arrow_data
+        from icecomb.format.row_changes.table_append import append_rows
+
+        data = arrow_data(df, self.metadata.schema(), may_be_nothing=True)
+        wanted = data.schema if merge_schema else None
+        with self._writing(snapshot_properties, branch, wanted) as (target, commit):
+            commit(append_rows(target, data))
+
+    def delete(
+        self,
+        delete_filter: RowFilter = _EVERYTHING,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        branch: str = MAIN_BRANCH,
+    ) -> None:
+        """Delete the rows for which a filter is true; rows for which it is unknown stay.
+
+        Files whose every row matches are removed unread; of others, rows are removed as the
+        property ``write.delete.mode`` says: by rewriting the file (``copy-on-write``, the
+        default), or by a position delete file (``merge-on-read``).
+
+        Args:
+            delete_filter: The rows to delete; by default all.
+            snapshot_properties: More keys of the snapshot's summary.
+            case_sensitive: Whether names of columns are case-sensitive.
+            branch: The branch to commit to.
+
+        Raises:
+            ExpressionError: If a column is unknown, or a value does not fit its type.
+            ValidationError: If another commit contradicts this one.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the change was committed.
+        """
+        from icecomb.format.row_changes.table_delete import delete_rows
+
+        rows = as_expression(delete_filter)
+
+        def delete() -> None:
+            with self._writing(snapshot_properties, branch, case_sensitive=case_sensitive) as (
+                target,
+                commit,
+            ):
+                commit(delete_rows(target, rows))
+
+        self._on_readable_state(delete)
+
+    def overwrite(
+        self,
+        df: Any,
+        overwrite_filter: RowFilter = _EVERYTHING,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        branch: str = MAIN_BRANCH,
+        *,
+        merge_schema: bool = False,
+    ) -> None:
+        """Delete the rows that match a filter and add others, in one snapshot.
+
+        Args:
+            df: The new rows, as for `Table.append`; they need not match the filter. An iterator
+                without a batch is refused: one that was read before looks the same.
+            overwrite_filter: The rows to delete; by default all.
+            snapshot_properties: More keys of the snapshot's summary.
+            case_sensitive: Whether names of columns in the filter are case-sensitive.
+            branch: The branch to commit to.
+            merge_schema: As for `append`.
+
+        Raises:
+            SchemaError: If the columns do not fit.
+            ExpressionError: If a column of the filter is unknown, or a value does not fit its type.
+            ValidationError: If a required column holds a null, or another commit contradicts this
+                one.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the change was committed.
+        """
+        from icecomb.catalog.table.arrow_input import OneUse, arrow_data
+        from icecomb.format.row_changes.table_delete import overwrite_rows
+
+        rows = as_expression(overwrite_filter)
+        data = OneUse(arrow_data(df, self.metadata.schema()))
+        wanted = data.schema if merge_schema else None
+
+        def overwrite() -> None:
+            with self._writing(
+                snapshot_properties, branch, wanted, case_sensitive=case_sensitive
+            ) as (target, commit):
+                commit(overwrite_rows(target, data.rows, rows))
+
+        self._on_readable_state(overwrite, data)
+
+    def dynamic_partition_overwrite(
+        self,
+        df: Any,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = MAIN_BRANCH,
+        *,
+        merge_schema: bool = False,
+    ) -> None:
+        """Replace all rows of the partitions that the new rows belong to.
+
+        Only files of the table's current partition spec are replaced, as by Iceberg Java.
+
+        Args:
+            df: The new rows, as for `Table.append`.
+            snapshot_properties: More keys of the snapshot's summary.
+            branch: The branch to commit to.
+            merge_schema: As for `append`.
+
+        Raises:
+            ValidationError: If the table is not partitioned, a required column holds a null, or
+                another commit changed one of the partitions.
+            SchemaError: If the columns do not fit.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the change was committed.
+        """
+        from icecomb.catalog.table.arrow_input import arrow_data
+        from icecomb.format.row_changes.table_delete import replace_partitions
+
+        data = arrow_data(df, self.metadata.schema(), may_be_nothing=True)
+        wanted = data.schema if merge_schema else None
+        with self._writing(snapshot_properties, branch, wanted) as (target, commit):
+            commit(replace_partitions(target, data))
+
+    def upsert(  # noqa: PLR0917 - PyIceberg's signature
+        self,
+        df: Any,
+        join_cols: Sequence[str] | None = None,
+        when_matched_update_all: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        when_not_matched_insert_all: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        branch: str = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] | None = None,
+        *,
+        merge_schema: bool = False,
+    ) -> UpsertResult:
+        """Replace the rows that differ from a new row of the same key, and add the other new rows.
+
+        All in one snapshot. The new rows are held in memory, the table is not. Rows are replaced
+        as the property ``write.merge.mode`` says.
+
+        Args:
+            df: The new rows, as for `Table.append`; their keys must be different and not null.
+            join_cols: The columns of the key; by default the schema's identifier fields.
+            when_matched_update_all: Whether rows are replaced.
+            when_not_matched_insert_all: Whether rows are added.
+            case_sensitive: Whether names in ``join_cols`` are case-sensitive.
+            branch: The branch to commit to.
+            snapshot_properties: More keys of the snapshot's summary.
+            merge_schema: As for `append`.
+
+        Returns:
+            The numbers of rows replaced and added.
+
+        Raises:
+            SchemaError: If the columns do not fit.
+            ValidationError: If there is no key, or a row's key is null or not unique; a required
+                column holds a null; or another commit contradicts this one.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the change was committed.
+        """
+        from icecomb.catalog.table.arrow_input import OneUse, arrow_data
+        from icecomb.format.row_changes.upsert import upsert_rows
+
+        data = OneUse(arrow_data(df, self.metadata.schema(), may_be_nothing=True))
+        wanted = data.schema if merge_schema else None
+
+        def upsert() -> UpsertResult:
+            with self._writing(
+                snapshot_properties, branch, wanted, case_sensitive=case_sensitive
+            ) as (target, commit):
+                change, result = upsert_rows(
+                    target,
+                    data.rows,
+                    join_cols,
+                    update=when_matched_update_all,
+                    insert=when_not_matched_insert_all,
+                )
+                commit(change)
+            return result
+
+        return self._on_readable_state(upsert, data)
+
+    def merge(
+        self,
+        source: Any,
+        on: str | Sequence[str],
+        *,
+        target_alias: str = "t",
+        source_alias: str = "s",
+        branch: str = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Merge:
+        """Begin a merge (SQL's ``MERGE INTO``): clauses follow, then ``execute``; see `Merge`.
+
+        >>> (  # doctest: +SKIP
+        ...     table.merge(changes, on="t.id = s.id")
+        ...     .when_matched_delete("s.gone")
+        ...     .when_matched_update_all()
+        ...     .when_not_matched_insert_all()
+        ...     .execute()
+        ... )
+
+        Args:
+            source: The rows, as for `Table.append`; they may have other columns, too.
+            on: The columns that are equal in both, or SQL text that begins with equalities.
+            target_alias: The alias of the table in SQL.
+            source_alias: The alias of the source in SQL.
+            branch: The branch to commit to.
+            snapshot_properties: More keys of the snapshot's summary.
+
+        Raises:
+            ExpressionError: If ``on`` does not begin with an equality of columns.
+        """
+        from icecomb.catalog.table.merge import Merge
+
+        return Merge(
+            self,
+            source,
+            on,
+            target_alias=target_alias,
+            source_alias=source_alias,
+            branch=branch,
+            snapshot_properties=snapshot_properties,
+        )
+
+    def add_files(
+        self,
+        file_paths: Sequence[str],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        branch: str = MAIN_BRANCH,
+        *,
+        on_duplicate: str = "error",
+        partition: GivenPartition | None = None,
+        parallelism: int = 16,
+    ) -> None:
+        """Add Parquet, ORC and Avro files to the table in place.
+
+        Only the tails of files are read (see `AddedFiles.describe` for the few columns for which
+        they tell too little); bounds of ORC files are kept if they can be trusted, and Avro
+        files have none. The value of a partition field is the one that the file proves; if
+        the file lacks the column, it is the given one, or that of a Hive-style path
+        (``.../day=2024-01-31/x.parquet``). A table without a name mapping gets one, for files
+        without field ids.
+
+        Args:
+            file_paths: The locations of the files.
+            snapshot_properties: More keys of the snapshot's summary.
+            check_duplicate_files: Whether to check for files that are already in the table.
+            branch: The branch to commit to.
+            on_duplicate: Whether such files, or paths given twice, are an ``error``, or to
+                ``skip``.
+            partition: Values of partition fields, by name, that all these files have; or a
+                function that returns them for a file, by its path.
+            parallelism: Number of files read at once.
+
+        Raises:
+            FileMissingError: If there is no such file.
+            CorruptFileError: If it is not a Parquet, ORC or Avro file.
+            SchemaError: If its columns do not fit the table's.
+            ValidationError: If it is already in the table, a partition value is unknown or
+                ambiguous, or a required column holds nulls.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether the files were added.
+        """
+        from icecomb.format.row_changes.table_addition import add_files
+
+        with self._writing(snapshot_properties, branch) as (target, commit):
+            change = add_files(
+                target,
+                file_paths,
+                check_duplicate_files=check_duplicate_files,
+                on_duplicate=on_duplicate,
+                partition=partition,
+                parallelism=parallelism,
+            )
+            commit(change)
+
+    def _merge(
+        self,
+        source: Any,
+        condition: MergeCondition,
+        clauses: MergeClauses,
+        *,
+        aliases: tuple[str, str],
+        branch: str,
+        snapshot_properties: Mapping[str, str] | None,
+    ) -> MergeResult:
+        from icecomb.catalog.table.arrow_input import OneUse, arrow_data
+        from icecomb.format.row_changes.merge import merge_rows
+
+        data = OneUse(arrow_data(source, self.metadata.schema()))
+
+        def merge() -> MergeResult:
+            with self._writing(snapshot_properties, branch) as (target, commit):
+                change, result = merge_rows(
+                    target,
+                    data.rows,
+                    condition,
+                    clauses,
+                    target_alias=aliases[0],
+                    source_alias=aliases[1],
+                )
+                commit(change)
+            return result
+
+        return self._on_readable_state(merge, data)
+
+    def _on_readable_state(self, operate: Callable[[], T], data: OneUse | None = None) -> T:
+        """Run an operation that reads the table, again on newer metadata if files are missing.
+
+        Other writers may have expired the snapshot that an idle table object is pinned to.
+
+        Args:
+            operate: Reads the pinned metadata's files, and commits.
+            data: Other input of it, which may be a stream.
+        """
+        while True:
+            try:
+                return operate()
+            except FileMissingError as error:  # noqa: PERF203 - retried
+                if not self._renew():
+                    raise
+                if data is not None and data.is_used_up:
+                    raise CommitFailedError(
+                        f"Others expired files of this object's snapshot: {error.message}",
+                        hint="Repeat it with the rows: their stream is used up.",
+                    ) from error
+
+    def _renew(self) -> bool:
+        """Move to the newest metadata; return whether it was newer.
+
+        A transaction stays at the metadata that it began with.
+        """
+        return False
+
+    @contextmanager
+    def _writing(
+        self,
+        snapshot_properties: Mapping[str, str] | None,
+        branch: str,
+        wanted: pa.Schema | None = None,
+        *,
+        case_sensitive: bool = True,
+    ) -> Iterator[tuple[WriteTarget, Callable[[WrittenChange | None], None]]]:
+        """Provide the target of an operation, and the function that commits it.
+
+        Args:
+            snapshot_properties: More keys of the snapshot's summary.
+            branch: The branch to commit to.
+            wanted: Columns to add to the table in the same commit.
+            case_sensitive: Whether names of columns are case-sensitive.
+        """
+        from icecomb.format.operation.summary import snapshot_texts
+        from icecomb.format.row_changes.write_target import WriteTarget
+        from icecomb.format.rows.write.frame_check import missing_in_table
+
+        missing = () if wanted is None else missing_in_table(self.metadata.schema(), wanted)
+        with self._widened(missing) if missing else nullcontext(self) as operations:
+            metadata = operations.metadata
+            self._pointer.check_writable(metadata)
+            more = snapshot_texts(snapshot_properties)
+            target = WriteTarget(operations.io, metadata, branch, more, case_sensitive)
+            target.check_branch()
+            yield target, operations._commit_change  # noqa: SLF001 - of this class, too
+
+    def _commit_change(self, change: WrittenChange | None) -> None:
+        if change is not None:
+            self.commit(change)

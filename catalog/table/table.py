@@ -1,0 +1,297 @@
+"""A table of a catalog: a pinned version of its metadata, scans of it, and commits to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NoReturn
+
+from icecomb.catalog.commit.commit import Producer, commit, newest_of
+from icecomb.catalog.commit.pointer import MetadataPointer, MetadataVersion
+from icecomb.catalog.identifier import Identifier
+from icecomb.catalog.table.metadata_operations import MetadataOperations
+from icecomb.catalog.table.row_operations import RowOperations
+from icecomb.format.argument import MAX_LONG, checked_int
+from icecomb.format.errors import NoSuchSnapshotError
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.catalog import Catalog, Maintenance
+    from icecomb.catalog.table.transaction import Transaction
+    from icecomb.format.expressions.expression import BooleanExpression
+    from icecomb.format.expressions.filter_argument import RowFilter
+    from icecomb.format.inspect.inspection import Inspect
+    from icecomb.format.operation.append import FastAppend
+    from icecomb.format.scan.description import Description
+    from icecomb.format.scan.incremental_scan import IncrementalAppendScan
+    from icecomb.format.scan.table_scan import TableScan
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.name_mapping import NameMapping
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
+    from icecomb.format.spec.sort import SortOrder
+    from icecomb.format.storage.file_io import FileIO
+
+
+class Table(RowOperations, MetadataOperations):
+    """A table as of the last load, refresh or commit through this object.
+
+    Args:
+        identifier: Namespace and name.
+        version: The metadata file and its contents.
+        io: File system that holds its files.
+        pointer: Its pointer in the catalog.
+        catalog: The catalog.
+    """
+
+    def __init__(
+        self,
+        identifier: Identifier,
+        version: MetadataVersion,
+        io: FileIO,
+        pointer: MetadataPointer,
+        catalog: Catalog,
+    ) -> None:
+        self.identifier = identifier
+        self.io = io
+        self.catalog = catalog
+        self._version = version
+        self._pointer: MetadataPointer = pointer
+
+    def __repr__(self) -> str:
+        return self._description().text()
+
+    def _repr_html_(self) -> str:
+        return self._description().html()
+
+    def _description(self) -> Description:
+        from icecomb.format.scan.description import Description, snapshot_facts, table_facts
+
+        facts = [*table_facts(self.metadata), *snapshot_facts(self.current_snapshot())]
+        return Description(".".join(self.name()), facts, self.schema())
+
+    def name(self) -> Identifier:
+        """Return namespace and name."""
+        return self.identifier
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata that this object is pinned to."""
+        return self._version.metadata
+
+    @property
+    def metadata_location(self) -> str:
+        """The location of the file with `metadata`."""
+        return self._version.location
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return self.metadata.properties
+
+    def schema(self) -> Schema:
+        """Return the current schema."""
+        return self.metadata.schema()
+
+    def schemas(self) -> dict[int, Schema]:
+        """Return all schemas by id."""
+        return {schema.schema_id: schema for schema in self.metadata.schemas}
+
+    def spec(self) -> PartitionSpec:
+        """Return the partition spec of new files."""
+        return self.metadata.spec()
+
+    def specs(self) -> Mapping[int, PartitionSpec]:
+        """Return all partition specs by id."""
+        return self.metadata.specs()
+
+    def sort_order(self) -> SortOrder:
+        """Return the sort order of new files."""
+        return self.metadata.sort_order()
+
+    def sort_orders(self) -> dict[int, SortOrder]:
+        """Return all sort orders by id."""
+        return {order.order_id: order for order in self.metadata.sort_orders}
+
+    def name_mapping(self) -> NameMapping | None:
+        """Return the mapping from names to columns for files without field ids; None if not set."""
+        return self.metadata.name_mapping()
+
+    def location(self) -> str:
+        """Return the table's folder."""
+        return self.metadata.location
+
+    def current_snapshot(self) -> Snapshot | None:
+        """Return the snapshot that scans read; None while the table is empty."""
+        return self.metadata.current_snapshot()
+
+    def snapshots(self) -> list[Snapshot]:
+        """Return all snapshots, oldest first."""
+        return list(self.metadata.snapshots)
+
+    def history(self) -> list[SnapshotLogEntry]:
+        """Return the log of current snapshots, with the times when they became current."""
+        return list(self.metadata.snapshot_log)
+
+    def refs(self) -> dict[str, SnapshotRef]:
+        """Return branches and tags."""
+        return dict(self.metadata.refs)
+
+    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
+        """Return a snapshot; None if there is none with this id."""
+        return self.metadata.snapshot_by_id(snapshot_id)
+
+    def snapshot_by_name(self, name: str) -> Snapshot | None:
+        """Return the snapshot of a branch or tag; None if there is none of this name."""
+        return self.metadata.snapshot_by_name(name)
+
+    def snapshot_as_of_timestamp(
+        self,
+        timestamp_ms: int,
+        inclusive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+    ) -> Snapshot | None:
+        """Return the snapshot current at a time; None if the log has none, or it expired.
+
+        Args:
+            timestamp_ms: Milliseconds from 1970-01-01 UTC.
+            inclusive: Whether a snapshot made in exactly that millisecond counts.
+        """
+        instant = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG, MAX_LONG)
+        with suppress(NoSuchSnapshotError):
+            return self.metadata.snapshot_as_of(instant if inclusive else instant - 1)
+        return None
+
+    if not TYPE_CHECKING:  # type checkers must know all attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from icecomb.catalog.table.attribute_hint import unknown_attribute
+
+            raise unknown_attribute(name)
+
+    def refresh(self) -> Table:
+        """Move this object to the table's current metadata, and return it.
+
+        Raises:
+            NoSuchTableError: If it was dropped.
+        """
+        self._version = self._pointer.load()
+        return self
+
+    def scan(
+        self,
+        row_filter: RowFilter | None = None,
+        selected_fields: tuple[str, ...] = ("*",),
+        case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        snapshot_id: int | None = None,
+        limit: int | None = None,
+        *,
+        ref: str | None = None,
+    ) -> TableScan:
+        """Create a scan of the pinned metadata; see `icecomb.format.scan.table_scan.TableScan`.
+
+        A snapshot may be chosen by its id, or as ``ref``, the name of a branch or tag.
+
+        >>> table.scan("amount > 100", selected_fields=("id",)).to_arrow()  # doctest: +SKIP
+        """
+        from icecomb.format.scan.table_scan import TableScan
+
+        scan = TableScan(
+            self.metadata, self.io, row_filter, selected_fields, case_sensitive, snapshot_id, limit
+        )
+        return scan if ref is None else scan.use_ref(ref)
+
+    def incremental_append_scan(
+        self,
+        *,
+        from_snapshot_id_exclusive: int | None = None,
+        to_snapshot_id_inclusive: int | None = None,
+        row_filter: BooleanExpression | str | None = None,
+        selected_fields: tuple[str, ...] = ("*",),
+        case_sensitive: bool = True,
+        limit: int | None = None,
+    ) -> IncrementalAppendScan:
+        """Create a scan of the rows appended after one snapshot, up to another.
+
+        By default up to the current one; see `icecomb.format.scan.incremental_scan`.
+
+        >>> seen = table.current_snapshot().snapshot_id  # doctest: +SKIP
+        >>> new = table.refresh().incremental_append_scan(  # doctest: +SKIP
+        ...     from_snapshot_id_exclusive=seen
+        ... ).to_arrow()
+        """
+        from icecomb.format.scan.incremental_scan import IncrementalAppendScan
+
+        return IncrementalAppendScan(
+            self.metadata,
+            self.io,
+            row_filter,
+            selected_fields,
+            case_sensitive,
+            limit=limit,
+            from_snapshot_id=from_snapshot_id_exclusive,
+            to_snapshot_id=to_snapshot_id_inclusive,
+        )
+
+    @property
+    def inspect(self) -> Inspect:
+        """The metadata tables of the pinned metadata: files, snapshots, partitions and so on.
+
+        >>> table.inspect.files(row_filter="content = 0").to_pandas()  # doctest: +SKIP
+        """
+        from icecomb.format.inspect.inspection import Inspect
+
+        return Inspect(self.metadata, self.io, self.metadata_location)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """The maintenance of the table: expiry, clean-up, rewriting.
+
+        >>> table.maintenance.expire_snapshots().retain_last(10).commit()  # doctest: +SKIP
+        """
+        from icecomb.catalog import Maintenance
+
+        return Maintenance(self)
+
+    def new_fast_append(
+        self, snapshot_properties: Mapping[str, str] | None = None, branch: str = MAIN_BRANCH
+    ) -> FastAppend:
+        """Create an append of data files that are written already, for `commit`."""
+        from icecomb.format.operation.append import FastAppend
+
+        return FastAppend(self.io, snapshot_properties, branch)
+
+    @contextmanager
+    def _widened(self, frame: pa.Schema) -> Iterator[RowOperations]:
+        with self.transaction() as transaction, transaction._widened(frame) as widened:  # noqa: SLF001
+            yield widened
+
+    def _renew(self) -> bool:
+        before, self._version = self._version, newest_of(self._pointer, self._version)
+        return self._version.location != before.location
+
+    def _newest_loader(self) -> Callable[[], TableMetadata]:
+        return lambda: self._pointer.load().metadata
+
+    def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
+        from icecomb.catalog.table.shared_folder import tables_in_folder
+
+        return tables_in_folder(self.catalog, self.identifier, self.location(), self.io)
+
+    def transaction(self) -> Transaction:
+        """Begin several changes in one commit: others see all of them or none."""
+        from icecomb.catalog.table.transaction import Transaction
+
+        return Transaction(self)
+
+    def commit(self, producer: Producer) -> Table:
+        """Commit a change, retried on newer metadata by ``commit.retry.*``; return this table.
+
+        Raises:
+            CommitFailedError: If it is proven that nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed; nothing was deleted.
+        """
+        self._version = commit(self._pointer, self.io, self._version, producer)
+        return self

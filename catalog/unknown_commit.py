@@ -1,0 +1,187 @@
+"""Commits whose outcome was unknown: what became of them, and how to rule them out."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.commit.commit_status import CommitFate, Fate, is_old
+from icecomb.format.errors import (
+    FileMissingError,
+    IcecombError,
+    NoSuchIcebergTableError,
+    UnsupportedError,
+    ValidationError,
+)
+from icecomb.format.spec.change.requirement import AssertTableUUID
+from icecomb.format.spec.change.update import (
+    Changes,
+    RemovePropertiesUpdate,
+    SetPropertiesUpdate,
+)
+from icecomb.format.spec.metadata_file import read_metadata
+
+if TYPE_CHECKING:
+    from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.identifier import Name
+    from icecomb.catalog.table.table import Table
+    from icecomb.format.spec.metadata import TableMetadata
+
+_FENCE: Final = "icecomb.fence"
+
+
+def commit_fate(
+    catalog: Catalog, identifier: Name, metadata_location: str, *, told: bool = False
+) -> CommitFate:
+    """Return the status of the commit that wrote ``metadata_location``; nothing is changed.
+
+    Args:
+        catalog: The catalog.
+        identifier: The table or view.
+        metadata_location: The metadata file.
+        told: Whether the commit's request named the pointer it expects, as icecomb's do if the
+            metastore checks it: after later commits the expected pointer is gone. Otherwise a
+            commit counts as not made once its file is an hour old, and not earlier.
+
+    Raises:
+        NoSuchTableError: If there is no such table or view.
+        FileMissingError, CorruptFileError: If the current metadata cannot be read.
+        ValidationError: If the file is of another table or view.
+    """
+    try:
+        table = catalog.load_table(identifier)
+    except NoSuchIcebergTableError:
+        if not _is_view(catalog, identifier):
+            raise
+        return catalog.view_fate(identifier, metadata_location, told=told)
+    current = table.metadata_location
+    log = [entry.metadata_file for entry in table.metadata.metadata_log]
+    if metadata_location == current:
+        return CommitFate(Fate.COMMITTED, "the table points at it", current)
+    if metadata_location in log:
+        later = len(log) - log.index(metadata_location)
+        return CommitFate(Fate.SUPERSEDED, f"{later} later commits went on from it", current)
+    try:
+        new = read_metadata(table.io, metadata_location)
+    except FileMissingError:
+        return CommitFate(Fate.UNKNOWN, "the file is gone, and no log names it", current)
+    # A table of format version 1 may get its uuid with this very commit.
+    if table.metadata.table_uuid not in {None, new.table_uuid}:
+        raise ValidationError(
+            f"{metadata_location} is a file of another table: its uuid is {new.table_uuid}, that "
+            f"of {'.'.join(table.name())} is {table.metadata.table_uuid}",
+            hint="the table was dropped and re-created since, or the file's name is wrong",
+        )
+    checked = catalog.refuses_late(identifier, told=told)
+    return _judge(table, new, metadata_location, log, checked=checked)
+
+
+def fence(catalog: Catalog, identifier: Name) -> None:
+    """Move the pointer without changing the table or view, so that a late request fails.
+
+    Raises:
+        CommitFailedError, CommitStateUnknownError: As in `Table.commit`.
+    """
+    if _is_view(catalog, identifier):
+        catalog.load_view(identifier).change(replace)
+    else:
+        catalog.load_table(identifier).commit(_Fence())
+
+
+def remove_leftovers(catalog: Catalog, fate: CommitFate) -> None:
+    """Delete the leftovers of a commit that is proven not to have happened.
+
+    Raises:
+        ValidationError: If this is not proven.
+    """
+    if fate.fate is not Fate.NOT_COMMITTED:
+        raise ValidationError(
+            f"Nothing is removed: the commit is {fate.fate}: {fate.reason}",
+            hint="leave the files in place: they may be part of the table",
+        )
+    catalog.io.delete(fate.leftovers)
+
+
+class _Fence:
+    """A change that leaves the table unchanged, but still makes a new metadata file."""
+
+    starting_point: None = None
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """Implement `Producer.apply`."""
+        updates = (SetPropertiesUpdate({_FENCE: "0"}), RemovePropertiesUpdate((_FENCE,)))
+        return Changes((AssertTableUUID(base.table_uuid),), updates)
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """Implement `Producer.clean_up`: it writes no files."""
+
+
+def _is_view(catalog: Catalog, identifier: Name) -> bool:
+    with suppress(UnsupportedError):
+        return catalog.view_exists(identifier)
+    return False
+
+
+def _judge(
+    table: Table, new: TableMetadata, location: str, log: list[str], *, checked: bool
+) -> CommitFate:
+    current, now = table.metadata_location, table.metadata
+    before = [entry.metadata_file for entry in new.metadata_log]
+    base = before[-1] if before else None
+    added = _added_snapshots(table, new, base)
+    if any(now.has_snapshot(one) for one in added):
+        return CommitFate(Fate.SUPERSEDED, "the table has snapshots that it added", current)
+    old = is_old(new.last_updated_ms)
+    moved = base in log
+    if moved and (checked or old):
+        reason = "others went on from the file that it was based on"
+    elif current == base and old and not checked:
+        reason = "it is over an hour old, and the table still points to its base"
+    elif current == base or moved:
+        return CommitFate(
+            Fate.PENDING, "not so far; a request still under way could commit it", current
+        )
+    else:
+        return CommitFate(
+            Fate.UNKNOWN, "the table's metadata log does not reach back to its base", current
+        )
+    return CommitFate(
+        Fate.NOT_COMMITTED, reason, current, (*_manifests(table, new, added), location)
+    )
+
+
+def _added_snapshots(table: Table, new: TableMetadata, base: str | None) -> list[int]:
+    """Return the snapshots that the commit would have added, as far as its base tells."""
+    if base is None:
+        return []
+    try:
+        before = read_metadata(table.io, base)
+    except (IcecombError, OSError):
+        return []
+    ids = (snapshot.snapshot_id for snapshot in new.snapshots)
+    return [one for one in ids if not before.has_snapshot(one)]
+
+
+def _manifests(table: Table, new: TableMetadata, added: list[int]) -> list[str]:
+    """Return lists and manifests of the added snapshots that the table does not contain."""
+    from icecomb.format.manifests.manifest_list import read_manifests
+
+    found: dict[str, None] = {}
+    for one in added:
+        snapshot = new.snapshot_by_id(one)
+        if snapshot is None or snapshot.manifest_list is None:
+            continue
+        with suppress(IcecombError, OSError):
+            for manifest in read_manifests(table.io, snapshot):
+                if manifest.added_snapshot_id == one:
+                    found[manifest.manifest_path] = None
+        found[snapshot.manifest_list] = None
+    # A writer that retried may have reused files of its earlier attempt.
+    for snapshot in table.metadata.snapshots:
+        if new.has_snapshot(snapshot.snapshot_id) or not found:
+            continue
+        found.pop(snapshot.manifest_list or "", None)
+        for manifest in read_manifests(table.io, snapshot):
+            found.pop(manifest.manifest_path, None)
+    return list(found)

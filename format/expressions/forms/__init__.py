@@ -1,0 +1,1 @@
+"""Predicates as Arrow and Polars expressions and as JSON."""

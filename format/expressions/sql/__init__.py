@@ -1,0 +1,1 @@
+"""The parser of predicates written in SQL."""

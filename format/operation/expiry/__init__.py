@@ -1,0 +1,1 @@
+"""The expiration of snapshots, and the files that go with them."""

@@ -1,0 +1,367 @@
+"""Expiring old snapshots, and deleting the files that only they need."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from icecomb.format.argument import MAX_LONG, checked_int
+from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError, reason_of
+from icecomb.format.evolution.pending_update import Commit, PendingUpdate
+from icecomb.format.manifests.manifest import ManifestContent
+from icecomb.format.manifests.manifest_union import distinct_manifests
+from icecomb.format.manifests.reader import read_each_columns
+from icecomb.format.operation.expiry.garbage_list import (
+    collect_left,
+    delete_garbage,
+    delete_list,
+    still_unreachable,
+    write_list,
+)
+from icecomb.format.operation.expiry.reachability import UnreachableFiles, unreachable_files
+from icecomb.format.operation.expiry.retention import Retention
+from icecomb.format.operation.publication import noted_before_expiry
+from icecomb.format.property.table_property import GC_ENABLED
+from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.spec.change.update import (
+    Changes,
+    RemovePartitionSpecsUpdate,
+    RemoveSchemasUpdate,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
+    update_table_metadata,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from typing_extensions import Self
+
+    from icecomb.format.manifests.manifest import ManifestFile
+    from icecomb.format.operation.expiry.garbage_list import OtherTables
+    from icecomb.format.spec.change.update import TableUpdate
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+
+@dataclass(frozen=True, slots=True)
+class Expiration:
+    """The result of an expiration, or its plan.
+
+    Attributes:
+        snapshot_ids: The removed snapshots, in the order of the table.
+        refs: Branches and tags that were too old.
+        files: Files that nothing refers to any more; after the commit, the deleted files, including
+            those left over from earlier runs that were interrupted.
+        problem: The reason why unneeded files were not deleted, if any.
+        failed: Files that could not be deleted; the next expiration tries again.
+    """
+
+    snapshot_ids: tuple[int, ...] = ()
+    refs: tuple[str, ...] = ()
+    files: UnreachableFiles = UnreachableFiles()  # noqa: RUF009 - a constant
+    problem: str | None = None
+    failed: tuple[str, ...] = ()
+
+
+class ExpireSnapshots(PendingUpdate):
+    """An update that removes snapshots and, once committed, deletes the files only they need.
+
+    By default, the table's `history.expire.*` properties decide which snapshots are too old; when
+    only ids are given, just these snapshots are removed. The limits of branches and tags take
+    precedence. The head of a branch and the snapshot of a tag are always kept.
+
+    The files to delete are written to a list before the commit; see `garbage_list`. Files that the
+    table needs again by then are not deleted.
+
+    Args:
+        base: The table metadata.
+        io: File system to read manifests from and delete files in.
+        commit: See `PendingUpdate`.
+        dry_run: Whether to only find out what would be removed.
+        newest: A function that loads the current table metadata before files are deleted; by
+            default, the committed metadata is used.
+        others: A function that loads other tables which may need files of this one.
+
+    Attributes:
+        result: The result of the expiration, or its plan; None before the commit.
+    """
+
+    def __init__(
+        self,
+        base: TableMetadata,
+        io: FileIO,
+        commit: Commit | None = None,
+        *,
+        dry_run: bool = False,
+        newest: Callable[[], TableMetadata] | None = None,
+        others: OtherTables | None = None,
+    ) -> None:
+        super().__init__(commit)
+        self._newest = newest
+        self._others = others
+        self._now_ms = int(time.time() * 1000)
+        self._garbage: _Garbage | None = None
+        self._base = base
+        self._io = io
+        self._dry_run = dry_run
+        self._ids: dict[int, None] = {}
+        self._older_than_ms: int | None = None
+        self._retain_last: int | None = None
+        self._files = True
+        self._metadata = False
+        self._applied_to: TableMetadata | None = None
+        self.result: Expiration | None = None
+
+    def by_id(self, snapshot_id: int) -> Self:
+        """Remove this snapshot.
+
+        Raises:
+            NoSuchSnapshotError: If there is no such snapshot.
+            ValidationError: If a branch or tag points to it.
+        """
+        snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
+        if not self._base.has_snapshot(snapshot_id):
+            raise NoSuchSnapshotError(
+                f"Cannot expire snapshot {snapshot_id}: there is no such snapshot",
+                hint="Look for its id in the snapshots of the table; it may have expired.",
+                snapshot_id=snapshot_id,
+            )
+        _check_no_head(self._base, (snapshot_id,), frozenset())
+        self._ids[snapshot_id] = None
+        return self
+
+    def by_ids(self, snapshot_ids: Iterable[int]) -> Self:
+        """Remove these snapshots; see `by_id`."""
+        for snapshot_id in snapshot_ids:
+            self.by_id(snapshot_id)
+        return self
+
+    def older_than(self, dt: datetime | int) -> Self:
+        """Remove snapshots older than a time, instead of by the table's properties.
+
+        Args:
+            dt: A datetime (UTC if it has no time zone), or milliseconds since the epoch.
+
+        Raises:
+            ValidationError: If `dt` is neither.
+        """
+        if isinstance(dt, datetime):
+            aware = dt if dt.tzinfo else dt.replace(tzinfo=timezone.utc)
+            dt = int(aware.timestamp() * 1000)
+        self._older_than_ms = checked_int(
+            "time in milliseconds, or a datetime,", dt, -MAX_LONG - 1, MAX_LONG
+        )
+        return self
+
+    def retain_last(self, num_snapshots: int) -> Self:
+        """Keep at least this many snapshots of each branch, however old they are.
+
+        Raises:
+            ValidationError: If the number is less than 1.
+        """
+        self._retain_last = checked_int("number of snapshots to retain", num_snapshots, 1)
+        return self
+
+    def clean_expired_files(self, clean: bool) -> Self:  # noqa: FBT001 - as in Iceberg Java
+        """Choose whether files are deleted; they are by default."""
+        self._files = clean
+        return self
+
+    def clean_expired_metadata(self, clean: bool) -> Self:  # noqa: FBT001 - as in Iceberg Java
+        """Choose whether unused schemas and partition specs are removed, too; by default not."""
+        self._metadata = clean
+        return self
+
+    def plan(self) -> Expiration:
+        """Return what would be removed if the expiration were committed now, changing nothing.
+
+        Raises:
+            ValidationError: If the table's files may not be deleted (`gc.enabled`).
+        """
+        after = update_table_metadata(self._base, self._changes(self._base).updates)
+        ids, refs = _gone(self._base, after)
+        found = self._unreachable(self._base, after)
+        try:
+            found.files = still_unreachable(self._io, found.files, None, (), self._others)
+        except (IcecombError, OSError) as error:
+            found.files = UnreachableFiles()
+            found.problem = f"It is unknown which files are needed: {reason_of(error)}"
+        return Expiration(ids, refs, found.files, found.problem)
+
+    def commit(self) -> None:
+        """Commit the expiration; a dry run only sets `result`."""
+        if self._dry_run:
+            self.result = self.plan()
+        else:
+            super().commit()
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """Return the changes of the expiration, and write the list of files to delete."""
+        changes = self._changes(base)
+        self._applied_to = base
+        after = update_table_metadata(base, changes.updates)
+        ids, _ = _gone(base, after)
+        # an earlier attempt found the same files, except those that others have needed since
+        if self._garbage is None or self._garbage.snapshot_ids != ids:
+            self._forget()
+            self._garbage = self._unreachable(base, after)
+            if self._garbage.files.files:
+                self._garbage.list_location = write_list(self._io, after, self._garbage.files)
+        return changes
+
+    def _changes(self, base: TableMetadata) -> Changes:
+        if not GC_ENABLED.of(base.properties):
+            raise ValidationError(
+                "Cannot expire snapshots: files of this table may belong to others, too "
+                f"({GC_ENABLED.key} is false)",
+                hint=f"Set {GC_ENABLED.key} to true when no other table uses its files.",
+            )
+        refs, snapshot_ids = self._due(base)
+        updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(name) for name in sorted(refs)]
+        if snapshot_ids:
+            updates.append(RemoveSnapshotsUpdate(snapshot_ids))
+        after = update_table_metadata(base, updates)
+        if snapshot_ids:
+            updates += noted_before_expiry(base, after)
+        if self._metadata:
+            updates += self._unused(after)
+        return Changes(
+            (
+                AssertTableUUID(base.table_uuid),
+                *(AssertRefSnapshotId(n, base.refs[n].snapshot_id) for n in sorted(refs)),
+            ),
+            tuple(updates),
+        )
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """Delete the files of the removed snapshots after the commit."""
+        if committed is None or self._applied_to is None or self._garbage is None:
+            self._forget()
+            return
+        ids, refs = _gone(self._applied_to, committed)
+        self.result = Expiration(ids, refs, problem=self._garbage.problem)
+        if self._files:
+            self.result = self._cleaned(self.result, committed)
+
+    def _cleaned(self, result: Expiration, committed: TableMetadata) -> Expiration:
+        """Delete the listed files, then those that earlier runs left behind."""
+        garbage = self._garbage or _Garbage(())
+        try:
+            newest = committed if self._newest is None else self._newest()
+            if newest.table_uuid != committed.table_uuid:
+                newest = committed  # it was dropped, and another one has its name
+            files = still_unreachable(self._io, garbage.files, newest, garbage.known, self._others)
+            done = delete_garbage(self._io, files)
+        except (IcecombError, OSError) as error:
+            problem = f"It is unknown which files are needed: {reason_of(error)}"
+            return replace(result, problem=result.problem or problem)
+        if not done.failed:
+            self._forget()
+        try:
+            done = done.joined(collect_left(self._io, newest, self._others))
+        except (IcecombError, OSError) as error:
+            problem = f"Files left behind by earlier runs could not be deleted: {reason_of(error)}"
+            result = replace(result, problem=result.problem or problem)
+        if done.failed:
+            result = replace(result, problem=f"Not all files could be deleted: {done.reason}")
+        return replace(result, files=done.files, failed=done.failed)
+
+    def _forget(self) -> None:
+        """Delete the list, whose files are irrelevant or already deleted."""
+        if self._garbage is not None and self._garbage.list_location is not None:
+            delete_list(self._io, self._garbage.list_location)
+        self._garbage = None
+
+    def _unreachable(self, before: TableMetadata, after: TableMetadata) -> _Garbage:
+        found = _Garbage(_gone(before, after)[0])
+        if self._files:
+            try:
+                found.files = unreachable_files(self._io, before, after, found.known)
+            except (IcecombError, OSError) as error:
+                found.problem = f"It is unknown which files are needed: {reason_of(error)}"
+        return found
+
+    def _due(self, base: TableMetadata) -> tuple[frozenset[str], tuple[int, ...]]:
+        retention = Retention.of(base, self._now_ms, self._older_than_ms, self._retain_last)
+        by_age = not self._ids or (self._older_than_ms, self._retain_last) != (None, None)
+        refs = retention.expired_refs(base) if by_age else frozenset()
+        due = retention.expired_snapshots(base, refs) if by_age else frozenset()
+        _check_no_head(base, self._ids, refs)
+        chosen = due | self._ids.keys()
+        return refs, tuple(number for number in base.snapshot_ids() if number in chosen)
+
+    def _unused(self, metadata: TableMetadata) -> list[TableUpdate]:
+        """Return updates that remove schemas and specs which neither new nor kept files need.
+
+        Partition values and equality deletes of columns that were dropped need their types.
+        """
+        schema_ids = {metadata.current_schema_id, *(s.schema_id for s in metadata.snapshots)}
+        spec_ids = {metadata.default_spec_id}
+        # the next one gets the number after the highest: if that were removed, its number would
+        # be given twice, while other writers may still be using it
+        schema_ids.add(max(schema.schema_id for schema in metadata.schemas))
+        spec_ids.add(max(spec.spec_id for spec in metadata.partition_specs))
+        manifests = distinct_manifests(self._io, metadata.snapshots).values()
+        spec_ids.update(manifest.partition_spec_id for manifest in manifests)
+        deletes = [one for one in manifests if one.content is ManifestContent.DELETES]
+        for spec in metadata.partition_specs:
+            if spec.spec_id in spec_ids:
+                schema_ids.add(metadata.schema_of(spec).schema_id)
+        for field_id in self._compared(metadata, deletes):
+            schema_ids.add(metadata.schema_with(field_id).schema_id)
+        schemas = [s.schema_id for s in metadata.schemas if s.schema_id not in schema_ids]
+        specs = [s.spec_id for s in metadata.partition_specs if s.spec_id not in spec_ids]
+        updates: list[TableUpdate] = []
+        if specs:
+            updates.append(RemovePartitionSpecsUpdate(tuple(specs)))
+        if schemas:
+            updates.append(RemoveSchemasUpdate(tuple(schemas)))
+        return updates
+
+    def _compared(self, metadata: TableMetadata, deletes: Iterable[ManifestFile]) -> set[int]:
+        """Return the ids of the columns that the equality deletes of these manifests compare."""
+        found: set[int] = set()
+        for columns in read_each_columns(self._io, deletes, metadata.spec_by_id):
+            for ids in columns.column("equality_ids").to_pylist():
+                found.update(ids or ())
+        return found
+
+
+@dataclass(slots=True)
+class _Garbage:
+    """The unneeded files of one attempt.
+
+    Attributes:
+        snapshot_ids: The snapshots that the attempt removes.
+        files: The files that only they need.
+        known: Manifests that name none of these files.
+        problem: The reason why the files are unknown, if they are.
+        list_location: The location of their list, if it was written.
+    """
+
+    snapshot_ids: tuple[int, ...]
+    files: UnreachableFiles = UnreachableFiles()  # noqa: RUF009 - a constant
+    known: set[str] = field(default_factory=set)
+    problem: str | None = None
+    list_location: str | None = None
+
+
+def _gone(before: TableMetadata, after: TableMetadata) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return the snapshots, and the branches and tags, that `after` no longer has."""
+    ids = tuple(number for number in before.snapshot_ids() if not after.has_snapshot(number))
+    return ids, tuple(sorted(before.refs.keys() - after.refs.keys()))
+
+
+def _check_no_head(
+    base: TableMetadata, snapshot_ids: Iterable[int], expired_refs: frozenset[str]
+) -> None:
+    heads = {ref.snapshot_id: n for n, ref in base.refs.items() if n not in expired_refs}
+    for snapshot_id in snapshot_ids:
+        if (name := heads.get(snapshot_id)) is not None:
+            raise ValidationError(
+                f"Cannot expire snapshot {snapshot_id}: {name!r} points to it",
+                hint="Move or remove that branch or tag first.",
+            )

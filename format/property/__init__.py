@@ -1,0 +1,1 @@
+"""Properties: their values, and those that tables have."""

@@ -1,0 +1,1 @@
+"""Data files described and added without being rewritten."""

@@ -1,0 +1,1 @@
+"""Values, metrics and tasks that readers and writers share."""

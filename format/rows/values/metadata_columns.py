@@ -1,0 +1,126 @@
+"""Metadata columns: columns of scans that no file contains (spec: Reserved Field IDs)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.spec.types import (
+    BooleanType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
+
+FILE_PATH: Final = NestedField(
+    2147483646,
+    "_file",
+    StringType(),
+    required=True,
+    doc="Path of the file in which a row is stored",
+)
+ROW_POSITION: Final = NestedField(
+    2147483645, "_pos", LongType(), required=True, doc="Ordinal position of a row in its file"
+)
+IS_DELETED: Final = NestedField(
+    2147483644,
+    "_deleted",
+    BooleanType(),
+    required=True,
+    doc="Whether the row is deleted; a scan that selects this keeps deleted rows",
+)
+SPEC_ID: Final = NestedField(
+    2147483643, "_spec_id", IntegerType(), required=True, doc="Spec id of the file of a row"
+)
+
+PARTITION: Final = NestedField(
+    2147483642,
+    "_partition",
+    StructType(()),
+    doc="Partition of the file of a row, in the fields of all specs of the table",
+)
+"""The column without its fields, which `metadata_column` adds from the table."""
+
+METADATA_COLUMNS: Final = MappingProxyType(
+    {f.name: f for f in (FILE_PATH, ROW_POSITION, IS_DELETED, SPEC_ID, PARTITION)}
+)
+"""The metadata columns by name."""
+
+DELETE_FILE_PATH: Final = NestedField(2147483546, "file_path", StringType(), required=True)
+"""The path column of a position delete file."""
+DELETE_FILE_POS: Final = NestedField(2147483545, "pos", LongType(), required=True)
+"""The position column of a position delete file."""
+DELETE_FILE_ROW_ID: Final = 2147483544
+"""The field id of the deleted row in a position delete file; its type is the table's."""
+
+
+def metadata_column(
+    name: str, metadata: TableMetadata, schema: Schema | None = None
+) -> NestedField:
+    """Return a metadata column as it is in a table.
+
+    Args:
+        name: The name of the column.
+        metadata: Metadata of the table.
+        schema: The schema with which files are read; see `partition_union`.
+
+    Raises:
+        ValidationError: For `_partition`, if specs of the table use one id for different fields.
+    """
+    if name != PARTITION.name:
+        return METADATA_COLUMNS[name]
+    from icecomb.format.rows.values.partition_union import partition_union
+    from icecomb.format.spec.schema import walk
+
+    # Ids of partition fields start at 1000, which columns of a wide table reach, too.
+    used = {f.field_id for schema in metadata.schemas for f in walk(schema.as_struct())}
+    free = (number for number in count(1) if number not in used)
+    union = partition_union(metadata, schema)
+    fields = tuple(replace(f, field_id=next(free)) for f in union.fields)
+    return replace(PARTITION, field_type=StructType(fields))
+
+
+def partition_value(
+    spec: PartitionSpec,
+    partition: Sequence[Any],
+    metadata: TableMetadata,
+    kind: StructType | None = None,
+) -> pa.Scalar:
+    """Return the value of `_partition` for a file's rows; null in a table without partitions.
+
+    Args:
+        spec: The partition spec of the file.
+        partition: The file's partition values, in the order of the spec.
+        metadata: Metadata of the table.
+        kind: The type of the column; see `metadata_column`. By default that of the current schema.
+    """
+    import pyarrow as pa
+
+    from icecomb.format.rows.values.partition_union import partition_union
+    from icecomb.format.spec.arrow_schema import field_to_pyarrow, scalar_to_pyarrow
+
+    fields = partition_union(metadata).fields
+    if kind is not None:
+        own = zip(fields, kind.fields, strict=True)
+        fields = tuple(replace(f, field_type=given.field_type) for f, given in own)
+    kinds = [field_to_pyarrow(f, include_field_ids=False) for f in fields]
+    if not kinds:
+        return pa.scalar(None, pa.struct(kinds))
+    known = {f.field_id: v for f, v in zip(spec.fields, partition, strict=True)}
+    arrays = [
+        pa.repeat(scalar_to_pyarrow(known.get(f.field_id), kind.type), 1)
+        for f, kind in zip(fields, kinds, strict=True)
+    ]
+    return pa.StructArray.from_arrays(arrays, fields=kinds)[0]

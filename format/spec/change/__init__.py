@@ -1,0 +1,1 @@
+"""Changes of table metadata: requirements and updates."""

@@ -1,0 +1,1 @@
+"""Values below the types: decimals, times, JSON objects and sequences."""

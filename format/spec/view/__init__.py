@@ -1,0 +1,1 @@
+"""View metadata and its JSON."""

@@ -1,0 +1,1 @@
+"""Data and delete files as the bridge is given them."""

@@ -1,0 +1,159 @@
+"""The protocol's methods for procedures."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.property.property import nearest
+from icecomb.spark.planner.protocol import (
+    CallProcedure,
+    Done,
+    EndWork,
+    ListProcedures,
+    LoadProcedure,
+    ProcedureDescription,
+    ProcedureNames,
+    ProcedurePage,
+    ProcedureParameter,
+    ProcedureResult,
+    SessionQuery,
+    SessionWork,
+    TableName,
+)
+from icecomb.spark.planner.session.conversation import Conversation
+from icecomb.spark.planner.session.group_rewrites import SessionEngine
+from icecomb.spark.planner.session.session_work import ListingSession, PendingWorks, query
+from icecomb.spark.planner.table.catalogs import Catalogs
+
+if TYPE_CHECKING:
+    from icecomb.spark.planner.procedures.signature import Parameter, Procedure
+    from icecomb.spark.planner.session.conversation import Asked
+
+_NAMESPACE: Final = ("system",)
+_PAGE_ROWS: Final = 5_000
+
+
+class Procedures:
+    """The protocol's methods that name a procedure."""
+
+    def __init__(self, catalogs: Catalogs, works: PendingWorks) -> None:
+        self._catalogs = catalogs
+        self._works = works
+
+    def list_procedures(self, request: ListProcedures) -> ProcedureNames:
+        """Answer `ListProcedures`: all of a catalog's if no namespace is named."""
+        self._catalogs[request.catalog]
+        if request.namespace not in {(), _NAMESPACE}:
+            return ProcedureNames(())
+        return ProcedureNames(tuple(TableName(_NAMESPACE, name) for name in sorted(_procedures())))
+
+    def load_procedure(self, request: LoadProcedure) -> ProcedureDescription:
+        """Answer `LoadProcedure`."""
+        found = find(request.procedure.namespace, request.procedure.name)
+        columns = ", ".join(f"{column.name} {column.type.name}" for column in found.columns)
+        return ProcedureDescription(
+            found.name,
+            f"{found.description} {found.signature()} gives {columns}",
+            tuple(
+                ProcedureParameter(p.name, p.type.json, None if p.required else _sql(p.default))
+                for p in found.parameters
+            ),
+            {"type": "struct", "fields": [_column(column) for column in found.columns]},
+        )
+
+    def call_procedure(
+        self, request: CallProcedure
+    ) -> Generator[ProcedurePage, None, ProcedureResult]:
+        """Answer `CallProcedure`."""
+        from icecomb.spark.planner.procedures.call import Call
+
+        found = find(request.procedure.namespace, request.procedure.name)
+        values = found.bind([(argument.name, argument.value) for argument in request.arguments])
+        opened = self._catalogs[request.catalog]
+        here = request.current.catalog == opened.name
+        conversation = Conversation()
+        call = Call(
+            opened,
+            request.current.namespace if here else ("default",),
+            SessionEngine(self._works, opened.name, conversation),
+            partial(query, self._works, conversation),
+            self._catalogs.metastore(request.catalog),
+            self._catalogs.engine(request.catalog),
+            case_sensitive=request.case_sensitive,
+            listing=ListingSession(self._works, conversation),
+        )
+        running = conversation.run(partial(found.run, call, **values))
+        rows = yield from _asked(running)
+        names = [column.name for column in found.columns]
+        for start in range(0, len(rows), _PAGE_ROWS):
+            shown = rows[start : start + _PAGE_ROWS]
+            found_rows = tuple([getattr(row, n) for n in names] for row in shown)
+            yield ProcedurePage(found_rows, (), (), ())
+        return ProcedureResult(tuple(call.statements))
+
+    def end_work(self, request: EndWork) -> Done:
+        """Answer `EndWork`."""
+        self._catalogs[request.catalog]
+        self._works.end(request.work, request.problem)
+        return Done()
+
+
+def _asked(
+    running: Generator[Asked, None, Sequence[Any]],
+) -> Generator[ProcedurePage, None, Sequence[Any]]:
+    """Yield pages of what a procedure asks of its session; return its rows."""
+    while True:
+        try:
+            work = next(running)
+        except StopIteration as end:
+            rows: Sequence[Any] = end.value
+            return rows
+        if isinstance(work, SessionWork):
+            yield ProcedurePage((), (work,), (), ())
+        elif isinstance(work, SessionQuery):
+            yield ProcedurePage((), (), (work,), ())
+        else:
+            yield ProcedurePage((), (), (), (work,))
+
+
+def find(namespace: tuple[str, ...], name: str) -> Procedure:
+    """Find a procedure by its name, case-insensitively.
+
+    Raises:
+        ValidationError: If there is none.
+    """
+    lowered = tuple(part.lower() for part in namespace)
+    known = _procedures()
+    found = known.get(name.lower()) if lowered == _NAMESPACE else None
+    if found is None:
+        meant = nearest(name, known)
+        raise ValidationError(
+            f"There is no procedure {'.'.join((*namespace, name))}",
+            hint=f"did you mean system.{meant}?"
+            if meant
+            else "SHOW PROCEDURES lists those there are, in the namespace system",
+        )
+    return found
+
+
+def _procedures() -> Mapping[str, Procedure]:
+    """Return all procedures, imported on first use: they are a sixth of the planner's imports."""
+    from icecomb.spark.planner.procedures import PROCEDURES
+
+    return PROCEDURES
+
+
+def _column(column: Parameter) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": column.type.json,
+        "nullable": not column.required,
+        "metadata": {},
+    }
+
+
+def _sql(default: Any) -> str:
+    return "NULL" if default is None else str(default).lower()

@@ -1,0 +1,1 @@
+"""Scans: filters, options, tasks, metrics."""

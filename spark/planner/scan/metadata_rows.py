@@ -1,0 +1,134 @@
+"""Rows of metadata tables for Spark's tasks, computed by the planner."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.spark.planner.protocol import ReadRows, Rows
+from icecomb.spark.planner.scan.predicates import row_filter
+from icecomb.spark.planner.scan.read_options import ReadOptions
+from icecomb.spark.planner.table.states import TableStates
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.format.spec.schema import Schema
+
+_STREAM_BYTES: Final = 4 << 20
+
+
+class MetadataRows:
+    """The protocol's method that reads metadata tables."""
+
+    def __init__(self, states: TableStates) -> None:
+        self._states = states
+
+    def read_rows(self, request: ReadRows) -> Rows:
+        """Answer `ReadRows`.
+
+        Raises:
+            ValidationError: If a read option does not apply to a metadata table.
+        """
+        state = self._states.find(request.reference)
+        scan = state.inspected(
+            row_filter(request.filters, state.schema, case_sensitive=request.case_sensitive),
+            _names(state.schema, request.field_ids),
+            ReadOptions(request.options).scan_of(state),
+        )
+        batches = map(_for_spark, _first(scan.to_arrow_batches(), request.limit))
+        return Rows(tuple(map(_encoded, _gathered(batches))))
+
+
+def _names(schema: Schema, field_ids: Iterable[int]) -> tuple[str, ...]:
+    names = tuple(schema.find_column_name(field_id) or "" for field_id in field_ids)
+    # an Arrow batch without columns loses its row count
+    return names or (schema.fields[0].name,)
+
+
+def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    left = limit
+    for batch in batches:
+        yield batch if left is None else batch.slice(0, left)
+        if left is not None:
+            left -= batch.num_rows
+            if left <= 0:
+                return
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Gather batches of about one manifest each into task-sized lists."""
+    gathered: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        gathered.append(batch)
+        size += batch.nbytes
+        if size >= _STREAM_BYTES:
+            yield gathered
+            gathered, size = [], 0
+    if gathered:
+        yield gathered
+
+
+def _encoded(batches: list[pa.RecordBatch]) -> str:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return base64.b64encode(zlib.compress(sink.getvalue(), 1)).decode("ascii")
+
+
+def _for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Convert a batch to types that Spark's Arrow columns support, see `spark_schema`."""
+    import pyarrow as pa
+
+    types = [_arrow_type(field.type) for field in batch.schema]
+    if types == list(batch.schema.types):
+        return batch
+    columns = [
+        column
+        if column.type == kind
+        else pa.array([_value(each, kind) for each in column.to_pylist()], kind)
+        for column, kind in zip(batch.columns, types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _arrow_type(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    def inner(field: pa.Field) -> pa.Field:
+        return field.with_type(_arrow_type(field.type))
+
+    if kind == pa.uuid():
+        return pa.string()
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([inner(field) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(inner(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(inner(kind.key_field), inner(kind.item_field))
+    return kind
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    import pyarrow as pa
+
+    if value is None:
+        return None
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if pa.types.is_struct(kind):
+        return {field.name: _value(value[field.name], field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return [_value(each, kind.value_type) for each in value]
+    if pa.types.is_map(kind):
+        return [(_value(k, kind.key_type), _value(v, kind.item_type)) for k, v in value]
+    return value

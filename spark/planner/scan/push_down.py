@@ -1,0 +1,152 @@
+"""Parts of a query answered without reading files: whole partitions, counts, minima, maxima."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import ExpressionError, UnsupportedError, ValidationError
+from icecomb.format.expressions.bound import bound_references
+from icecomb.format.expressions.whole_partitions import selects_partitions
+from icecomb.format.scan.file_aggregates import Aggregate
+from icecomb.format.scan.file_aggregates import AggregateFunction as Function
+from icecomb.format.spec.column_history import unlike_in_table
+from icecomb.format.spec.types import LongType
+from icecomb.spark.planner.protocol import (
+    Aggregated,
+    AggregateFiles,
+    DecidedFilters,
+    DecideFilters,
+    Selection,
+)
+from icecomb.spark.planner.protocol.values import value_to_json
+from icecomb.spark.planner.scan.predicates import exact_filter
+from icecomb.spark.planner.scan.read_options import ReadOptions
+from icecomb.spark.planner.table.states import TableState, TableStates
+
+if TYPE_CHECKING:
+    from icecomb.format.scan.table_scan import TableScan
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.types import NestedField
+
+
+class PushDown:
+    """The protocol's methods by which Spark pushes work down to the planner."""
+
+    def __init__(self, states: TableStates) -> None:
+        self._states = states
+
+    def decide_filters(self, request: DecideFilters) -> DecidedFilters:
+        """Answer `DecideFilters`.
+
+        Raises:
+            CorruptFileError: If the manifest list cannot be read.
+            ValidationError: If read options contradict each other or the table's name.
+        """
+        selection = request.selection
+        state = self._states.find(selection.reference)
+        if state.metadata_table is not None:
+            return DecidedFilters((False,) * len(selection.filters))
+        scan = ReadOptions.of_selection(selection).scan_of(state)
+        specs = scan.specs()
+        alone = (replace(selection, filters=(each,)) for each in selection.filters)
+        return DecidedFilters(tuple(_is_whole(state, scan, specs, each) for each in alone))
+
+    def aggregate_files(self, request: AggregateFiles) -> Aggregated:
+        """Answer `AggregateFiles`.
+
+        Raises:
+            ConfigurationError: If an option or setting has an invalid value.
+            CorruptFileError: If a manifest cannot be read.
+            ValidationError: If read options contradict each other or the table's name.
+        """
+        selection = request.selection
+        state = self._states.find(selection.reference)
+        options = ReadOptions.of_selection(selection)
+        if state.metadata_table is not None or not options.pushes_aggregates():
+            return Aggregated(None)
+        try:
+            scan = _filtered(state, options.scan_of(state), selection)
+        except UnsupportedError:
+            return Aggregated(None)
+        columns = _Columns(state, scan, case_sensitive=selection.case_sensitive)
+        try:
+            keys = [columns.find(path) for path in request.group_by]
+            asked = [
+                (Function(one.name), None if one.column is None else columns.find(one.column))
+                for one in request.functions
+            ]
+        except (ValidationError, _OtherColumnError):
+            return Aggregated(None)
+        aggregates = [
+            Aggregate(name, None if column is None else column.field_id) for name, column in asked
+        ]
+        found = scan.known_aggregates(aggregates, [column.field_id for column in keys])
+        if found is None:
+            return Aggregated(None)
+        types = [
+            *(column.field_type for column in keys),
+            *(
+                LongType() if column is None or name is Function.COUNT else column.field_type
+                for name, column in asked
+            ),
+        ]
+        return Aggregated(tuple(tuple(map(value_to_json, types, row)) for row in found))
+
+
+class _OtherColumnError(Exception):
+    """A column of the query is missing or different in the scan."""
+
+
+class _Columns:
+    """The columns of a query that are the same in its scan."""
+
+    def __init__(self, state: TableState, scan: TableScan, *, case_sensitive: bool) -> None:
+        self._schema = state.schema
+        self._read = scan.schema()
+        self._case_sensitive = case_sensitive
+
+    def find(self, path: Sequence[str]) -> NestedField:
+        """Find a column by its path.
+
+        Raises:
+            ValidationError: If there is none: it may be a metadata column.
+            _OtherColumnError: If the scan lacks it, or has it with another type.
+        """
+        field = self._schema.find_field(".".join(path), self._case_sensitive)
+        known = self._read.contains(field.field_id)
+        if not known or self._read.find_type(field.field_id) != field.field_type:
+            raise _OtherColumnError
+        return field
+
+
+def _is_whole(
+    state: TableState,
+    scan: TableScan,
+    specs: Sequence[PartitionSpec],
+    selection: Selection,
+) -> bool:
+    try:
+        bound = _filtered(state, scan, selection).bound_filter()
+    except (UnsupportedError, ExpressionError):
+        return False
+    if not unlike_in_table(state.metadata, scan.schema()).isdisjoint(bound_references(bound)):
+        return False
+    return selects_partitions(bound, specs)
+
+
+def _filtered(state: TableState, scan: TableScan, selection: Selection) -> TableScan:
+    """Restrict a scan to the rows for which Spark's predicates are true.
+
+    Raises:
+        UnsupportedError: If a predicate cannot be converted exactly.
+    """
+    return scan.filter(
+        exact_filter(
+            selection.filters,
+            state.schema,
+            case_sensitive=selection.case_sensitive,
+            read=scan.schema(),
+        )
+    )

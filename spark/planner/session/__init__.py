@@ -1,0 +1,1 @@
+"""Work that a procedure hands to the Spark session."""

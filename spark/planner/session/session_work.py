@@ -1,0 +1,167 @@
+"""Work that a procedure asks of its session, and waits for."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.catalog.maintenance.session_listing import ListedEntry
+from icecomb.format.cancellation import wait_for
+from icecomb.format.errors import CommitFailedError, FileIOError
+from icecomb.spark.planner.protocol import ListedFolder, SessionListing, SessionQuery
+
+if TYPE_CHECKING:
+    from icecomb.catalog.maintenance.session_listing import ListingJob
+    from icecomb.spark.planner.session.conversation import Asked, Conversation
+
+_LOOK_S: Final = 60.0
+
+
+class PendingWork:
+    """One piece of work done by a session."""
+
+    def __init__(self) -> None:
+        self.id = str(uuid.uuid4())
+        self._ended = threading.Event()
+        self._problem: str | None = None
+
+    def end(self, problem: str | None) -> None:
+        """Record that the session is done, or why it failed."""
+        self._problem = problem
+        self._ended.set()
+
+    def wait(self, what: str) -> None:
+        """Wait until the session is done.
+
+        Args:
+            what: The work, for the error message.
+
+        Raises:
+            FileIOError: If it could not be done.
+            OperationCancelledError: If nobody waits for the procedure any more.
+        """
+        while not wait_for(self._ended, _LOOK_S):
+            pass
+        if self._problem is not None:
+            raise FileIOError(
+                f"Spark could not {what}: {self._problem}",
+                hint="Spark's own log says more; nothing of this was committed",
+            )
+
+
+class PendingWorks:
+    """The pending work of sessions; it is lost with the planner process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, PendingWork] = {}
+
+    @contextmanager
+    def known(self, work: PendingWork) -> Iterator[None]:
+        """Let sessions find a piece of work within the context."""
+        with self._lock:
+            self._known[work.id] = work
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._known[work.id]
+
+    def end(self, number: str, problem: str | None) -> None:
+        """Record that a session ended a piece of work; ignored if the procedure is over.
+
+        A procedure that failed has reported why: its other pending work is not another failure.
+        """
+        with self._lock:
+            found = self._known.get(number)
+        if found is not None:
+            found.end(problem)
+
+    def find(self, number: str) -> PendingWork:
+        """Find work by its id.
+
+        Raises:
+            CommitFailedError: If no procedure waits for it any more.
+        """
+        with self._lock:
+            found = self._known.get(number)
+        if found is None:
+            raise CommitFailedError(
+                f"No procedure waits for work {number} of a session any more",
+                hint="call the procedure again; options that name such work are set by it only",
+            )
+        return found
+
+
+def query(works: PendingWorks, conversation: Conversation, statement: str) -> Iterator[Any]:
+    """Yield the rows of a query run by the session, as dictionaries, from a temporary file.
+
+    Raises:
+        FileIOError: If the session could not answer it.
+    """
+
+    def asked(number: str, file: str) -> SessionQuery:
+        return SessionQuery(number, statement, file)
+
+    yield from _lines(works, conversation, asked, f"answer {statement}")
+
+
+class ListingSession:
+    """An engine that lists folders in the session that called a procedure; see `FolderEngine`.
+
+    Args:
+        works: The registry in which the session finds its work.
+        conversation: The conversation with the session.
+    """
+
+    def __init__(self, works: PendingWorks, conversation: Conversation) -> None:
+        self._works = works
+        self._conversation = conversation
+
+    def entries(self, job: ListingJob) -> Iterator[ListedEntry]:
+        """Implement `FolderEngine.entries`."""
+        folders = tuple(ListedFolder(location, path) for location, path in job.folders)
+
+        def asked(number: str, file: str) -> SessionListing:
+            return SessionListing(
+                number,
+                folders,
+                job.deep,
+                job.hidden.folders,
+                job.hidden.files,
+                job.always,
+                str(job.known),
+                file,
+            )
+
+        what = f"list {len(folders)} folders, as {folders[0].location}"
+        for row in _lines(self._works, self._conversation, asked, what):
+            yield ListedEntry(row["folder"], row["name"], row["mtime_ms"], row["is_folder"])
+
+
+def _lines(
+    works: PendingWorks,
+    conversation: Conversation,
+    asked: Callable[[str, str], Asked],
+    what: str,
+) -> Iterator[Any]:
+    """Yield the JSON objects that the session writes to a file, one per line."""
+    number, name = tempfile.mkstemp(".json", "icecomb-rows-")
+    os.close(number)
+    path = Path(name)
+    try:
+        work = PendingWork()
+        with works.known(work):
+            conversation.ask(asked(work.id, name))
+            work.wait(what)
+        with path.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Catalogs, tables and views that the session names."""

@@ -1,0 +1,162 @@
+"""ALTER TABLE: the changes of one statement in one commit."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.spark.planner.statements.change import change_by_statement
+from icecomb.spark.planner.table.table_definition import check_has_no_statement
+from icecomb.spark.schema import iceberg_type, spark_type
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table.table import Table
+    from icecomb.catalog.table.transaction import Transaction
+    from icecomb.format.evolution.schema_update import UpdateSchema
+
+_PROPERTIES: Final = frozenset({"set_property", "remove_property"})
+_STATEMENT: Final = "statement"
+_COLUMNS: Final = frozenset(
+    {
+        "add_column",
+        "rename_column",
+        "update_column_type",
+        "update_column_nullability",
+        "update_column_comment",
+        "update_column_position",
+        "delete_column",
+    }
+)
+
+
+def alter_table(table: Table, changes: Sequence[Mapping[str, Any]]) -> None:
+    """Apply the changes of one statement.
+
+    Args:
+        table: The table; afterwards it has the new metadata.
+        changes: The changes as in the protocol, in the statement's order.
+
+    Raises:
+        UnsupportedError: If Iceberg's format versions 1 and 2 lack a change or a type.
+        SchemaError: If a column cannot be changed this way.
+        ValidationError: If a property is reserved or cannot have this value, or a statement cannot
+            be parsed or does not fit the table.
+        NoSuchSnapshotError: If there is no such snapshot, branch or tag.
+        CommitFailedError: If a concurrent change conflicts; nothing was committed.
+        CommitStateUnknownError: If it is unknown whether the changes were committed.
+    """
+    _check_known(changes)
+    with table.transaction() as transaction:
+        properties = [change for change in changes if change["action"] in _PROPERTIES]
+        if properties:
+            _alter_properties(transaction, properties)
+        columns = [change for change in changes if change["action"] in _COLUMNS]
+        if columns:
+            # Spark has resolved the names of existing columns: their case is the table's
+            with transaction.update_schema() as update:
+                for change in columns:
+                    _alter_column(transaction, update, change)
+        for change in changes:
+            if change["action"] == _STATEMENT:
+                change_by_statement(
+                    transaction, change["text"], case_sensitive=change["case_sensitive"]
+                )
+
+
+def _check_known(changes: Sequence[Mapping[str, Any]]) -> None:
+    unknown = [
+        change.get("text") or change["action"]
+        for change in changes
+        if change["action"] not in _PROPERTIES | _COLUMNS | {_STATEMENT}
+    ]
+    if unknown:
+        raise UnsupportedError(
+            f"ALTER TABLE cannot do this here: {', '.join(sorted(set(unknown)))}",
+            hint="columns, properties, the comment, the location, partition fields, write order, "
+            "identifier fields, branches and tags can be altered: see docs/spark.md",
+        )
+
+
+def _alter_properties(transaction: Transaction, changes: Sequence[Mapping[str, Any]]) -> None:
+    with transaction.update_properties() as update:
+        for change in changes:
+            key = change["key"]
+            if change["action"] == "remove_property":
+                update.remove(key)
+            elif key not in _ACTIONS:
+                check_has_no_statement(key)
+                update.set(key, change["value"])
+    for change in changes:
+        if change["action"] == "set_property" and change["key"] in _ACTIONS:
+            _ACTIONS[change["key"]](transaction, change["value"])
+
+
+def _set_current_snapshot(transaction: Transaction, snapshot_id: str) -> None:
+    with transaction.manage_snapshots() as manage:
+        manage.set_current_snapshot(_snapshot_id(snapshot_id))
+
+
+def _cherry_pick(transaction: Transaction, snapshot_id: str) -> None:
+    with transaction.manage_snapshots() as manage:
+        manage.cherry_pick(_snapshot_id(snapshot_id))
+
+
+def _snapshot_id(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValidationError(
+            f"{text!r} is not a snapshot id",
+            hint="ids are numbers: look at the table's snapshots",
+        ) from None
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Transaction, str], object]]] = {
+    "location": lambda transaction, location: transaction.update_location(location),
+    "current-snapshot-id": _set_current_snapshot,
+    "cherry-pick-snapshot-id": _cherry_pick,
+}
+"""Actions run when these are set, as in Iceberg Java: they are not stored as properties."""
+
+
+def _alter_column(
+    transaction: Transaction, update: UpdateSchema, change: Mapping[str, Any]
+) -> None:
+    path = tuple(change["path"])
+    match change["action"]:
+        case "add_column":
+            update.add_column(
+                path,
+                iceberg_type(change["type"], itertools.count(1)),
+                change.get("comment"),
+                required=not change["nullable"],
+            )
+            _move(update, path, change.get("position"))
+        case "rename_column":
+            update.rename_column(path, change["new_name"])
+        case "update_column_type":
+            # a uuid is a string for Spark: the type that Spark already shows is not a change
+            if change["type"] != spark_type(
+                transaction.metadata.schema().find_type(".".join(path))
+            ):
+                update.update_column(path, iceberg_type(change["type"], itertools.count(1)))
+        case "update_column_nullability":
+            update.update_column(path, required=not change["nullable"])
+        case "update_column_comment":
+            update.update_column(path, doc=change["comment"])
+        case "update_column_position":
+            _move(update, path, change["position"])
+        case _:
+            if not change["if_exists"] or transaction.metadata.schema().contains(".".join(path)):
+                update.delete_column(path)
+
+
+def _move(update: UpdateSchema, path: tuple[str, ...], position: Mapping[str, Any] | None) -> None:
+    if position is None:
+        return
+    if "after" in position:
+        update.move_after(path, (*path[:-1], position["after"]))
+    else:
+        update.move_first(path)

@@ -1,0 +1,55 @@
+"""The metadata column `_partition` for Spark: its type, and its value in each file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.rows.values.partition_union import partition_union
+from icecomb.spark.planner.protocol.values import value_to_json
+from icecomb.spark.schema import spark_struct
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+
+
+def partition_struct(
+    metadata: TableMetadata, schema: Schema | None = None
+) -> dict[str, Any] | None:
+    """Return the fields of all specs as Spark's struct; None if Spark cannot represent them.
+
+    Args:
+        metadata: The table's metadata.
+        schema: The schema its files are read with, see `partition_union`.
+    """
+    try:
+        return spark_struct(partition_union(metadata, schema).fields)
+    except (UnsupportedError, ValidationError):
+        return None
+
+
+class PartitionValues:
+    """The values of `_partition` in the files of a table.
+
+    Args:
+        metadata: The table's metadata.
+        schema: The schema its files are read with, see `partition_union`.
+    """
+
+    def __init__(self, metadata: TableMetadata, schema: Schema) -> None:
+        self._fields = partition_union(metadata, schema).fields
+        self._specs = metadata.specs()
+
+    def of(self, file: DataFile) -> dict[str, Any] | None:
+        """Return the value for a file's rows, by field name; None in an unpartitioned table."""
+        if not self._fields:
+            return None
+        places = {f.field_id: place for place, f in enumerate(self._specs[file.spec_id].fields)}
+        return {
+            f.name: value_to_json(f.field_type, file.partition[places[f.field_id]])
+            if f.field_id in places
+            else None
+            for f in self._fields
+        }

@@ -1,0 +1,255 @@
+"""Table states pinned by queries: `reference` objects and the metadata behind them.
+
+A query reads one metadata file from its first request to its last, whatever is committed
+meanwhile. Metadata files never change, so the metadata behind a reference is cached by its location
+and read again after a restart. Only if a table is dropped and re-created in the same folder are
+names of metadata files reused: a reference therefore has the table's uuid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import NoSuchTableError
+from icecomb.format.inspect.inspection import TIME_TRAVELLING, Inspect
+from icecomb.format.scan.table_scan import TableScan
+from icecomb.spark.planner.protocol import Reference, TableName
+from icecomb.spark.planner.table.catalogs import Catalogs
+from icecomb.spark.planner.table.change_columns import CHANGELOGS, changelog_schema
+from icecomb.spark.planner.table.kept_metadata import KeptMetadata
+from icecomb.spark.planner.table.selectors import SELECTORS, select
+from icecomb.spark.planner.table.table_name import named
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table.table import Table
+    from icecomb.format.expressions.expression import BooleanExpression
+    from icecomb.format.inspect.metadata_scan import MetadataScan
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.storage.file_io import FileIO
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table as one query sees it.
+
+    Args:
+        catalog: The catalog's handle.
+        identifier: Namespace and name.
+        metadata_location: The metadata file.
+        metadata: Its content.
+        io: The file system of the table's files.
+        travelled_to: The snapshot of a query with VERSION or TIMESTAMP AS OF, else None.
+        ref: The branch or tag it was named by, or the branch that the session writes to and reads,
+            see `Audit`.
+        staged: The id of a table that is still being created, see `StagedTables`; it has no
+            metadata file yet.
+        branch: The branch in the table's name, which is read and written.
+        metadata_table: The name of the metadata table, if it is one.
+        changes_after: The snapshot before the first of CHANGES FROM; None if there is none.
+        changes_until: The last snapshot of CHANGES FROM; None if the table has none.
+    """
+
+    catalog: str
+    identifier: tuple[str, ...]
+    metadata_location: str
+    metadata: TableMetadata
+    io: FileIO
+    travelled_to: int | None = None
+    ref: str | None = None
+    staged: str | None = None
+    branch: str | None = None
+    metadata_table: str | None = None
+    changes_after: int | None = None
+    changes_until: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The table's name for messages."""
+        return ".".join(self.identifier)
+
+    @property
+    def time_travel(self) -> bool:
+        """Whether the query asked for a past version, which cannot be written to."""
+        return self.travelled_to is not None
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether this is a past version or a metadata table, which no statement can change."""
+        return self.time_travel or self.metadata_table is not None
+
+    @property
+    def is_selected(self) -> bool:
+        """Whether the table's name selects one of its states or metadata tables."""
+        return self.time_travel or self.branch is not None or self.metadata_table is not None
+
+    @property
+    def read_ref(self) -> str | None:
+        """The branch or tag to read; None for the table's current snapshot."""
+        return self.ref if self.branch is None else self.branch
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot to read; None if the table has none yet."""
+        snapshot = self.scan().snapshot()
+        return None if snapshot is None else snapshot.snapshot_id
+
+    @property
+    def schema(self) -> Schema:
+        """Schema of the snapshot in time travel, of the metadata table if any, else the table's."""
+        if self.metadata_table is None:
+            return self.scan().schema()
+        if self.metadata_table in CHANGELOGS:
+            return changelog_schema(self.scan().schema(), self.metadata_table)
+        return self.inspected().schema
+
+    @property
+    def has_files(self) -> bool:
+        """Whether its rows are read from data files."""
+        return self.metadata_table in {None, *CHANGELOGS}
+
+    def scan(self) -> TableScan:
+        """Return a scan of all rows of this state."""
+        ref = self.read_ref
+        if self.time_travel or ref is None:
+            return TableScan(self.metadata, self.io, snapshot_id=self.travelled_to, ref=ref)
+        return TableScan(self.metadata, self.io).use_ref(ref)
+
+    def inspected(
+        self,
+        row_filter: BooleanExpression | None = None,
+        selected_fields: tuple[str, ...] = ("*",),
+        scan: TableScan | None = None,
+    ) -> MetadataScan:
+        """Return a scan of the metadata table.
+
+        Args:
+            row_filter: The filter of its rows; all by default.
+            selected_fields: The names of its columns; all by default.
+            scan: The scan whose snapshot is shown; by default that of this state.
+        """
+        table = self.metadata_table or ""
+        snapshot = (scan or self.scan()).snapshot() if table in TIME_TRAVELLING else None
+        return Inspect(self.metadata, self.io, self.metadata_location).scan(
+            table, None if snapshot is None else snapshot.snapshot_id, row_filter, selected_fields
+        )
+
+    def reference(self) -> Reference:
+        """Return the reference by which the bridge names this state."""
+        return Reference(
+            self.catalog,
+            self.identifier,
+            self.metadata_location,
+            _uuid(self.metadata),
+            self.travelled_to,
+            self.ref,
+            self.staged,
+            self.branch,
+            self.metadata_table,
+            self.changes_after,
+            self.changes_until,
+        )
+
+
+class TableStates:
+    """A registry that finds the state of a reference, and pins the current one of a table."""
+
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
+        self._kept = KeptMetadata()
+        catalogs.when_let_go(self._kept.forget)
+
+    def load(self, catalog: str, table: TableName) -> TableState:
+        """Load the current state of a table, or the one selected by its name.
+
+        Raises:
+            NoSuchTableError: If there is none.
+            NoSuchSnapshotError: If the table has no such branch, tag or snapshot.
+        """
+        meant = named(table)
+        found = self.current(catalog, meant.identifier)
+        if meant.selector is None:
+            return found
+        selected = select(found, meant.selector)
+        if selected is None:
+            raise NoSuchTableError(
+                f"Table {found.name} has nothing called {meant.selector}",
+                hint=f"below a table's name there are {SELECTORS}",
+            )
+        return selected
+
+    def current(self, catalog: str, identifier: tuple[str, ...]) -> TableState:
+        """Load the current state of a table, regardless of selectors in its name.
+
+        Raises:
+            NoSuchTableError: If there is none.
+        """
+        there = self._catalogs.load_table(catalog, identifier)
+        return replace(self.pin(catalog, there), identifier=identifier)
+
+    def now(self, reference: Reference) -> TableState:
+        """Load the current state of a reference's table, with the reference's selection.
+
+        Raises:
+            NoSuchTableError: If it does not exist any more.
+        """
+        return replace(
+            self.current(reference.catalog, reference.identifier),
+            travelled_to=reference.travelled_to,
+            ref=reference.ref,
+            branch=reference.branch,
+            metadata_table=reference.metadata_table,
+            changes_after=reference.changes_after,
+            changes_until=reference.changes_until,
+        )
+
+    def pin(self, catalog: str, table: Table) -> TableState:
+        """Return the state of a table that was just loaded or created."""
+        self._kept.keep(catalog, table.metadata_location, table.metadata, table.io)
+        return TableState(
+            catalog, tuple(table.identifier), table.metadata_location, table.metadata, table.io
+        )
+
+    def find(self, reference: Reference) -> TableState:
+        """Find the state of a reference.
+
+        Raises:
+            NoSuchTableError: If another table was created in the same folder since.
+        """
+        location = reference.metadata_location
+        # a catalog belongs to one user: nobody reads files with the rights of somebody else
+        known = self._kept.find(reference.catalog, location)
+        if known is None or _uuid(known[0]) != reference.uuid:
+            known = self._read(reference.catalog, location)
+            if _uuid(known[0]) != reference.uuid:
+                name = ".".join(reference.identifier)
+                raise NoSuchTableError(
+                    f"Table {name} was dropped and re-created after the query was planned",
+                    hint="run the statement again; create a new DataFrame of the table",
+                    table=name,
+                )
+            self._kept.keep(reference.catalog, location, *known)
+        return TableState(
+            reference.catalog,
+            reference.identifier,
+            location,
+            *known,
+            travelled_to=reference.travelled_to,
+            ref=reference.ref,
+            branch=reference.branch,
+            metadata_table=reference.metadata_table,
+            changes_after=reference.changes_after,
+            changes_until=reference.changes_until,
+        )
+
+    def _read(self, catalog: str, location: str) -> tuple[TableMetadata, FileIO]:
+        from icecomb.format.spec.metadata_file import read_metadata
+        from icecomb.format.storage.file_io import FileIO
+
+        io = FileIO(dict(self._catalogs[catalog].properties))
+        return read_metadata(io, location), io
+
+
+def _uuid(metadata: TableMetadata) -> str | None:
+    return None if metadata.table_uuid is None else str(metadata.table_uuid)

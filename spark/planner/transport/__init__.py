@@ -1,0 +1,1 @@
+"""The loopback socket and its pages."""

@@ -1,0 +1,219 @@
+"""JSON lines over a loopback socket: a token first, then alternating requests and answers.
+
+The child's stdin and stdout are not used, because anything a library prints would break the
+protocol. A client with the token is greeted by a line, so that the bridge knows that its connection
+is served before it sends what must not be sent twice. Long lists travel in pages, see `pages`.
+Closing a connection, or the client's side of it, cancels its request; see `cancellation`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import IO, Any, Final, TypeAlias
+
+from icecomb.format.call_log import timed
+from icecomb.format.cancellation import Cancellation, cancellable, check_wanted
+from icecomb.format.errors import IcecombError
+from icecomb.spark.planner.protocol import PROTOCOL
+from icecomb.spark.planner.transport.hangups import Hangups
+from icecomb.spark.planner.transport.pages import line_of, lines_of, page_of, read_message
+
+Answer: TypeAlias = "Generator[dict[str, Any], None, Any] | Any"
+"""The result as JSON; a generator yields pages of its lists and returns the rest."""
+
+Handler = Callable[[dict[str, Any]], Answer]
+
+_log = logging.getLogger(__name__)
+_MAX_STRANGERS: Final = 16
+_TOKEN_S: Final = 5.0
+_PAUSE_S: Final = 0.2
+
+
+class Server:
+    """A server that answers the methods in `handlers` to clients that know `token`.
+
+    Other users of the machine can reach the port, too. Without the token they hold one of a few
+    connections for a few seconds: the oldest is closed when there are too many.
+
+    Args:
+        handlers: The function of each method, from its params to JSON.
+        token: The first line of every connection.
+    """
+
+    def __init__(self, handlers: Mapping[str, Handler], token: str) -> None:
+        self._handlers = handlers
+        self._token = f"{token}\n".encode()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        # an ordered set
+        self._strangers: dict[socket.socket, None] = {}
+        self._lock = threading.Lock()
+        self._hangups = Hangups()
+
+    @property
+    def port(self) -> int:
+        """The loopback port."""
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    def start(self) -> None:
+        """Accept connections in a thread that does not keep the process alive."""
+        threading.Thread(target=self._accept, name="planner-accept", daemon=True).start()
+
+    def close(self) -> None:
+        """Accept no further connections."""
+        # wakes the accepting thread, which closing does not
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        failing = False
+        while self._listener.fileno() >= 0:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError as error:
+                # file descriptors or memory may become available again
+                if not failing and self._listener.fileno() >= 0:
+                    _log.warning("no connection can be accepted: %s", error)
+                failing = True
+                time.sleep(_PAUSE_S)
+                continue
+            failing = False
+            self._begin(connection)
+
+    def _begin(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._strangers[connection] = None
+            surplus = list(self._strangers)[:-_MAX_STRANGERS]
+        for stranger in surplus:
+            with suppress(OSError):
+                stranger.shutdown(socket.SHUT_RDWR)
+        try:
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+        except RuntimeError as error:
+            _log.warning("a connection is refused: %s", error)
+            self._forget(connection)
+            connection.close()
+            time.sleep(_PAUSE_S)
+
+    def _forget(self, stranger: socket.socket) -> None:
+        with self._lock:
+            self._strangers.pop(stranger, None)
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                known = hmac.compare_digest(_first(connection, len(self._token)), self._token)
+            except OSError:
+                return
+            finally:
+                self._forget(connection)
+            if not known:
+                return
+            try:
+                connection.settimeout(None)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                connection.sendall(line_of({"protocol": PROTOCOL}))
+                with connection.makefile("rb") as requests:
+                    self._converse(requests, connection)
+            except OSError:
+                # the bridge disconnected: it repeats the request on a new connection if needed
+                _log.debug("connection lost", exc_info=True)
+
+    def _converse(self, requests: IO[bytes], connection: socket.socket) -> None:
+        for line in requests:
+            for part in answer(self._handlers, line, requests, lambda: self._watched(connection)):
+                connection.sendall(part)
+
+    @contextmanager
+    def _watched(self, connection: socket.socket) -> Iterator[None]:
+        cancellation = Cancellation()
+        with self._hangups.watching(connection, cancellation), cancellable(cancellation):
+            yield
+
+
+def _first(connection: socket.socket, count: int) -> bytes:
+    """Read the first bytes of a connection, fewer if it ends.
+
+    Raises:
+        OSError: If they do not arrive in time, or the connection is broken.
+    """
+    deadline = time.monotonic() + _TOKEN_S
+    found = b""
+    while len(found) < count:
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
+        part = connection.recv(count - len(found))
+        if not part:
+            break
+        found += part
+        if time.monotonic() > deadline:
+            raise TimeoutError
+    return found
+
+
+def answer(
+    handlers: Mapping[str, Handler],
+    line: bytes,
+    pages: Iterable[bytes] = (),
+    watched: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Iterator[bytes]:
+    """Yield the lines of the answer to a request; an error is an answer, too.
+
+    Args:
+        handlers: The methods.
+        line: The request's first line.
+        pages: The lines that follow the first one.
+        watched: A context in which it is answered, after its last line was read.
+    """
+    request_id = None
+    try:
+        request = read_message(line, pages, "params")
+        request_id = request["id"]
+        handler = _handler(handlers, request["method"])
+        with watched():
+            with timed(_log, str(request["method"])):
+                result = handler(request["params"])
+                if isinstance(result, Generator):
+                    result = yield from _pages(result)
+            yield from lines_of({"id": request_id, "result": result}, "result")
+    except Exception as error:  # noqa: BLE001 - whatever happened, the bridge waits for an answer
+        yield line_of({"id": request_id, "error": error_json(error)})
+
+
+def _pages(found: Generator[dict[str, Any], None, Any]) -> Generator[bytes, None, Any]:
+    while True:
+        try:
+            page = next(found)
+        except StopIteration as end:
+            return end.value
+        check_wanted()
+        yield page_of(page)
+
+
+def error_json(error: Exception) -> dict[str, Any]:
+    """Convert an error to JSON, from which the bridge makes Spark's; traces stay in the log."""
+    if isinstance(error, IcecombError):
+        _log.debug("refused", exc_info=error)
+        return {"type": type(error).__name__, "message": error.message, "hint": error.hint}
+    _log.debug("failed", exc_info=error)
+    text = str(error) or "no message"
+    return {
+        "type": type(error).__name__,
+        "message": f"icecomb's planner failed: {type(error).__name__}: {text}",
+        "hint": "set ICECOMB_TRACE=1 in the driver's environment to get a traceback in its log",
+    }
+
+
+def _handler(handlers: Mapping[str, Handler], method: str) -> Handler:
+    try:
+        return handlers[method]
+    except KeyError:
+        raise ValueError(
+            f"no method {method!r}: bridge and planner are of different versions"
+        ) from None

@@ -1,0 +1,1 @@
+"""Writes: layout, rows, files, commits."""

@@ -1,0 +1,94 @@
+"""DELETE and TRUNCATE by the planner itself, without a Spark job."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from icecomb.format.cancellation import pause
+from icecomb.format.errors import ConflictError, UnsupportedError
+from icecomb.format.expressions.column_names import ColumnNames
+from icecomb.format.operation.written_schema import check_branch
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.spark.planner.options import Options
+from icecomb.spark.planner.protocol import CanDeleteWhere, DeleteWhere, Done, Possible
+from icecomb.spark.planner.scan.predicates import exact_filter
+from icecomb.spark.planner.table.audit import head, place_of
+from icecomb.spark.planner.table.catalogs import Catalogs
+from icecomb.spark.planner.table.states import TableStates
+from icecomb.spark.planner.write.snapshot_properties import snapshot_properties
+from icecomb.spark.planner.write.table_change import check_same_table
+
+if TYPE_CHECKING:
+    from icecomb.format.expressions.expression import BooleanExpression
+    from icecomb.spark.planner.table.states import TableState
+
+
+class Deletes:
+    """The protocol's methods that delete rows by a filter."""
+
+    def __init__(self, catalogs: Catalogs, states: TableStates) -> None:
+        self._catalogs = catalogs
+        self._states = states
+
+    def can_delete_where(self, request: CanDeleteWhere) -> Possible:
+        """Answer `CanDeleteWhere`: whether the filters can be evaluated exactly as in Spark."""
+        state = self._states.find(request.reference)
+        try:
+            exact_filter(request.filters, state.schema, case_sensitive=True)
+        except UnsupportedError:
+            return Possible(possible=False)
+        return Possible(possible=True)
+
+    def delete_where(self, request: DeleteWhere) -> Done:
+        """Answer `DeleteWhere`.
+
+        Files whose rows all match are dropped unread; in others, rows are deleted according to
+        ``write.delete.mode``. As only the table itself is read, a conflict with concurrent commits
+        is retried from the start, up to ``commit.retry.num-retries`` times.
+
+        Raises:
+            UnsupportedError: If a filter has no exact equivalent, or the table is a past version.
+            ConflictError: If each attempt conflicted with concurrent commits.
+            ValidationError: If the session's WAP settings contradict the change.
+            CommitFailedError: If it was certainly not committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
+        """
+        from icecomb.catalog.commit.commit import RetrySettings
+
+        state = self._states.find(request.reference)
+        if state.is_read_only:
+            raise UnsupportedError(
+                f"A version of table {state.name} cannot be changed",
+                hint="delete from the table itself, or from a branch of it (….branch_name)",
+            )
+        rows = exact_filter(request.filters, state.schema, case_sensitive=True)
+        settings = RetrySettings.of(state.metadata.properties, locked=True)
+        for attempt in range(1, settings.retries + 1):
+            with suppress(ConflictError):
+                return self._delete(state, request, rows)
+            pause(settings.pause(attempt))
+        return self._delete(state, request, rows)
+
+    def _delete(self, state: TableState, request: DeleteWhere, rows: BooleanExpression) -> Done:
+        table = self._catalogs.load_table(state.catalog, state.identifier)
+        check_same_table(table, str(state.metadata.table_uuid))
+        place = place_of(request.audit, table.metadata, state.branch)
+        begin = head(table.metadata, place.branch)
+        if begin is not None:
+            there = table.metadata.snapshot_by_id(begin)
+            check_branch(table.metadata, there, place.branch)
+        rows = ColumnNames(state.schema).now(rows, table.metadata.schema())
+        summary = {
+            **self._catalogs.engine(state.catalog),
+            **snapshot_properties(Options({}, request.settings)),
+            **place.summary,
+        }
+        if place.branch in table.metadata.refs or place.branch == MAIN_BRANCH:
+            table.delete(rows, summary, branch=place.branch)
+        elif (begin := table.metadata.current_snapshot_id) is not None:
+            with table.transaction() as change:
+                with change.manage_snapshots() as manage:
+                    manage.create_branch(begin, place.branch)
+                change.delete(rows, summary, branch=place.branch)
+        return Done()

@@ -1,0 +1,328 @@
+"""Table changes made by the commits of writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import CommitFailedError
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.spark.planner.protocol.values import partition_types, value_from_json
+from icecomb.spark.planner.scan.predicates import exact_filter, row_filter
+from icecomb.spark.planner.table.audit import Place
+from icecomb.spark.planner.write.written_files import delete_file
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table.table import Table
+    from icecomb.format.expressions.expression import BooleanExpression
+    from icecomb.format.operation.overwrite import OverwriteFiles
+    from icecomb.format.operation.row_delta import RowDelta
+    from icecomb.format.operation.snapshot_producer import SnapshotProducer
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+    from icecomb.spark.planner.protocol import (
+        DeleteEntry,
+        Delta,
+        FileEntry,
+        Replaced,
+        WriteState,
+        WrittenDeletes,
+    )
+    from icecomb.spark.planner.table.states import TableState
+
+APPEND: Final = "append"
+OVERWRITE: Final = "overwrite"
+OVERWRITE_PARTITIONS: Final = "overwrite_partitions"
+REPLACE_FILES: Final = "replace_files"
+CHANGE_ROWS: Final = "change_rows"
+
+
+def check_same_table(table: Table, uuid: str) -> None:
+    """Refuse a change that was made for another table.
+
+    Args:
+        table: The current table.
+        uuid: The table's uuid when the statement began.
+
+    Raises:
+        CommitFailedError: If it is another one.
+    """
+    check_uuid(".".join(table.identifier), table.metadata, uuid)
+
+
+def check_uuid(name: str, metadata: TableMetadata, uuid: str) -> None:
+    """Refuse a change that was made for another table.
+
+    Args:
+        name: The table's name, for messages.
+        metadata: The table's current metadata.
+        uuid: The table's uuid when the statement began.
+
+    Raises:
+        CommitFailedError: If it is another one.
+    """
+    if str(metadata.table_uuid) != uuid:
+        raise CommitFailedError(
+            f"Table {name} was dropped and re-created while Spark wrote to it",
+            hint="run the statement again",
+            table=name,
+        )
+
+
+def overwrite(
+    table: Table, write: WriteState, files: Sequence[DataFile], summary: Mapping[str, str]
+) -> SnapshotProducer:
+    """Replace the rows that match the write's filters; whole files must match."""
+    from icecomb.format.row_changes.file_replacement import replace_by
+
+    schema = table.metadata.schema_by_id(write.schema_id)
+    rows = exact_filter(write.filters, schema, case_sensitive=True)
+    change = _overwrite_since(table, write, summary, schema)
+    change.overwrite_by_row_filter(rows)
+    replace_by(change, files, serializable=_is_serializable(table, write, "delete"))
+    return change
+
+
+def overwrite_partitions(
+    table: Table, write: WriteState, files: Sequence[DataFile], summary: Mapping[str, str]
+) -> SnapshotProducer | None:
+    """Replace the partitions that the new files belong to."""
+    from icecomb.format.operation.overwrite import ReplacePartitions
+    from icecomb.format.row_changes.file_replacement import replace_by
+
+    if not files:
+        return None
+    place = Place.of(write)
+    change = ReplacePartitions(table.io, summary, place.branch, stage_only=place.is_staged)
+    change.validate_from_snapshot(write.snapshot_id)
+    replace_by(change, files, serializable=_is_serializable(table, write, "delete"))
+    return change
+
+
+def replace_files(  # noqa: PLR0917 - a write and what it replaces
+    table: Table,
+    state: TableState,
+    write: WriteState,
+    replaced: Replaced,
+    files: Sequence[DataFile],
+    summary: Mapping[str, str],
+) -> SnapshotProducer | None:
+    """Replace files by others with their rows as changed by UPDATE, DELETE or MERGE.
+
+    Args:
+        table: The current table.
+        state: The table's state that the statement read.
+        write: The write, as it began.
+        replaced: The filters with which the statement planned its files, and the files it read.
+        files: The new files.
+        summary: Further properties of the snapshot's summary.
+
+    Raises:
+        CommitFailedError: If the statement did not preserve the number of rows.
+        ValidationError: If concurrent commits conflict with the change, or removed one of the
+            files.
+    """
+    from icecomb.format.row_changes.file_replacement import FileReplacement
+
+    if not replaced.files and not files:
+        return None
+    if write.command == "update":
+        _check_row_count(state, replaced.files, files)
+    change = _overwrite_since(table, write, summary, state.schema)
+    FileReplacement(
+        row_filter(replaced.filters, state.schema, case_sensitive=True),
+        files,
+        [_data_file(state, entry) for entry in replaced.files],
+        serializable=_is_serializable(table, write, str(write.command)),
+    ).add_to(change)
+    return change
+
+
+def change_rows(  # noqa: PLR0917 - a write and what it deletes
+    table: Table,
+    state: TableState,
+    write: WriteState,
+    delta: Delta,
+    files: Sequence[DataFile],
+    summary: Mapping[str, str],
+) -> SnapshotProducer | None:
+    """Add rows and delete others by position, for UPDATE, DELETE or MERGE.
+
+    Args:
+        table: The current table.
+        state: The table's state that the statement read.
+        write: The write, as it began.
+        delta: The filters with which the statement planned its files, and its deletes.
+        files: The new data files.
+        summary: Further properties of the snapshot's summary.
+
+    Raises:
+        CommitFailedError: If the statement did not preserve the number of rows, or deletes rows it
+            has not read.
+        ValidationError: If concurrent commits conflict with the change.
+    """
+    from icecomb.format.row_changes.position_delta import PositionDelta
+
+    if not delta.deletes and not files:
+        return None
+    if write.command == "update":
+        deleted = sum(deletes.deleted for deletes in delta.deletes)
+        _check_kept(state, deleted, sum(file.record_count for file in files))
+    entries = {entry.path: entry for entry in delta.files}
+    written = [
+        delete_file(state.metadata, write, deletes, _only_partition(state, deletes, entries))
+        for deletes in delta.deletes
+    ]
+    change = _row_delta(table, state, write, summary)
+    change.validate_from_snapshot(write.snapshot_id)
+    PositionDelta(
+        _read_rows(state, delta),
+        files,
+        written,
+        entries.keys(),
+        # rows deleted based on an older snapshot are treated like replaced ones
+        replaces_rows=write.command != "delete" or write.older,
+        serializable=_is_serializable(table, write, str(write.command)),
+    ).add_to(change)
+    for path in {path for deletes in delta.deletes if deletes.replaces for path in deletes.files}:
+        for own in entries[path].own_deletes:
+            change.remove_deletes(_own_deletes(state, entries[path], own))
+    return change
+
+
+def insert_missing(  # noqa: PLR0917 - a write and what it found
+    table: Table,
+    state: TableState,
+    write: WriteState,
+    delta: Delta,
+    files: Sequence[DataFile],
+    summary: Mapping[str, str],
+) -> SnapshotProducer:
+    """Add the rows that a MERGE found missing: Spark runs an insert-only MERGE as an append.
+
+    Args:
+        table: The current table.
+        state: The table's state that the statement read.
+        write: The write, as it began.
+        delta: The filters with which the statement planned its files.
+        files: The new data files.
+        summary: Further properties of the snapshot's summary.
+
+    Raises:
+        ValidationError: If it is serializable, and concurrent commits added or removed such rows.
+    """
+    change = _row_delta(table, state, write, summary)
+    if _is_serializable(table, write, str(write.command)):
+        change.validate_from_snapshot(write.snapshot_id)
+        change.conflict_detection_filter(_read_rows(state, delta))
+        change.validate_no_conflicting_data_files().validate_no_conflicting_delete_files()
+        change.validate_no_removed_data_files()
+    for file in files:
+        change.add_rows(file)
+    return change
+
+
+def _row_delta(
+    table: Table, state: TableState, write: WriteState, summary: Mapping[str, str]
+) -> RowDelta:
+    from icecomb.format.operation.row_delta import RowDelta
+
+    place = Place.of(write)
+    return RowDelta(
+        table.io, summary, place.branch, stage_only=place.is_staged, schema=state.schema
+    )
+
+
+def _read_rows(state: TableState, delta: Delta) -> BooleanExpression:
+    from icecomb.format.expressions.expression import AlwaysFalse
+
+    if delta.filters is None:
+        # a statement that does not read the table conflicts with no change of it
+        return AlwaysFalse()
+    return row_filter(delta.filters, state.schema, case_sensitive=True)
+
+
+def _only_partition(
+    state: TableState, deletes: WrittenDeletes, entries: Mapping[str, FileEntry]
+) -> FileEntry:
+    """Return one of the data files of a delete file, which all are in its partition.
+
+    Raises:
+        CommitFailedError: If they are not, or one was not read: its rows would come back.
+    """
+    found = [entries.get(path) for path in deletes.files]
+    places = {(entry.spec_id, entry.partition) for entry in found if entry is not None}
+    if None in found or len(places) != 1 or found[0] is None:
+        raise CommitFailedError(
+            f"Table {state.name}: the delete file {deletes.file.path} is about data files that the "
+            "statement has not read, or of several partitions",
+            hint="nothing was changed; please report it with the statement",
+            table=state.name,
+        )
+    return found[0]
+
+
+def _own_deletes(state: TableState, entry: FileEntry, own: DeleteEntry) -> DataFile:
+    """Return a planned delete file, with what a change needs to find it in the table."""
+    return replace(
+        _data_file(state, entry),
+        content=DataFileContent.POSITION_DELETES,
+        file_path=own.path,
+        record_count=own.rows,
+        file_size_in_bytes=own.size,
+    )
+
+
+def _overwrite_since(
+    table: Table, write: WriteState, summary: Mapping[str, str], schema: Schema
+) -> OverwriteFiles:
+    from icecomb.format.operation.overwrite import OverwriteFiles
+
+    place = Place.of(write)
+    change = OverwriteFiles(
+        table.io, summary, place.branch, stage_only=place.is_staged, schema=schema
+    )
+    return change.validate_from_snapshot(write.snapshot_id)
+
+
+def _is_serializable(table: Table, write: WriteState, command: str) -> bool:
+    from icecomb.format.row_changes.write_target import WriteTarget
+
+    if write.command is not None and write.older:
+        # it has read two snapshots: no isolation level may miss the changes between them
+        return True
+    if write.serializable is not None and write.command is None:
+        return write.serializable
+    return WriteTarget(table.io, table.metadata).is_serializable(command)
+
+
+def _data_file(state: TableState, entry: FileEntry) -> DataFile:
+    """Return a planned file, with what a change needs to find it in the table."""
+    types = partition_types(state.metadata, entry.spec_id)
+    return DataFile(
+        file_path=entry.path,
+        partition=tuple(map(value_from_json, types, entry.partition)),
+        record_count=entry.rows,
+        file_size_in_bytes=entry.size,
+        spec_id=entry.spec_id,
+    )
+
+
+def _check_row_count(
+    state: TableState, read: Sequence[FileEntry], files: Sequence[DataFile]
+) -> None:
+    """Check that UPDATE preserves the number of rows, however Spark rewrote the statement."""
+    if any(entry.has_deletes or entry.rows < 0 for entry in read):
+        return
+    before = sum(entry.rows for entry in read)
+    _check_kept(state, before, sum(file.record_count for file in files))
+
+
+def _check_kept(state: TableState, before: int, after: int) -> None:
+    if before != after:
+        raise CommitFailedError(
+            f"Table {state.name}: UPDATE read {before} rows and wrote {after}",
+            hint="nothing was changed; please report it with the statement",
+            table=state.name,
+        )

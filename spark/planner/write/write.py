@@ -1,0 +1,460 @@
+"""Writes: instructions for Spark to write data files, and their commit."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import (
+    CommitStateUnknownError,
+    IcecombError,
+    UnsupportedError,
+    ValidationError,
+)
+from icecomb.format.operation.written_schema import check_branch
+from icecomb.format.property.table_property import DATA_FORMAT, TARGET_FILE_BYTES
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.spark.partitioning import name_path, transform_parts
+from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
+from icecomb.spark.planner.options import Options
+from icecomb.spark.planner.protocol import (
+    AbortStaged,
+    AbortWrite,
+    BeginWrite,
+    CommitStaged,
+    Committed,
+    CommitWrite,
+    DataLocation,
+    Done,
+    Epoch,
+    PartitionColumn,
+    PlanChange,
+    PlannedChange,
+    StreamedWrite,
+    WriteInstructions,
+    WriteState,
+    WrittenFile,
+)
+from icecomb.spark.planner.scan.predicates import exact_filter
+from icecomb.spark.planner.session.group_rewrites import group, named_group
+from icecomb.spark.planner.session.session_work import PendingWorks
+from icecomb.spark.planner.table.audit import Place, branch_of, check_read, head, place_of
+from icecomb.spark.planner.table.catalogs import Catalogs
+from icecomb.spark.planner.table.staging import StagedTables, lost
+from icecomb.spark.planner.table.states import TableState, TableStates
+from icecomb.spark.planner.write.commit_metrics import commit_metrics
+from icecomb.spark.planner.write.delta import delete_instructions, planned_change
+from icecomb.spark.planner.write.epoch import EpochThereError, epoch_change, streamed_write
+from icecomb.spark.planner.write.file_instructions import file_instructions
+from icecomb.spark.planner.write.given_rows import check_rows, come_as_given, with_columns_of_rows
+from icecomb.spark.planner.write.layout import (
+    Layout,
+    delta_layout,
+    fans_out,
+    group_layout,
+    rewrite_layout,
+    rows_layout,
+)
+from icecomb.spark.planner.write.queried import oldest_read
+from icecomb.spark.planner.write.snapshot_properties import merged_rows, snapshot_properties
+from icecomb.spark.planner.write.table_change import (
+    APPEND,
+    CHANGE_ROWS,
+    OVERWRITE,
+    OVERWRITE_PARTITIONS,
+    REPLACE_FILES,
+    change_rows,
+    check_same_table,
+    check_uuid,
+    insert_missing,
+    overwrite,
+    overwrite_partitions,
+    replace_files,
+)
+from icecomb.spark.planner.write.write_options import WriteOptions
+from icecomb.spark.planner.write.written_files import data_files, metrics_modes, written_with
+
+if TYPE_CHECKING:
+    from icecomb.catalog.maintenance.engine import GroupJob
+    from icecomb.catalog.table.table import Table
+    from icecomb.catalog.table.transaction import Transaction
+    from icecomb.format.operation.snapshot_producer import SnapshotProducer
+    from icecomb.format.spec.metadata import TableMetadata
+
+
+class Writes:
+    """The protocol's methods that write."""
+
+    def __init__(
+        self,
+        catalogs: Catalogs,
+        states: TableStates,
+        staged: StagedTables,
+        works: PendingWorks,
+    ) -> None:
+        self._catalogs = catalogs
+        self._states = states
+        self._staged = staged
+        self._works = works
+
+    def begin_write(self, request: BeginWrite) -> WriteInstructions:
+        """Answer `BeginWrite`.
+
+        Raises:
+            UnsupportedError: If an operation or file format is not supported.
+            ValidationError: If the session's WAP settings contradict each other.
+        """
+        query = request.query
+        tables = self._staged if request.reference.staged else self._states
+        if query is None:
+            state = tables.find(request.reference)
+        else:
+            state = self._states.now(request.reference)
+            check_uuid(state.name, state.metadata, query.uuid)
+        options, found = WriteOptions(request.options, request.settings), state
+        rewrite = named_group(self._works, options)
+        branch = options.text("branch")
+        place = (
+            place_of(request.audit, state.metadata, branch_of(state, branch))
+            if rewrite is None
+            else Place()
+        )
+        _check_writable(state, request)
+        begin = head(state.metadata, place.branch)
+        if rewrite is None and begin is not None:
+            check_branch(state.metadata, state.metadata.snapshot_by_id(begin), place.branch)
+        if request.command is not None:
+            check_read(request.audit, state)
+            if branch not in {None, state.branch}:
+                raise UnsupportedError(
+                    f"Table {state.name}: {request.command.upper()} cannot change a branch that an "
+                    "option names: it has read the table's own rows",
+                    hint=f"name it in the statement: {state.name}.branch_{branch}",
+                    table=state.name,
+                )
+        state = with_columns_of_rows(self._catalogs, self._states, state, request, options)
+        check_rows(state, request, options)
+        metadata = state.metadata
+        schema, properties = metadata.schema(), metadata.properties
+        if rewrite is None:
+            spec, layout = options.output_spec(metadata), _layout(metadata, request, options)
+            order = options.output_sort_order(metadata, is_ordered=bool(layout.ordering))
+        else:
+            rewrite.check(state)
+            spec, layout = rewrite.job.spec, _layout_of_group(rewrite.job, options)
+            order = rewrite.job.sort_order_id
+        read = head(found.metadata, place.branch)
+        since = oldest_read(self._states, request.queried, found.metadata, place.branch, read)
+        deletes = None
+        if request.operation == CHANGE_ROWS:
+            deletes = delete_instructions(metadata, options)
+        location = _data_location(metadata)
+        told = HadoopLocations(state.io.properties).of(location.root)
+        modes = metrics_modes(metadata)
+        files = file_instructions(
+            options.of(DATA_FORMAT, properties, "write-format"),
+            schema,
+            options.of(TARGET_FILE_BYTES, properties, "target-file-size-bytes"),
+            modes,
+            properties,
+            options,
+        )
+        return WriteInstructions(
+            write=WriteState(
+                catalog=state.catalog,
+                identifier=state.identifier,
+                uuid=str(metadata.table_uuid),
+                schema_id=metadata.current_schema_id,
+                spec_id=spec.spec_id,
+                specs=tuple(one.to_json() for one in metadata.partition_specs),
+                sort_order_id=order,
+                operation=options.operation(request),
+                command=request.command,
+                filters=request.filters,
+                rewrite=None if rewrite is None else rewrite.id,
+                snapshot_id=(
+                    options.validated_from(metadata, since) if request.command is None else since
+                ),
+                older=since != read,
+                branch=place.branch,
+                wap_id=place.wap_id,
+                serializable=options.is_serializable(),
+                metrics=modes,
+                file_format=files.format,
+                delete_format=None if deletes is None else deletes.files.format,
+                root=location.root,
+                told_root=told,
+                summary=snapshot_properties(options),
+                streamed=(None if query is None else streamed_write(query, state, place, options)),
+            ),
+            files=files,
+            partition=tuple(_partition_columns(spec, schema)),
+            location=replace(location, root=told),
+            operation_id=str(uuid.uuid4()),
+            distribution=layout.distribution,
+            ranges=layout.ranges,
+            ordering=layout.ordering,
+            advisory_bytes=layout.advisory_bytes,
+            fanout=fans_out(metadata, options, layout),
+            deletes=deletes,
+            as_given=come_as_given(request, metadata),
+        )
+
+    def plan_change(self, request: PlanChange) -> PlannedChange:
+        """Answer `PlanChange`.
+
+        Raises:
+            ConfigurationError: If the mode is unknown or not supported by the format version.
+            UnsupportedError: If a column of the table hides a metadata column that locates rows.
+        """
+        return planned_change(self._states.find(request.reference), request)
+
+    def commit_write(self, request: CommitWrite) -> Committed:
+        """Answer `CommitWrite`.
+
+        Raises:
+            CommitFailedError: If it was certainly not committed.
+            CommitStateUnknownError: If it is unknown whether it was committed; the files must stay.
+        """
+        write = request.write
+        if write.rewrite is not None:
+            rewrite = group(self._works, write.rewrite)
+            rewrite.take(data_files(rewrite.job.metadata, write, request.files))
+            return Committed({})
+        if not request.files and write.operation == APPEND:
+            return Committed({})
+        if write.streamed is not None and request.epoch is not None:
+            return self._commit_epoch(request, write.streamed, request.epoch)
+        from icecomb.format.row_changes.write_target import WrittenChange
+
+        table = self._catalogs.load_table(write.catalog, write.identifier)
+        change = self._change(table, request)
+        if change is None:
+            return Committed({})
+        with _only_proven_failures(table.identifier), _older_rows_told(write):
+            table.commit(WrittenChange(change, written_with(table.metadata, write)))
+            return _committed(table, change)
+
+    def _commit_epoch(
+        self, request: CommitWrite, streamed: StreamedWrite, epoch: Epoch
+    ) -> Committed:
+        write = request.write
+        table = self._catalogs.load_table(write.catalog, write.identifier)
+        check_same_table(table, write.uuid)
+        files = data_files(table.metadata, write, request.files)
+        change = epoch_change(table, write, streamed, epoch, files, self._summary(write))
+        try:
+            with _only_proven_failures(table.identifier):
+                table.commit(change)
+                return _committed(table, change.change.producer)
+        except EpochThereError:
+            # committed by an attempt whose files had other names
+            self._delete(write.catalog, [file.path for file in request.files])
+            return Committed({})
+
+    def abort_write(self, request: AbortWrite) -> Done:
+        """Answer `AbortWrite`."""
+        self._delete(request.write.catalog, request.files)
+        return Done()
+
+    def commit_staged(self, request: CommitStaged) -> Done:
+        """Answer `CommitStaged`.
+
+        Raises:
+            TableAlreadyExistsError: If a table of that name was created concurrently.
+            ConflictError: If the data that the new rows come from was changed concurrently.
+            CommitFailedError: If it was certainly not committed.
+            CommitStateUnknownError: If it is unknown whether it was committed; the files must stay.
+        """
+        from icecomb.catalog.table.table_creation import ReplaceTableTransaction
+
+        transaction = self._staged.take(request.reference)
+        if transaction is None:
+            raise lost(request.reference)
+        try:
+            if isinstance(transaction, ReplaceTableTransaction):
+                for state in map(self._states.find, request.read):
+                    # a snapshot selected by id or time does not change
+                    if state.read_ref is not None or not state.time_travel:
+                        transaction.rely_on(state.snapshot_id, state.read_ref or MAIN_BRANCH)
+            if request.write is not None:
+                self._write_staged(transaction, request.write, request.files)
+            with _only_proven_failures(request.reference.identifier):
+                transaction.commit_transaction()
+        finally:
+            transaction.abandon()
+        return Done()
+
+    def abort_staged(self, request: AbortStaged) -> Done:
+        """Answer `AbortStaged`."""
+        self._delete(request.reference.catalog, request.files)
+        transaction = self._staged.take(request.reference)
+        if transaction is not None:
+            transaction.abandon()
+        return Done()
+
+    def _delete(self, catalog: str, paths: Sequence[str]) -> None:
+        from icecomb.format.storage.file_io import FileIO
+
+        FileIO(dict(self._catalogs[catalog].properties)).delete(paths)
+
+    def _write_staged(
+        self, transaction: Transaction, write: WriteState, written: Sequence[WrittenFile]
+    ) -> None:
+        place, summary = Place.of(write), self._summary(write)
+        if place.branch != MAIN_BRANCH and place.branch in transaction.metadata.refs:
+            # REPLACE TABLE leaves other branches as they are, its rows replace this one's
+            transaction.delete(snapshot_properties=summary, branch=place.branch)
+        if written:
+            files = data_files(transaction.metadata, write, written)
+            transaction.append_data_files(files, summary, place.branch, stage_only=place.is_staged)
+
+    def _change(self, table: Table, request: CommitWrite) -> SnapshotProducer | None:
+        """Return the change that the write makes to the table; None if it changes nothing.
+
+        Raises:
+            CommitFailedError: If the table is not the one that the statement began with.
+        """
+        from icecomb.format.operation.overwrite import MergeAppend
+
+        write, replaced = request.write, request.replaced
+        check_same_table(table, write.uuid)
+        files = data_files(table.metadata, write, request.files)
+        written = sum(file.record_count for file in files)
+        counts = merged_rows(request.merged, written, _removed_rows(request))
+        summary = {**self._summary(write), **counts}
+        if write.operation == OVERWRITE:
+            return overwrite(table, write, files, summary)
+        if write.operation == OVERWRITE_PARTITIONS:
+            return overwrite_partitions(table, write, files, summary)
+        if write.operation == REPLACE_FILES and replaced is not None:
+            state = self._states.find(replaced.reference)
+            return replace_files(table, state, write, replaced, files, summary)
+        if write.operation == CHANGE_ROWS and request.delta is not None:
+            state = self._states.find(request.delta.reference)
+            return change_rows(table, state, write, request.delta, files, summary)
+        if write.operation == APPEND and request.delta is not None:
+            state = self._states.find(request.delta.reference)
+            return insert_missing(table, state, write, request.delta, files, summary)
+        if write.operation != APPEND:
+            raise ValueError(f"a write cannot {write.operation}")
+        place = Place.of(write)
+        append = MergeAppend(table.io, summary, place.branch, stage_only=place.is_staged)
+        for file in files:
+            append.append_data_file(file)
+        return append
+
+    def _summary(self, write: WriteState) -> dict[str, str]:
+        return {
+            **self._catalogs.engine(write.catalog),
+            **write.summary,
+            **Place.of(write).summary,
+        }
+
+
+def _committed(table: Table, change: SnapshotProducer) -> Committed:
+    snapshot = table.metadata.snapshot_by_id(change.snapshot_id)
+    return Committed({} if snapshot is None else commit_metrics(snapshot.summary))
+
+
+def _removed_rows(request: CommitWrite) -> int | None:
+    """Return how many rows a change removes or rewrites; None if that is not known."""
+    if request.delta is not None:
+        return sum(deletes.deleted for deletes in request.delta.deletes)
+    entries = () if request.replaced is None else request.replaced.files
+    if any(entry.has_deletes or entry.rows < 0 for entry in entries):
+        return None
+    return sum(entry.rows for entry in entries)
+
+
+@contextmanager
+def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
+    """Convert unexpected errors to an unknown outcome: the bridge deletes files after a failure."""
+    try:
+        yield
+    except IcecombError:
+        raise
+    except Exception as error:
+        name = ".".join(identifier)
+        raise CommitStateUnknownError(
+            f"The commit to {name} ended in {type(error).__name__}: {error}",
+            hint="check whether the rows are there before writing them again; no file was deleted",
+            table=name,
+        ) from error
+
+
+@contextmanager
+def _older_rows_told(write: WriteState) -> Iterator[None]:
+    """Explain where older rows come from: a repeated statement would find the same ones again."""
+    try:
+        yield
+    except ValidationError as error:
+        if write.older:
+            name = ".".join(write.identifier)
+            error.hint = (
+                f"the statement reads an older state of {name}, which the session has cached or a "
+                "DataFrame was made of: REFRESH TABLE or create a new DataFrame, and repeat it"
+            )
+        raise
+
+
+def _check_writable(state: TableState, request: BeginWrite) -> None:
+    if state.is_read_only:
+        raise UnsupportedError(
+            f"A version of table {state.name} cannot be written to",
+            hint="write to the table itself, or to a branch of it (….branch_name)",
+        )
+    if request.operation == OVERWRITE:
+        exact_filter(request.filters, state.schema, case_sensitive=True)
+
+
+def _layout(metadata: TableMetadata, request: BeginWrite, options: Options) -> Layout:
+    if request.operation == CHANGE_ROWS:
+        return delta_layout(metadata, str(request.command), options)
+    if request.operation == REPLACE_FILES:
+        return rewrite_layout(metadata, str(request.command), options)
+    return rows_layout(metadata, options)
+
+
+def _partition_columns(spec: PartitionSpec, schema: Schema) -> Iterator[PartitionColumn]:
+    for field in spec.fields:
+        name, number = transform_parts(field.transform)
+        # the source of a void field may have been dropped
+        source = name_path(schema, field.source_id) if name != "void" else ()
+        yield PartitionColumn(field.name, name, number, tuple(source))
+
+
+def _data_location(metadata: TableMetadata) -> DataLocation:
+    """Return the location in which tasks create new files."""
+    from icecomb.format.rows.write.location_provider import (
+        ObjectStoreLocationProvider,
+        load_location_provider,
+    )
+
+    provider = load_location_provider(metadata.location, metadata.properties)
+    if isinstance(provider, ObjectStoreLocationProvider):
+        return DataLocation(
+            provider.root,
+            hashed=True,
+            partitioned_paths=provider.partitioned_paths,
+            context=provider.context,
+        )
+    return DataLocation(provider.root, hashed=False, partitioned_paths=True, context=None)
+
+
+def _layout_of_group(job: GroupJob, options: Options) -> Layout:
+    """Return the distribution and order of the rows to write."""
+    mixed = job.spec.is_partitioned() and not job.group.partition
+    return group_layout(
+        job.metadata,
+        job.spec,
+        job.order,
+        file_bytes=job.group.split_size,
+        mixed=mixed,
+        options=options,
+    )

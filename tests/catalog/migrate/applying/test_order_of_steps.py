@@ -1,0 +1,104 @@
+"""What the journal of a migration says, and when: each step is announced before it may have happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.applying import migration as applying
+from icecomb.catalog.migrate.applying.migration import Takeover
+from icecomb.catalog.migrate.source.partition_value import partition_values
+from icecomb.format.errors import CommitStateUnknownError
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import IdentityTransform
+from icecomb.format.spec.types import NestedField, StringType
+
+SWAP = ["locked", "looked again", "swapping", "turned", "swapped", "unlocked"]
+
+
+class Story:
+    """Stands for the place and the journal of a migration, and writes down what is done."""
+
+    def __init__(self, turn: Exception | None = None) -> None:
+        self.told: list[str] = []
+        self.settings: dict[str, str] = {}
+        self.io = SimpleNamespace(list=lambda _: [])
+        self.entry = SimpleNamespace(turn_to_iceberg=lambda *_: self._turn(turn))
+        self.table = SimpleNamespace(storage=SimpleNamespace(location="/lake/t"))
+
+    def _turn(self, problem: Exception | None) -> None:
+        self.told.append("turned")
+        if problem is not None:
+            raise problem
+
+    @contextmanager
+    def locked(self, _: object) -> Iterator[object]:
+        self.told.append("locked")
+        try:
+            yield object()
+        finally:
+            self.told.append("unlocked")
+
+    def require_lock(self, _: object) -> None:
+        """It is held."""
+
+    def forget_footers(self, _: object) -> None:
+        self.told.append("done")
+
+    def record(self, step: Any, **_: object) -> None:
+        self.told.append(step.value)
+
+    def metadata_files(self) -> list[str]:
+        return []
+
+    def take_away(self) -> None:
+        self.told.append("partitions taken away")
+
+
+@pytest.fixture
+def turn(monkeypatch):
+    """Carries out a migration whose plan is made and whose metadata are written by nobody."""
+
+    def run(story: Story) -> None:
+        place: Any = story
+        one = Takeover(place)
+        monkeypatch.setattr(one, "_write_metadata", lambda *_: (None, "/lake/t/metadata/1.json"))
+        monkeypatch.setattr(one, "_check_unchanged", lambda *_: story.told.append("looked again"))
+        monkeypatch.setattr(one, "_check_not_abandoned", lambda *_: None)
+        monkeypatch.setattr(one, "_check_no_writer", lambda *_: None)
+        monkeypatch.setattr(applying, "_facts", lambda *_: {})
+        monkeypatch.setattr(applying, "pointed", lambda table, *_: table)
+        monkeypatch.setattr(applying, "HiveParts", lambda *_: story)
+        plan: Any = SimpleNamespace(location="/lake/t")
+        one._write_and_turn(HiveTable("db", "t"), plan, plan, place)
+
+    return run
+
+
+def test_the_journal_says_that_the_entry_is_about_to_be_turned_before_it_is(turn):
+    story = Story()
+    turn(story)
+    assert story.told == ["writing", "prepared", *SWAP, "partitions taken away", "done"]
+
+
+def test_the_journal_does_not_say_that_the_entry_was_turned_where_that_is_unknown(turn):
+    """Whoever goes on must make sure that the request does not come late."""
+    story = Story(CommitStateUnknownError("no answer"))
+    with pytest.raises(CommitStateUnknownError):
+        turn(story)
+    assert story.told == ["writing", "prepared", *SWAP[:4], "unlocked"]
+
+
+@pytest.mark.parametrize("null_name", ["__HIVE_DEFAULT_PARTITION__", "N/A", ""])
+def test_a_partition_is_null_whose_text_is_the_name_that_the_table_has_for_null(null_name):
+    schema = Schema(NestedField(1, "k", StringType()))
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "k"))
+    texts = ["__HIVE_DEFAULT_PARTITION__", "N/A", "", "null"]
+    found = [partition_values([text], spec, schema, null_name=null_name) for text in texts]
+    assert found == [(None if text == null_name else text,) for text in texts]

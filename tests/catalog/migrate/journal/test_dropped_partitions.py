@@ -1,0 +1,127 @@
+"""Partitions that Hive drops while a migration takes all of them away: they are told by name, and stay dropped."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import migrate
+from icecomb.catalog.migrate.applying import hive_parts
+from icecomb.catalog.migrate.applying.hive_parts import HiveParts
+from icecomb.catalog.migrate.journal.journal import FOLDER
+from icecomb.format.errors import MigrationError
+
+DROPPED = "Hive dropped 1 partitions after the conversion, whose rows are still in it: k=3\\n"
+MADE = "dropped"
+
+
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def ids(table: Any) -> list[int]:
+    return sorted(row["id"] for row in table.rows())
+
+
+@pytest.fixture
+def interrupted(
+    make_hive_table: Any, proxied: Any, proxy: Any, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Begins to migrate a table of three partitions, of which Hive drops the third one meanwhile."""
+    monkeypatch.setattr(hive_parts, "_PAGE", 1)
+
+    def begin(*, with_files: bool = False) -> Any:
+        parts = {(k,): numbers(int(k)) for k in "123"}
+        table = make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
+        table.before = table.partitions
+
+        def drop() -> None:
+            table.catalog.client.partitions.drop(*table.name.split("."), ["k=3"])
+            if with_files:  # as of a managed table, where that began before the conversion
+                shutil.rmtree(table.folder / "p2")
+
+        proxy.after("drop_partitions_req", drop)
+        with pytest.raises(MigrationError, match=DROPPED):
+            migrate.apply(proxied, table.name)
+        return table
+
+    return begin
+
+
+def test_a_partition_that_hive_drops_is_told_until_its_rows_are_gone(
+    interrupted: Callable[..., Any],
+) -> None:
+    table = interrupted(with_files=True)
+    with pytest.raises(MigrationError, match=DROPPED):
+        migrate.apply(table.catalog, table.name)
+    found = migrate.verify(table.catalog, table.name)
+    assert found.differences == [
+        "k=3: Hive dropped it after the conversion, its rows are in Iceberg's"
+    ]
+    assert migrate.status(table.catalog, table.name)["state"].endswith("run apply again")
+    table.catalog.load_table(table.name).delete("k = 3")
+    assert migrate.apply(table.catalog, table.name).partitions == 3
+    assert ids(table) == [1, 2]
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+    # what Hive dropped stays so, and what its files did is nobody's loss
+    plan = migrate.revert(table.catalog, table.name)
+    assert (plan.dropped_partitions, plan.partitions, plan.missing_files) == (("k=3",), 2, ())
+    assert plan.to_json()["dropped-partitions"] == ["k=3"]
+    done = migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True)
+    assert "2 partitions, without 1 that Hive dropped" in done.summary
+    assert table.partitions == table.before[:2]
+
+
+def test_a_partition_that_hive_has_again_is_kept_with_its_rows(
+    interrupted: Callable[..., Any],
+) -> None:
+    table = interrupted()
+    table.catalog.client.partitions.add(table.before[2:])
+    assert migrate.apply(table.catalog, table.name).rows == 3
+    assert ids(table) == [1, 2, 3]
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+    migrate.revert(table.catalog, table.name, dry_run=False)
+    assert table.partitions == table.before
+
+
+def test_a_revert_in_the_middle_leaves_it_dropped(interrupted: Callable[..., Any]) -> None:
+    table = interrupted(with_files=True)
+    plan = migrate.revert(table.catalog, table.name)
+    assert (plan.dropped_partitions, plan.loses_data) == (("k=3",), False)
+    assert migrate.revert(table.catalog, table.name, dry_run=False).done
+    assert table.partitions == table.before[:2]
+
+
+def test_a_migration_that_an_older_version_began_takes_nothing_for_dropped(
+    make_hive_table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its journal does not say what it took away."""
+    monkeypatch.setattr(hive_parts, "_PAGE", 1)
+    parts = {(k,): numbers(int(k)) for k in "12"}
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
+    before = table.state
+    drop, taken = HiveParts._drop, []
+
+    def killed(self: Any, names: Any, known: Any) -> None:
+        drop(self, names, known)
+        taken.extend(names)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HiveParts, "_drop", killed)
+        with pytest.raises(KeyboardInterrupt):
+            migrate.apply(table.catalog, table.name)
+    assert taken == ["k=1"]
+    (file,) = (table.folder / FOLDER).rglob("journal.json")
+    file.write_text(file.read_text().replace('"version": 2', '"version": 1'))
+    for note in file.parent.glob("taken-*"):
+        note.unlink()
+    assert migrate.revert(table.catalog, table.name).dropped_partitions == ()
+    assert migrate.apply(table.catalog, table.name).rows == 2
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+    migrate.revert(table.catalog, table.name, dry_run=False)
+    assert table.state == before

@@ -1,0 +1,85 @@
+"""The journal's files: each is written once, whatever repeats the requests or writes at the same time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.journal.journal import Journal, Step, find_journals, start_journal
+from icecomb.format.errors import MigrationError
+from icecomb.format.storage.file_io import FileIO
+
+TABLE = HiveTable("db", "t")
+
+
+class RepeatingStorage(FileIO):
+    """Does what it is asked for, and says that it was done before: a proxy had sent it twice."""
+
+    def create(self, location: str, data: bytes) -> None:
+        super().create(location, data)
+        super().create(location, data)
+
+
+def partitions(*values: str) -> list[HivePartition]:
+    return [HivePartition("db", "t", (value,)) for value in values]
+
+
+def begin(io: FileIO, folder: Path) -> Journal:
+    return start_journal(io, str(folder), TABLE, partitions("1", "2"), Choices())
+
+
+def test_a_file_that_is_there_already_with_our_bytes_is_ours(tmp_path: Path) -> None:
+    journal = begin(RepeatingStorage(), tmp_path)
+    journal.record(Step.SWAPPING)
+    journal.note_taken(partitions("1"))
+    (found,) = find_journals(FileIO(), str(tmp_path))
+    assert [one.values for one in found.partitions()] == [("1",), ("2",)]
+    assert set(found.steps()) == {Step.SWAPPING}
+    assert list(found.taken()) == [("1",)]
+    assert len(list(Path(journal.location).glob("step-*"))) == 1
+
+
+def test_who_records_a_step_at_the_same_time_takes_the_next_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = begin(FileIO(), tmp_path)
+    attempts = Journal._attempts
+
+    def late(self: Journal, step: Step) -> int:
+        found = attempts(self, step)
+        monkeypatch.undo()
+        journal.record(Step.REVERTING, pointer="theirs")
+        return found
+
+    monkeypatch.setattr(Journal, "_attempts", late)
+    journal.record(Step.REVERTING, pointer="ours")
+    found = [journal.step(Step.REVERTING, attempt) for attempt in (0, 1)]
+    assert [one and one["pointer"] for one in found] == ["theirs", "ours"]
+
+
+def test_what_was_taken_away_is_told_of_all_runs(tmp_path: Path) -> None:
+    io = FileIO()
+    journal = begin(io, tmp_path)
+    assert list(journal.taken()) == []
+    journal.note_taken(partitions("1", "2"))
+    (again,) = find_journals(io, str(tmp_path))
+    again.note_taken(partitions("ü=/%"))
+    assert list(journal.taken()) == [("1",), ("2",), ("ü=/%",)]
+
+
+def test_journals_of_older_versions_say_that_they_do_not_tell_it(tmp_path: Path) -> None:
+    journal = begin(FileIO(), tmp_path)
+    assert journal.tells_taken
+    file = Path(journal.location) / "journal.json"
+    body: dict[str, Any] = json.loads(file.read_text())
+    file.write_text(json.dumps({**body, "version": 1}))
+    (old,) = find_journals(FileIO(), str(tmp_path))
+    assert not old.tells_taken
+    file.write_text(json.dumps({**body, "version": 3}))
+    with pytest.raises(MigrationError, match="another version of icecomb"):
+        find_journals(FileIO(), str(tmp_path))
