@@ -153,7 +153,7 @@ class HdfsFileSystem(FileSystem):
 
             def publish() -> None:
                 stored.result()
-                hidden[0].publish(check=not replace, replace=replace)
+                hidden[0].publish(replace=replace)
                 hidden.clear()
 
             try:
@@ -329,7 +329,7 @@ class HdfsFileSystem(FileSystem):
         web.make_folder(temporary, location)
         try:
             status = web.status(temporary, location)
-            web.publish(temporary, address.path, status.file_id, location, check=True)
+            web.publish(temporary, address.path, status.file_id, location)
         except BaseException:
             with suppress(IcecombError):
                 web.delete(temporary, location)
@@ -396,11 +396,9 @@ class _HiddenFile:
     name: str
     file_id: int
 
-    def publish(self, *, check: bool = False, replace: bool = False) -> None:
+    def publish(self, *, replace: bool = False) -> None:
         """Rename the file to its final name; see `WebHdfs.publish`."""
-        self.web.publish(
-            self.name, self.path, self.file_id, self.location, check=check, replace=replace
-        )
+        self.web.publish(self.name, self.path, self.file_id, self.location, replace=replace)
 
     def drop(self) -> None:
         """Delete the hidden file."""

@@ -250,7 +250,7 @@ class WebHdfs:
             FileStateUnknownError: If the rename may have happened or may still happen.
         """
         try:
-            self._rename(source, target, file_id, location, check=True)
+            self._rename(source, target, file_id, location)
         except IcecombError as error:
             if self._is_done_after(error, target, file_id, location):
                 return
@@ -265,10 +265,11 @@ class WebHdfs:
         file_id: int,
         location: str,
         *,
-        check: bool = False,
         replace: bool = False,
     ) -> None:
         """Rename a file or folder from a name nobody else knows to its final name.
+
+        The target is looked at even if the response is right: it may be that of another rename.
 
         After any error except `FileStateUnknownError` it has not been renamed and never will be.
 
@@ -277,8 +278,6 @@ class WebHdfs:
             target: Final path.
             file_id: Inode, to determine whether the call succeeded.
             location: The target, for messages.
-            check: Whether to verify the target even if the response looks right, because others may
-                depend on it.
             replace: Whether to replace an existing file of this name.
 
         Raises:
@@ -286,7 +285,7 @@ class WebHdfs:
             FileStateUnknownError: If the rename may have happened or may still happen.
         """
         try:
-            self._rename(draft, target, file_id, location, check=check, replace=replace)
+            self._rename(draft, target, file_id, location, replace=replace)
         except IcecombError as error:
             withdrawn = None
             with suppress(IcecombError):
@@ -306,14 +305,14 @@ class WebHdfs:
         file_id: int,
         location: str,
         *,
-        check: bool,
         replace: bool = False,
     ) -> None:
         options = "OVERWRITE" if replace else "NONE"
         wanted = {"destination": target, "renameoptions": options}
         with self._failures("rename to", location):
             reply = self._call("put", source, "RENAME", HTTPStatus.OK, wanted)
-        looks_right = _is_done(reply) and not check
+        # what is replaced here may be replaced by others right away
+        looks_right = _is_done(reply) and replace
         if not looks_right and not self._is_at(target, file_id, location):
             raise not_hdfs("rename to", location, self.name_nodes, _shown(reply))
 

@@ -35,7 +35,7 @@ def visible(memory):
     return sorted(path for path in memory.files if "/." not in path)
 
 
-@pytest.mark.parametrize("fault", INVENTED)
+@pytest.mark.parametrize("fault", [*INVENTED, "another"])
 def test_a_rename_that_no_name_node_answered_is_not_believed(
     memory, memory_proxy, memory_io, fault
 ):

@@ -59,18 +59,18 @@ def test_a_small_read_over_known_manifests_opens_the_list_and_one_data_file(cata
 
 
 def test_a_commit_sends_each_of_its_five_files_once_and_opens_its_base_and_the_hint(table, proxy):
-    """Data file, manifest, manifest list, metadata and hint: four calls and the upload each.
+    """Data file, manifest, manifest list, metadata and hint: four calls and the upload each, and a look at the new name.
 
     Asked besides: whether the folder is there (before the rows and before the commit), whether the
     next version is (at once, and in its two other spellings), whether the base is there still (in
-    its three), whether the version got its name, and whether somebody waits for a turn; and the hint is opened before and after, which tells of
+    its three), and whether somebody waits for a turn; and the hint is opened before and after, which tells of
     writers whose files are deleted again.
     """
     proxy.calls.clear()
     table.append(pa.table({"id": pa.array([1000], pa.int64())}))
     assert proxy.calls == {
         **dict.fromkeys(("CREATE", "CREATE@data", "RENAME"), 5),
-        "GETFILESTATUS": 5 + 2 + 3 + 3 + 1,
+        "GETFILESTATUS": 5 + 4 + 2 + 3 + 3,
         "LISTSTATUS": 1,
         **dict.fromkeys(OPEN, 1 + 2),
     }

@@ -91,5 +91,6 @@ def test_the_name_node_is_told_whether_a_file_may_be_replaced(monkeypatch, repla
         return done
 
     monkeypatch.setattr(web, "_call", call, raising=False)
+    monkeypatch.setattr(web, "_is_at", lambda *_: True)
     web.publish("/lake/.draft", "/lake/a", 1, PLACE, replace=replaces)
     assert asked == [{"op": "RENAME", "destination": "/lake/a", "renameoptions": option}]
