@@ -53,7 +53,7 @@ MUTATIONS = [
     Mutation(
         "a page to log in counts as a rename in HDFS",
         "format/storage/hdfs/web_hdfs.py",
-        "looks_right = _is_done(reply) and not check",
+        "looks_right = _is_done(reply) and replace",
         "looks_right = True",
         ("tests/format/hdfs/test_hdfs_answers.py",),
     ),
@@ -188,7 +188,10 @@ MUTATIONS = [
         "format/manifests/decoder.py",
         "fill = pc.and_(pc.or_(inherits, unnumbered), own.is_null())",
         "fill = pc.and_(unnumbered, own.is_null())",
-        ("tests/format/manifests/test_manifest.py", "tests/format/manifests/test_reader.py"),
+        (
+            "tests/format/manifests/test_manifest.py",
+            "tests/format/manifests/test_reader.py",
+        ),
     ),
     Mutation(
         "a deleted file counts for the least sequence number of a manifest",
@@ -1019,10 +1022,10 @@ MUTATIONS = [
     # catalog/migrate/planning
     Mutation(
         "all of Hive's Avro files are said to have times",
-        "catalog/migrate/planning/reader.py",
+        "catalog/migrate/planning/reader_finding.py",
         "is FileFormat.AVRO and any(",
         "is FileFormat.AVRO or any(",
-        ("tests/catalog/migrate/planning/test_reader.py",),
+        ("tests/catalog/migrate/planning/test_reader_finding.py",),
     ),
     # catalog/migrate/reverting
     Mutation(

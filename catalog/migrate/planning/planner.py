@@ -16,7 +16,7 @@ from icecomb.catalog.migrate.planning.entry_finding import replication_findings
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan, failed_plan
 from icecomb.catalog.migrate.planning.neighbour import Neighbours
 from icecomb.catalog.migrate.planning.obstacle import NOT_IN_FILES, constraint_findings
-from icecomb.catalog.migrate.planning.reader import reader_finding
+from icecomb.catalog.migrate.planning.reader_finding import reader_finding
 from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.migrate.planning.view_reference import ViewReferences
 from icecomb.catalog.report.finding import Finding, blocker, note

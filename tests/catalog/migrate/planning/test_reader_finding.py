@@ -11,7 +11,7 @@ import pytest
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
-from icecomb.catalog.migrate.planning.reader import reader_finding
+from icecomb.catalog.migrate.planning.reader_finding import reader_finding
 from icecomb.catalog.report.finding import Severity
 
 HANDLER = "org.apache.iceberg.mr.hive.HiveIcebergStorageHandler"
