@@ -83,7 +83,7 @@ def test_the_folder_of_a_hive_table_is_no_place_to_delete_files_in(table: Any) -
     catalog.client.create_table(replace(twin, parameters={"EXTERNAL": "TRUE"}))
     table.overwrite(pa.table({"id": [2]}))
     there = files(table)
-    shared = f"is that of table sharing.{name}_hive, too"
+    shared = f"is that of table sharing.{name}_hive as well"
     with (
         pytest.raises(FileIOError, match=shared),
         table.maintenance.expire_snapshots() as expire,

@@ -195,6 +195,7 @@ def test_a_revert_says_which_files_hive_replaced(two: Any, run: Any) -> None:
     assert migrate.revert(two.catalog, two.name).replaced_files == (f"file:{file}",)
 
 
+@pytest.mark.slow("reads and lists a finalized table by five commands")
 def test_what_hive_brings_after_the_table_was_finalized_is_told(
     two: Any, run: Any, icecomb: Any
 ) -> None:
