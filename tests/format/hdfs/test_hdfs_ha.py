@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import FileExistsAlreadyError
+from icecomb.format.errors import FileExistsAlreadyError, FileIOError
 from icecomb.format.storage.file_io import FileIO
 from tests.bench.hdfs_storm import storm
 from tests.peers.hdfs import Hdfs
@@ -45,6 +47,20 @@ def test_a_standby_is_passed_over(cluster, io):
     cluster.admin("-failover", "nn2", "nn1")
 
 
+def read_by_the_active(io):
+    """Wait until the data node's own client, which may have followed a failover, asks nn1 again."""
+    for number in itertools.count():
+        place = f"hdfs://ns1/warehouse/asked/{number}"
+        io.create(place, b"1")
+        try:
+            assert io.read(place) == b"1"
+        except FileIOError:
+            assert number < 600
+            time.sleep(0.1)
+        else:
+            return
+
+
 def test_an_observer_that_is_asked_first_hides_nothing(cluster):
     """It gets the edits with the next segment only, minutes later. Data nodes ask in their own order, nn1 first."""
     if cluster.active() == "nn2":
@@ -53,6 +69,7 @@ def test_an_observer_that_is_asked_first_hides_nothing(cluster):
     try:
         named = {"dfs.ha.namenodes.ns1": "nn2,nn1", "hdfs.user": "alice"}
         settings = {**cluster.client_settings, **named}
+        read_by_the_active(FileIO(settings))
         lake = load_catalog("one", type="hadoop", warehouse="hdfs://ns1/warehouse/seen", **settings)
         lake.create_namespace("db")
         table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
