@@ -95,7 +95,9 @@ def test_a_hive_table_with_the_same_folder_is_refused(
     hive_table(catalog, namespace, "same", f"file:{folder(table)}/")
     try:
         age(folder(table))
-        with pytest.raises(ValidationError, match=rf"folder is also that of table {namespace}\.same"):
+        with pytest.raises(
+            ValidationError, match=rf"folder is also that of table {namespace}\.same"
+        ):
             table.maintenance.remove_orphan_files(dry_run=False)
         assert Path(theirs).exists()
     finally:
