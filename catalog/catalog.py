@@ -158,7 +158,7 @@ class Catalog(ViewCatalog, CatalogAdmin, ABC):
         Raises:
             NoSuchTableError: If there is no such table.
             NoSuchIcebergTableError: If the table is not an Iceberg table.
-            FileMissingError: If its metadata file is missing.
+            NoSuchFileError: If its metadata file is missing.
         """
 
     def table_exists(self, identifier: Name) -> bool:
@@ -380,7 +380,7 @@ class Catalog(ViewCatalog, CatalogAdmin, ABC):
 
         Raises:
             TableAlreadyExistsError: If the name is taken.
-            FileMissingError: If there is no such file.
+            NoSuchFileError: If there is no such file.
         """
 
     @abstractmethod

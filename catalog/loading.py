@@ -90,7 +90,7 @@ def open_table(name: str | os.PathLike[str], **properties: Any) -> Table:
 
     Raises:
         NoSuchTableError: If there is no such table.
-        FileMissingError: If there is no such metadata file.
+        NoSuchFileError: If there is no such metadata file.
         ConfigurationError: If ``name`` contains no catalog, or a setting is invalid.
     """
     name = os.fspath(name)

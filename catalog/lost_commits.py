@@ -17,7 +17,7 @@ from icecomb.catalog.table.table_difference import layout_changes
 from icecomb.format.errors import (
     AlreadyPublishedError,
     CorruptFileError,
-    FileMissingError,
+    NoSuchFileError,
     ValidationError,
     reason_of,
 )
@@ -97,7 +97,7 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
     Raises:
         ValidationError: If the file is another table's, is in the table's history, or no commit
             followed its base; or if it is younger than an hour, as its writer may retry.
-        FileMissingError, CorruptFileError: If the file or its base cannot be read.
+        NoSuchFileError, CorruptFileError: If the file or its base cannot be read.
     """
     now, name = table.refresh().metadata, ".".join(table.name())
     log = _plain(table, (entry.metadata_file for entry in now.metadata_log))
@@ -255,7 +255,7 @@ def _tried(snapshot: Snapshot, work: Callable[[], object]) -> LostCommit:
         work()
     except AlreadyPublishedError as error:
         return LostCommit(snapshot, Outcome.NOTHING_TO_DO, reason_of(error))
-    except (ValidationError, FileMissingError, CorruptFileError) as error:
+    except (ValidationError, NoSuchFileError, CorruptFileError) as error:
         return LostCommit(snapshot, Outcome.REFUSED, reason_of(error))
     return LostCommit(snapshot, Outcome.LOST)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.commit_status import CommitFate, Fate, is_old
 from icecomb.format.errors import (
-    FileMissingError,
     IcecombError,
+    NoSuchFileError,
     NoSuchIcebergTableError,
     UnsupportedError,
     ValidationError,
@@ -46,7 +46,7 @@ def commit_fate(
 
     Raises:
         NoSuchTableError: If there is no such table or view.
-        FileMissingError, CorruptFileError: If the current metadata cannot be read.
+        NoSuchFileError, CorruptFileError: If the current metadata cannot be read.
         ValidationError: If the file is of another table or view.
     """
     try:
@@ -64,7 +64,7 @@ def commit_fate(
         return CommitFate(Fate.SUPERSEDED, f"{later} later commits went on from it", current)
     try:
         new = read_metadata(table.io, metadata_location)
-    except FileMissingError:
+    except NoSuchFileError:
         return CommitFate(Fate.UNKNOWN, "the file is gone, and no log names it", current)
     # A table of format version 1 may get its uuid with this very commit.
     if table.metadata.table_uuid not in {None, new.table_uuid}:

@@ -19,6 +19,9 @@ from icecomb.format.errors import (
     ExpressionError as ExpressionError,
 )
 from icecomb.format.errors import (
+    FileAlreadyExistsError as FileAlreadyExistsError,
+)
+from icecomb.format.errors import (
     FileExistsAlreadyError as FileExistsAlreadyError,
 )
 from icecomb.format.errors import (
@@ -50,6 +53,9 @@ from icecomb.format.errors import (
 )
 from icecomb.format.errors import (
     NamespaceNotEmptyError as NamespaceNotEmptyError,
+)
+from icecomb.format.errors import (
+    NoSuchFileError as NoSuchFileError,
 )
 from icecomb.format.errors import (
     NoSuchIcebergTableError as NoSuchIcebergTableError,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from icecomb.format.errors import OperationCancelledError
+from icecomb.format.errors import OperationCanceledError
 
 
 class Cancellation:
@@ -25,7 +25,7 @@ class Cancellation:
         self._parts: list[Cancellation] = []
 
     @property
-    def is_cancelled(self) -> bool:
+    def is_canceled(self) -> bool:
         """True if nobody waits for the work anymore."""
         return self._event.is_set()
 
@@ -97,11 +97,11 @@ def check_wanted() -> None:
     """Check that the work is still wanted.
 
     Raises:
-        OperationCancelledError: If it was canceled.
+        OperationCanceledError: If it was canceled.
     """
     bound = _BOUND.get()
-    if bound is not None and bound.is_cancelled:
-        raise _cancelled()
+    if bound is not None and bound.is_canceled:
+        raise _canceled()
 
 
 def rest(seconds: float) -> bool:
@@ -117,17 +117,17 @@ def pause(seconds: float) -> None:
     """Sleep.
 
     Raises:
-        OperationCancelledError: If the work was canceled.
+        OperationCanceledError: If the work was canceled.
     """
     if not rest(seconds):
-        raise _cancelled()
+        raise _canceled()
 
 
 def wait_for(event: threading.Event, seconds: float) -> bool:
     """Wait for an event that nothing else waits for; return whether it was set in time.
 
     Raises:
-        OperationCancelledError: If the work was canceled.
+        OperationCanceledError: If the work was canceled.
     """
     bound = _BOUND.get()
     if bound is None:
@@ -137,8 +137,8 @@ def wait_for(event: threading.Event, seconds: float) -> bool:
     return found
 
 
-def _cancelled() -> OperationCancelledError:
-    return OperationCancelledError(
+def _canceled() -> OperationCanceledError:
+    return OperationCanceledError(
         "The statement was canceled, and its work was stopped",
         hint="What it was about to change is unchanged; run it again if it is still wanted.",
     )

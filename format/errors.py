@@ -81,11 +81,11 @@ class FileIOError(IcecombError, OSError):
     """A file system call failed."""
 
 
-class FileMissingError(FileIOError, FileNotFoundError):
+class NoSuchFileError(FileIOError, FileNotFoundError):
     """A file that a table refers to does not exist."""
 
 
-class FileExistsAlreadyError(FileIOError, FileExistsError):
+class FileAlreadyExistsError(FileIOError, FileExistsError):
     """A file that must be created exists already; it was left unchanged."""
 
 
@@ -147,7 +147,7 @@ class LockTimeoutError(CommitFailedError, TimeoutError):
     """A lock was not granted in time; nothing was committed."""
 
 
-class OperationCancelledError(IcecombError):
+class OperationCanceledError(IcecombError):
     """The requester stopped waiting for the work, which ended before it changed anything."""
 
 
@@ -169,3 +169,8 @@ class JavaError(IcecombError, RuntimeError):
 
 class MigrationError(IcecombError):
     """A migration step cannot continue; the journal records what was done so far."""
+
+
+# Earlier names, kept for programs that catch them.
+FileMissingError = NoSuchFileError
+FileExistsAlreadyError = FileAlreadyExistsError

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import icecomb.format
 from tests import public_api
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,3 +46,8 @@ def test_pyright_finds_the_mistakes_in_a_users_file_and_no_others(tmp_path: Path
     command += ["--project", str(project)]
     found = subprocess.run(command, check=False, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout
+
+
+def test_the_earlier_names_of_errors_catch_the_same_errors() -> None:
+    assert icecomb.format.FileMissingError is icecomb.format.NoSuchFileError
+    assert icecomb.format.FileExistsAlreadyError is icecomb.format.FileAlreadyExistsError

@@ -13,7 +13,7 @@ from icecomb.catalog.cli.metadata_tables import names_of
 from icecomb.catalog.cli.output.output import exact_moment, moment
 from icecomb.catalog.cli.output.row_values import row_values
 from icecomb.catalog.identifier import parse_identifier
-from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError
+from icecomb.format.errors import CorruptFileError, NoSuchFileError, UnsupportedError
 from icecomb.format.spec.snapshot import Snapshot
 
 
@@ -149,7 +149,7 @@ def drop(application: Application, table: str, *, purge: bool, yes: bool) -> Non
     location = held = metadata = None
     try:
         metadata = catalog.load_table(table).metadata
-    except (FileMissingError, CorruptFileError, UnsupportedError) as error:
+    except (NoSuchFileError, CorruptFileError, UnsupportedError) as error:
         application.warn(f"its metadata cannot be read: {error.message}")
     else:
         location, held = metadata.location, len(metadata.snapshots)

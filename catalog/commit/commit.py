@@ -26,7 +26,7 @@ from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     IcecombError,
-    OperationCancelledError,
+    OperationCanceledError,
     UnsupportedError,
 )
 from icecomb.format.property.table_property import (
@@ -251,7 +251,7 @@ def _prepared(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
     while True:
         try:
             return base, _prepare(pointer, base, change)
-        except OperationCancelledError:  # noqa: PERF203 - retried
+        except OperationCanceledError:  # noqa: PERF203 - retried
             raise
         except IcecombError:
             newest = newest_of(pointer, base)

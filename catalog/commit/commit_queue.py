@@ -36,7 +36,7 @@ class Turns:
 
         Raises:
             LockTimeoutError: If another thread held the lock for longer than ``timeout_s``.
-            OperationCancelledError: If the work was canceled.
+            OperationCanceledError: If the work was canceled.
         """
         ticket = (threading.Event(), threading.current_thread().name)
         with self._guard:

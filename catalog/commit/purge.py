@@ -70,7 +70,7 @@ def unneeded_by(io: FileIO, others: Iterable[tuple[TableMetadata, str]]) -> Unne
         others: Other tables' metadata, each with its file.
 
     Raises:
-        CorruptFileError, FileMissingError: If it is unknown what one of them needs.
+        CorruptFileError, NoSuchFileError: If it is unknown what one of them needs.
     """
     reachable = ReachableFiles(io, Spelling(io.properties))
     for metadata, location in others:

@@ -23,11 +23,11 @@ from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.errors import (
     CommitFailedError,
     ConfigurationError,
-    FileExistsAlreadyError,
-    FileMissingError,
+    FileAlreadyExistsError,
     IcecombError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
+    NoSuchFileError,
     NoSuchIcebergTableError,
     NoSuchNamespaceError,
     NoSuchTableError,
@@ -103,7 +103,7 @@ class HadoopCatalog(Catalog):
                 )
         try:
             self.io.create_folder(self._folder(parts))
-        except FileExistsAlreadyError:
+        except FileAlreadyExistsError:
             raise NamespaceAlreadyExistsError(
                 f"{'.'.join(parts)} exists already: it is {self._kind(parts)}",
                 hint="use the existing one, or choose another name",
@@ -114,7 +114,7 @@ class HadoopCatalog(Catalog):
         """Implement `Catalog.drop_namespace`."""
         parts = parse_identifier(namespace)
         self._require_namespace(parts)
-        with suppress(FileMissingError):
+        with suppress(NoSuchFileError):
             if not self.io.delete_folder(self._folder(parts)):
                 raise NamespaceNotEmptyError(
                     f"Namespace {'.'.join(parts)} is not empty",
@@ -206,7 +206,7 @@ class HadoopCatalog(Catalog):
 
         Raises:
             TableAlreadyExistsError: If the name is taken.
-            FileMissingError: If there is no such file.
+            NoSuchFileError: If there is no such file.
             ValidationError: If its property ``write.metadata.path`` is set.
         """
         from icecomb.format.spec.metadata_file import read_metadata
@@ -321,7 +321,7 @@ class HadoopCatalog(Catalog):
             self._require_namespace(parts)
         try:
             return [(*parts, name) for name in self.io.folders(self._folder(parts) or "/")]
-        except FileMissingError:
+        except NoSuchFileError:
             return []
 
     def _free_name(self, identifier: Name) -> Identifier:
@@ -342,7 +342,7 @@ class HadoopCatalog(Catalog):
 
     def _delete_empty(self, folder: str) -> None:
         """Delete folders without files; another writer's file keeps its folders."""
-        with suppress(FileMissingError):
+        with suppress(NoSuchFileError):
             for name in self.io.folders(folder):
                 self._delete_empty(f"{folder}/{name}")
             self.io.delete_folder(folder)
@@ -359,7 +359,7 @@ def open_path(location: str, properties: Mapping[str, str]) -> Table:
     Raises:
         NoSuchTableError: If the folder is not a table.
         NoSuchIcebergTableError: If it is a table of a catalog with a server.
-        FileMissingError: If there is no such metadata file.
+        NoSuchFileError: If there is no such metadata file.
     """
     place = absolute(location, properties).rstrip("/")
     is_file = place.endswith(METADATA_SUFFIXES)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.report.finding import Finding, Severity
-from icecomb.format.errors import FileMissingError, IcecombError
+from icecomb.format.errors import IcecombError, NoSuchFileError
 from icecomb.format.storage.site_file import site_folders
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _folder(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
         try:
             status = web.status(existing, warehouse)
             break
-        except FileMissingError:
+        except NoSuchFileError:
             existing = posixpath.dirname(existing)
     if not status.is_folder:
         yield Finding(

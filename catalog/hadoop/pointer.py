@@ -34,10 +34,10 @@ from icecomb.catalog.hadoop.process_turn import Patience, ProcessTurns
 from icecomb.catalog.hadoop.ticket import Tickets
 from icecomb.catalog.hadoop.version import VersionFiles
 from icecomb.format.errors import (
-    FileExistsAlreadyError,
-    FileMissingError,
+    FileAlreadyExistsError,
     FileStateUnknownError,
     IcecombError,
+    NoSuchFileError,
     NoSuchIcebergTableError,
     NoSuchTableError,
     UnsupportedError,
@@ -121,7 +121,7 @@ class HadoopPointer:
             CorruptFileError: If two files of the newest version differ.
         """
         # others delete old files, and a proxy may report a deleted file as existing
-        with suppress(FileMissingError):
+        with suppress(NoSuchFileError):
             return self._load_newest()
         return self._load_newest()
 
@@ -300,7 +300,7 @@ class HadoopPointer:
 
         try:
             text = read_metadata_json(self._io, expected.location)
-        except FileMissingError:
+        except NoSuchFileError:
             return False
         if expected.metadata.table_uuid is None:
             return True
@@ -316,7 +316,7 @@ class HadoopPointer:
         try:
             publish()
         except IcecombError as error:
-            if isinstance(error, FileExistsAlreadyError) and self._io.at_once(new.location) == 1:
+            if isinstance(error, FileAlreadyExistsError) and self._io.at_once(new.location) == 1:
                 return Conflict("another writer was first", new.location)
             # the request may have been sent twice on its way: an existing file may be this writer's
             return self._after(error, new)
@@ -340,7 +340,7 @@ class HadoopPointer:
             return Unknown(error.message, None, error)
         if newest == new.location:
             return Committed()
-        gone = FileMissingError(
+        gone = NoSuchFileError(
             f"Files after {expected.location} were deleted during the commit",
             hint="load the table again and check whether it has the change before repeating it",
             table=self._name,
@@ -363,9 +363,9 @@ class HadoopPointer:
                 return Committed()
             # another writer's file can be parsed, unlike a login page of a proxy
             TableMetadata.from_json(found, new.location)
-        except FileMissingError:
+        except NoSuchFileError:
             newest = self._later(new)
-            is_open = isinstance(error, FileStateUnknownError | FileExistsAlreadyError)
+            is_open = isinstance(error, FileStateUnknownError | FileAlreadyExistsError)
             if newest is None and not is_open:
                 raise error from None
             # where old files are deleted, this file may have existed, and others continued from it

@@ -56,7 +56,7 @@ class Patience:
             pauses: Seconds between two checks.
 
         Raises:
-            OperationCancelledError: If the work was canceled.
+            OperationCanceledError: If the work was canceled.
         """
         if ready():
             return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.purge import purge_files, reachable_files
 from icecomb.catalog.commit.version_name import METADATA_SUFFIXES, version_of
-from icecomb.format.errors import FileIOError, FileMissingError, ValidationError
+from icecomb.format.errors import FileIOError, NoSuchFileError, ValidationError
 from icecomb.format.property.table_property import DATA_PATH, FOLDER_STORAGE_PATH, OBJECT_STORE_PATH
 from icecomb.format.storage.location import plain_texts
 
@@ -130,7 +130,7 @@ class TableFolder:
         return plain_texts(locations, self._io.properties, any_cluster=True)
 
     def _delete_folders(self, folder: str) -> None:
-        with suppress(FileMissingError):
+        with suppress(NoSuchFileError):
             for name in self._io.folders(folder):
                 self._delete_folders(f"{folder}/{name}")
             problem = (
@@ -140,7 +140,7 @@ class TableFolder:
             hint = "the table is gone; check the folder and delete it by hand"
             try:
                 deleted = self._io.delete_folder(folder)
-            except FileMissingError:
+            except NoSuchFileError:
                 raise
             except FileIOError as error:
                 deleted, problem, hint = False, error.message, f"{hint}; {error.hint}"

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import FileMissingError, IcecombError
+from icecomb.format.errors import IcecombError, NoSuchFileError
 
 if TYPE_CHECKING:
     from icecomb.catalog.hadoop.process_turn import Patience
@@ -131,7 +131,7 @@ class Tickets:
     def _create(self, ticket: str) -> None:
         try:
             self._io.create_folder(f"{self._folder}/{ticket}")
-        except FileMissingError:  # the last ticket was deleted, and with it their folder
+        except NoSuchFileError:  # the last ticket was deleted, and with it their folder
             self._io.create_folder(f"{self._folder}/{ticket}")
 
     def _delete(self, ticket: str) -> None:

@@ -22,7 +22,7 @@ from icecomb.catalog.commit.version_name import (
     VERSION_NUMBER,
     version_of,
 )
-from icecomb.format.errors import CorruptFileError, FileMissingError, IcecombError
+from icecomb.format.errors import CorruptFileError, IcecombError, NoSuchFileError
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -107,7 +107,7 @@ class VersionFiles:
             return read_metadata_json(self._io, other) == read_metadata_json(self._io, location)
 
         for other in self._there(version, location):
-            with suppress(FileMissingError):
+            with suppress(NoSuchFileError):
                 # a proxy may have answered with another file: the second read decides
                 if alike(other) or alike(other):
                     continue
@@ -168,7 +168,7 @@ class VersionFiles:
 
     def _list(self) -> Iterator[str]:
         """Yield the files directly in the folder."""
-        with suppress(FileMissingError):
+        with suppress(NoSuchFileError):
             for status in self._io.list(self.folder):
                 if status.location.rpartition("/")[0] == self.folder:
                     yield status.location

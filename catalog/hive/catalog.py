@@ -37,7 +37,7 @@ from icecomb.format.errors import (
     CommitStateUnknownError,
     ConfigurationError,
     CorruptFileError,
-    FileMissingError,
+    NoSuchFileError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
@@ -279,7 +279,7 @@ class HiveCatalog(Catalog):
 
         try:
             metadata = read_metadata(self.io, metadata_location)
-        except (FileMissingError, CorruptFileError):
+        except (NoSuchFileError, CorruptFileError):
             return unneeded_by(self.io, ())
         self.check_drop(place, metadata, purge_requested=True)
         check_no_folder_table(self.io, ".".join(place), metadata_location, metadata)

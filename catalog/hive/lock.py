@@ -138,7 +138,7 @@ class TableLock:
 
         Raises:
             LockTimeoutError: If it was not granted in time; the message names the holder.
-            OperationCancelledError: If the operation was canceled meanwhile.
+            OperationCanceledError: If the operation was canceled meanwhile.
             MetastoreError: If the metastore cannot be reached, or refuses.
         """
         started = time.monotonic()

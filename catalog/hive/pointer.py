@@ -12,7 +12,7 @@ from icecomb.catalog.hive.entry_pointer import MADE_BY_OTHERS, EntryPointer
 from icecomb.catalog.hive.parameters import check_writable, new_table, pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.settings import current_user
-from icecomb.format.errors import FileMissingError, IcecombError, NoSuchIcebergTableError
+from icecomb.format.errors import IcecombError, NoSuchFileError, NoSuchIcebergTableError
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -37,7 +37,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
         Raises:
             NoSuchTableError: If there is no such table.
             NoSuchIcebergTableError: If it is not an Iceberg table.
-            FileMissingError: If its metadata file is lost.
+            NoSuchFileError: If its metadata file is lost.
         """
         from icecomb.format.spec.metadata_file import read_metadata
 
@@ -47,8 +47,8 @@ class HivePointer(EntryPointer[MetadataVersion]):
         try:
             metadata = read_metadata(self._io, location, entry.parameters.get("uuid"))
             version = MetadataVersion(location, metadata)
-        except FileMissingError as error:
-            raise FileMissingError(
+        except NoSuchFileError as error:
+            raise NoSuchFileError(
                 f"{self.name}: its metadata file is lost: {error.message}",
                 hint=f"icecomb doctor {self.name} names the newest one that is left",
                 path=location,

@@ -69,7 +69,7 @@ def plan_repair(catalog: HiveCatalog, identifier: Name, target: str | None = Non
         NoSuchTableError, NoSuchIcebergTableError: If there is no such table.
         ValidationError: If ``target`` is a file of another table; or is None, and the current file
             is lost.
-        FileMissingError, CorruptFileError: If ``target`` cannot be read.
+        NoSuchFileError, CorruptFileError: If ``target`` cannot be read.
         UnsupportedError, FileIOError: If ``target`` is None, and the current file cannot be read
             here and now, though nothing says that it is damaged.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from icecomb.catalog.commit.commit_status import CommitFate, Fate, is_old
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.catalog.hive.view_pointer import view_pointed_at
-from icecomb.format.errors import FileMissingError, IcecombError, ValidationError
+from icecomb.format.errors import IcecombError, NoSuchFileError, ValidationError
 from icecomb.format.spec.metadata_file import metadata_version
 from icecomb.format.spec.view.view_json import read_view_metadata
 
@@ -29,7 +29,7 @@ def view_fate(io: FileIO, entry: HiveTable, location: str, *, checked: bool) -> 
 
     Raises:
         NoSuchIcebergViewError: If the entry is not an Iceberg view.
-        FileMissingError, CorruptFileError: If the view's current metadata cannot be read.
+        NoSuchFileError, CorruptFileError: If the view's current metadata cannot be read.
         ValidationError: If the file is another view's.
     """
     current = view_pointed_at(entry)
@@ -41,7 +41,7 @@ def view_fate(io: FileIO, entry: HiveTable, location: str, *, checked: bool) -> 
         return CommitFate(Fate.SUPERSEDED, "one later change went on from it", current)
     try:
         new = read_view_metadata(io, location)
-    except FileMissingError:
+    except NoSuchFileError:
         return CommitFate(Fate.UNKNOWN, "the file is gone, and views keep no log", current)
     if new.view_uuid != now.view_uuid:
         raise ValidationError(

@@ -46,7 +46,7 @@ class Maintenance:
             orphans: Whether to search for files that nothing refers to, which lists its folder.
 
         Raises:
-            CorruptFileError, FileMissingError: If metadata cannot be read.
+            CorruptFileError, NoSuchFileError: If metadata cannot be read.
         """
         from icecomb.catalog.health.examination import examine
 
@@ -283,7 +283,7 @@ class Maintenance:
             ValidationError: If the table's files may not be deleted (`gc.enabled`), `older_than` is
                 less than a day ago, the folder is also that of another table, or by
                 `prefix_mismatch_mode`.
-            CorruptFileError, FileMissingError: If metadata cannot be read; nothing was deleted.
+            CorruptFileError, NoSuchFileError: If metadata cannot be read; nothing was deleted.
         """
         from icecomb.catalog.maintenance.engine import Engine
         from icecomb.catalog.maintenance.orphans import (

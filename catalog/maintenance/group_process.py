@@ -22,7 +22,7 @@ from threading import BoundedSemaphore, Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from icecomb.format.cancellation import Cancellation, cancellable, check_wanted, rest
-from icecomb.format.errors import FileIOError, FileMissingError, IcecombError
+from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.maintenance.file_group import RewriteGroup
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class GroupProcesses(Generic[G, R]):
         for file in found.files:
             try:
                 size = self._io.size(file.file_path)
-            except FileMissingError:
+            except NoSuchFileError:
                 size = -1
             if size != file.file_size_in_bytes:
                 found.release()
@@ -269,7 +269,7 @@ class _Process:
         Raises:
             OSError: If it sends nothing, or is not like this process.
             EOFError: If it ends.
-            OperationCancelledError: If the work was canceled.
+            OperationCanceledError: If the work was canceled.
         """
         end = time.monotonic() + _START_SECONDS
         while not self._has_answer():

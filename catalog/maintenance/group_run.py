@@ -24,7 +24,7 @@ from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     IcecombError,
-    OperationCancelledError,
+    OperationCanceledError,
 )
 from icecomb.format.maintenance.file_group import RewriteGroup
 from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart
@@ -168,7 +168,7 @@ class GroupRun(ABC, Generic[G, R]):
                 for group, outcome in outcomes:
                     try:
                         waiting.append(outcome.result())
-                    except OperationCancelledError:
+                    except OperationCanceledError:
                         raise
                     except (IcecombError, OSError) as error:
                         self._fail([group], f"not rewritten: {error}")
@@ -186,7 +186,7 @@ class GroupRun(ABC, Generic[G, R]):
         """Return the result of `_commit`, or the reason why nothing was committed."""
         try:
             return self._commit(start, part)
-        except (CommitStateUnknownError, OperationCancelledError):
+        except (CommitStateUnknownError, OperationCanceledError):
             raise
         except IcecombError as error:
             self._fail([one.group for one in part], f"not committed: {error.message}")

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from icecomb.catalog.commit.version_name import version_of
 from icecomb.catalog.report.progress import SILENT, each
-from icecomb.format.errors import CorruptFileError, FileMissingError, ValidationError
+from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.spec.metadata_file import read_metadata, read_metadata_document
 
@@ -51,7 +51,7 @@ def find_neighbours(
 
     Raises:
         ValidationError: If a table of another format has the table's own folder.
-        FileMissingError, CorruptFileError: If the metadata of a table that the catalog has in
+        NoSuchFileError, CorruptFileError: If the metadata of a table that the catalog has in
             this folder is unreadable: it is unknown which files are its own.
     """
     own = _plain(spelling, [table.location().rstrip("/")])
@@ -113,7 +113,7 @@ def _foreign_metadata(
         age = (changed if isinstance(changed, int) else 0, location)
         newest[str(uuid)] = max(newest.get(str(uuid), age), age)
     for _, location in newest.values():
-        with suppress(FileMissingError, CorruptFileError):
+        with suppress(NoSuchFileError, CorruptFileError):
             reachable.add_table(read_metadata(table.io, location), location, damaged=True)
     return found
 
@@ -144,7 +144,7 @@ def _to_look_at(
 
 def _facts(io: FileIO, location: str) -> dict[str, Any] | None:
     """Return what a metadata file says; None if it is not one, or gone."""
-    with suppress(FileMissingError):
+    with suppress(NoSuchFileError):
         return read_metadata_document(io, location)
     return None
 

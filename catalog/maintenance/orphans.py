@@ -30,7 +30,7 @@ from icecomb.catalog.maintenance.session_listing import (
 from icecomb.catalog.report.progress import SILENT, each
 from icecomb.format.argument import MAX_LONG, any_text, checked_int
 from icecomb.format.errors import (
-    FileMissingError,
+    NoSuchFileError,
     ValidationError,
 )
 from icecomb.format.operation.expiry.location_keys import Spelling
@@ -342,7 +342,7 @@ def _times(io: FileIO, locations: list[str]) -> Iterator[tuple[str, int | None]]
         try:
             found = (s.mtime_ms for s in io.list(location) if s.location == location)
             return location, next(found, None)
-        except FileMissingError:
+        except NoSuchFileError:
             return location, None
 
     yield from each(SILENT, "look at", "files", locations, look)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog.maintenance.deletion import delete_files
 from icecomb.catalog.report.progress import SILENT, THREADS, each
 from icecomb.format.errors import (
-    FileExistsAlreadyError,
+    FileAlreadyExistsError,
     FileIOError,
-    FileMissingError,
     IcecombError,
+    NoSuchFileError,
     UnsupportedError,
 )
 
@@ -72,7 +72,7 @@ class Quarantine:
         def move(location: str) -> str | None:
             try:
                 self._move(location, self.place_of(location))
-            except FileMissingError:
+            except NoSuchFileError:
                 return None
             except (IcecombError, OSError):
                 return location
@@ -93,7 +93,7 @@ class Quarantine:
     def _move(self, location: str, target: str) -> None:
         try:
             self._io.rename(location, target)
-        except FileExistsAlreadyError:
+        except FileAlreadyExistsError:
             raise
         except (UnsupportedError, FileIOError):
             # other storage, or one without renames: the copy is complete before the file is deleted
@@ -149,5 +149,5 @@ def empty_quarantine(
 def _delete_empty(io: FileIO, folder: str) -> None:
     for name in io.entries(folder).folders:
         _delete_empty(io, f"{folder}/{name}")
-    with suppress(FileMissingError):
+    with suppress(NoSuchFileError):
         io.delete_folder(folder)

@@ -13,8 +13,8 @@ from icecomb.catalog.paimon.table_schema import CURRENT_VERSION, TableSchema, re
 from icecomb.format.errors import (
     CommitFailedError,
     CorruptFileError,
-    FileExistsAlreadyError,
-    FileMissingError,
+    FileAlreadyExistsError,
+    NoSuchFileError,
     NoSuchTableError,
     SchemaError,
     UnsupportedError,
@@ -78,15 +78,15 @@ class SchemaFiles:
         """Read a schema.
 
         Raises:
-            FileMissingError: If there is none of this number.
+            NoSuchFileError: If there is none of this number.
             CorruptFileError, UnsupportedError: See `read_table_schema`.
         """
         path = self.path(schema_id)
         try:
             data = self._io.read(path)
-        except FileMissingError as error:
+        except NoSuchFileError as error:
             known = ", ".join(map(str, self.ids()))
-            raise FileMissingError(
+            raise NoSuchFileError(
                 f"There is no {path}", hint=f"There are the schemas {known}.", path=path
             ) from error
         return read_table_schema(data, path, schema_id)
@@ -138,7 +138,7 @@ class SchemaFiles:
             _, new = self.evolved(changes)
             try:
                 self._io.create(self.path(new.schema_id), new.to_text().encode())
-            except FileExistsAlreadyError:
+            except FileAlreadyExistsError:
                 continue
             return new
         raise CommitFailedError(

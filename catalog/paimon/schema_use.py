@@ -27,7 +27,7 @@ def schema_use(files: SchemaFiles, snapshots: Snapshots) -> list[SchemaUse]:
 
     Raises:
         CorruptFileError: If a schema, snapshot or manifest cannot be read.
-        FileMissingError: If a manifest is missing, as when a snapshot has just expired.
+        NoSuchFileError: If a manifest is missing, as when a snapshot has just expired.
     """
     users: dict[int, dict[str, None]] = defaultdict(dict)
     numbers = files.ids()

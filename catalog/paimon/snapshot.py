@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError, reason_of
+from icecomb.format.errors import CorruptFileError, NoSuchFileError, UnsupportedError, reason_of
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -119,7 +119,7 @@ class Snapshots:
 
         Raises:
             CorruptFileError: If a manifest list cannot be read.
-            FileMissingError: If a manifest list is missing.
+            NoSuchFileError: If a manifest list is missing.
         """
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         for name in (*lists, snapshot.changelog_manifest_list):
@@ -137,7 +137,7 @@ class Snapshots:
         Raises:
             CorruptFileError: If a manifest list or manifest cannot be read, or deletes a file that
                 was not added, or the number of rows differs from the snapshot's.
-            FileMissingError: If a manifest list or manifest is missing.
+            NoSuchFileError: If a manifest list or manifest is missing.
         """
         added: dict[tuple[bytes, int, int, str], DataFileEntry] = {}
         deleted: dict[tuple[bytes, int, int, str], str] = {}
@@ -170,7 +170,7 @@ class Snapshots:
 
         Raises:
             CorruptFileError: If it cannot be read.
-            FileMissingError: If there is none.
+            NoSuchFileError: If there is none.
         """
         for record in self._records(manifest):
             self._check_version(record, manifest)
@@ -200,7 +200,7 @@ class Snapshots:
 
         Raises:
             CorruptFileError: If the index manifest cannot be read.
-            FileMissingError: If there is none.
+            NoSuchFileError: If there is none.
         """
         name = snapshot.index_manifest
         if name is None:
@@ -265,7 +265,7 @@ def read_snapshot(io: FileIO, location: str) -> Snapshot:
 
     Raises:
         CorruptFileError: If it is not JSON, truncated, or lacks a member.
-        FileMissingError: If it is missing; it may have just expired.
+        NoSuchFileError: If it is missing; it may have just expired.
         UnsupportedError: If its version is unknown.
     """
     try:
@@ -289,7 +289,7 @@ def read_snapshot(io: FileIO, location: str) -> Snapshot:
             total_record_count=int(raw["totalRecordCount"]),
             time_millis=int(raw["timeMillis"]),
         )
-    except FileMissingError:
+    except NoSuchFileError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(

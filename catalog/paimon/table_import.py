@@ -24,7 +24,7 @@ from icecomb.catalog.table.takeover import BlockedError, TakeoverPlan
 from icecomb.format.errors import (
     CommitFailedError,
     CorruptFileError,
-    FileMissingError,
+    NoSuchFileError,
     UnsupportedError,
     ValidationError,
 )
@@ -120,7 +120,7 @@ def plan_import(source: PaimonSource, progress: Progress = SILENT) -> ImportPlan
     latest = source.schemas.latest()
     try:
         return _Survey(source, snapshot, latest).plan(progress)
-    except (CorruptFileError, FileMissingError):
+    except (CorruptFileError, NoSuchFileError):
         _check_unchanged(source, snapshot, latest)
         raise
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import FileMissingError
+from icecomb.format.errors import NoSuchFileError
 from icecomb.format.spec.metadata_file import read_metadata
 from icecomb.format.spec.values.temporal import human_timestamptz
 
@@ -30,7 +30,7 @@ def metadata_as_of(table: Table, timestamp_ms: int) -> TableMetadata:
         timestamp_ms: Milliseconds since 1970 UTC.
 
     Raises:
-        FileMissingError: If the file is no longer in the log, or is deleted.
+        NoSuchFileError: If the file is no longer in the log, or is deleted.
         CorruptFileError: If it is unreadable.
     """
     if timestamp_ms >= table.metadata.last_updated_ms:
@@ -45,7 +45,7 @@ def metadata_of(table: Table, snapshot: Snapshot) -> TableMetadata:
     """Return the metadata that the commit of a snapshot wrote; read three files at most.
 
     Raises:
-        FileMissingError: As in `metadata_as_of`.
+        NoSuchFileError: As in `metadata_as_of`.
         CorruptFileError: As in `metadata_as_of`.
     """
     files = [(entry.timestamp_ms, entry.metadata_file) for entry in table.metadata.metadata_log]
@@ -67,9 +67,9 @@ def _read(table: Table, location: str) -> TableMetadata:
     return read_metadata(table.io, location)
 
 
-def _unknown(table: Table, timestamp_ms: int) -> FileMissingError:
+def _unknown(table: Table, timestamp_ms: int) -> NoSuchFileError:
     at = human_timestamptz(timestamp_ms * 1000)
-    return FileMissingError(
+    return NoSuchFileError(
         f"Table {'.'.join(table.name())} no longer knows its metadata file of {at}",
         hint=_HINT,
         timestamp_ms=timestamp_ms,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from icecomb.format.errors import CommitFailedError, FileMissingError
+from icecomb.format.errors import CommitFailedError, NoSuchFileError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -342,7 +342,7 @@ class RowOperations(ABC):
             parallelism: Number of files read at once.
 
         Raises:
-            FileMissingError: If there is no such file.
+            NoSuchFileError: If there is no such file.
             CorruptFileError: If it is not a Parquet, ORC or Avro file.
             SchemaError: If its columns do not fit the table's.
             ValidationError: If it is already in the table, a partition value is unknown or
@@ -405,7 +405,7 @@ class RowOperations(ABC):
         while True:
             try:
                 return operate()
-            except FileMissingError as error:  # noqa: PERF203 - retried
+            except NoSuchFileError as error:  # noqa: PERF203 - retried
                 if not self._renew():
                     raise
                 if data is not None and data.is_used_up:

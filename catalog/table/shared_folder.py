@@ -33,7 +33,7 @@ def tables_in_folder(
 
     Raises:
         ValidationError: If a table of another format has this folder.
-        FileMissingError, CorruptFileError: If the metadata of one cannot be read.
+        NoSuchFileError, CorruptFileError: If the metadata of one cannot be read.
     """
     own: list[str] = []
     for entry in catalog.entries_below(folder, None if anywhere else name[:-1]):

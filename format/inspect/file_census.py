@@ -121,7 +121,7 @@ def take_census(
         threads: The number of manifests to read and hold at a time.
 
     Raises:
-        CorruptFileError, FileMissingError: If a manifest or the manifest list cannot be read.
+        CorruptFileError, NoSuchFileError: If a manifest or the manifest list cannot be read.
         ValidationError: If a manifest is of a spec that the table does not have.
     """
     if snapshot is None:

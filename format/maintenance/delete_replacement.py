@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from icecomb.format.errors import FileMissingError
+from icecomb.format.errors import NoSuchFileError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.equality_conversion import EqualityGroup, reached_files
 from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart, head_of
@@ -96,7 +96,7 @@ class DeleteReplacement:
         manifests, index = planner.live(head)
         # files in the same manifests as before are unchanged
         before: set[str] = set()
-        with suppress(FileMissingError):  # the snapshot has expired: all manifests are checked
+        with suppress(NoSuchFileError):  # the snapshot has expired: all manifests are checked
             before = {m.manifest_path for m in read_manifests(self._io, self._start.snapshot)}
         new = [m for m in manifests if m.manifest_path not in before]
         problems: dict[int, str] = {}

@@ -59,7 +59,7 @@ def each_new_manifests(
 
     Raises:
         CorruptFileError: If a list is invalid, after all snapshots before it.
-        FileMissingError: If a list is missing, likewise.
+        NoSuchFileError: If a list is missing, likewise.
     """
     told = set(known)
 

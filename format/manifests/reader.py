@@ -149,7 +149,7 @@ def read_batch(
 
     Raises:
         CorruptFileError: If a manifest is invalid, after all before it in the batch.
-        FileMissingError: If a manifest is missing, likewise.
+        NoSuchFileError: If a manifest is missing, likewise.
     """
     kept = _cache(io, cache)
     wanted = [_statistics(columns(manifest)) for manifest, _ in batch]
@@ -278,7 +278,7 @@ def read_manifest_columns(
 
     Raises:
         CorruptFileError: If the file is not the expected manifest; the message names it.
-        FileMissingError: If there is no such file.
+        NoSuchFileError: If there is no such file.
     """
     wanted = _statistics(columns)
     cache = _cache(io, cache)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import (
     AlreadyPublishedError,
-    FileMissingError,
+    NoSuchFileError,
     NoSuchSnapshotError,
     ValidationError,
 )
@@ -145,7 +145,7 @@ class Reapplication(CherryPick):
         found = self.io.each(paths[0], self.io.exists, paths)
         gone = [path for path, exists in zip(paths, found, strict=True) if not exists]
         if gone:
-            raise FileMissingError(
+            raise NoSuchFileError(
                 f"Cannot bring back snapshot {self.picked_id}: {len(gone)} of the {len(paths)} "
                 f"files that it added do not exist any more, such as {gone[0]}",
                 hint="Their rows are lost with them; write them to the table again.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from icecomb.format.argument import MAX_LONG, checked_int, checked_text
 from icecomb.format.errors import (
     CommitFailedError,
-    FileMissingError,
+    NoSuchFileError,
     NoSuchSnapshotError,
     ValidationError,
 )
@@ -241,7 +241,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
 
         try:
             self._record(stage)
-        except FileMissingError:
+        except NoSuchFileError:
             if not self._renew():
                 raise
             self._record(stage)

@@ -42,7 +42,7 @@ def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) ->
 
     Raises:
         CorruptFileError: If a manifest cannot be read.
-        FileMissingError: If a manifest is missing.
+        NoSuchFileError: If a manifest is missing.
     """
     found: dict[int, list[str]] = {status.value: [] for status in ManifestEntryStatus}
     deletes: list[str] = []

@@ -40,7 +40,7 @@ def read_metadata(io: FileIO, location: str, table_uuid: str | None = None) -> T
         table_uuid: The table's UUID, if its catalog records it.
 
     Raises:
-        FileMissingError: If there is no such file.
+        NoSuchFileError: If there is no such file.
         CorruptFileError: If it is not valid table metadata.
         UnsupportedError: If it is of a format version that icecomb does not know.
     """
@@ -77,7 +77,7 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
     """Return the text of a metadata file without parsing it.
 
     Raises:
-        FileMissingError: If there is no such file.
+        NoSuchFileError: If there is no such file.
         CorruptFileError: If it is not compressed although its name says so.
     """
     data = io.read(location)
@@ -105,7 +105,7 @@ def read_metadata_document(io: FileIO, location: str) -> dict[str, Any] | None:
         The object, or None if the file holds none.
 
     Raises:
-        FileMissingError: There is no such file.
+        NoSuchFileError: There is no such file.
     """
     for _ in range(2):
         with suppress(CorruptFileError, ValueError, RecursionError):
@@ -127,7 +127,7 @@ def write_metadata(
         base: The metadata that was changed; see `metadata_bytes`.
 
     Raises:
-        FileExistsAlreadyError: If another writer's file exists there; it was left unchanged.
+        FileAlreadyExistsError: If another writer's file exists there; it was left unchanged.
         ValidationError: If the file would be unreadable.
     """
     create_own(io, location, metadata_bytes(metadata, location, base))

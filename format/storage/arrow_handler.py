@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import fs
 
-from icecomb.format.errors import FileMissingError, UnsupportedError
+from icecomb.format.errors import NoSuchFileError, UnsupportedError
 from icecomb.format.storage.file_system import exists_already, is_missing
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
     def delete_dir(self, path: str) -> None:
         """Delete a folder and everything in it."""
         self.delete_dir_contents(path, missing_dir_ok=True)
-        with suppress(FileMissingError):
+        with suppress(NoSuchFileError):
             self._files.delete_folder(path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -137,7 +137,7 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
             return fs.FileInfo(path, fs.FileType.Directory)
         try:
             return fs.FileInfo(path, fs.FileType.File, size=self._files.size(path))
-        except FileMissingError:
+        except NoSuchFileError:
             return fs.FileInfo(path, fs.FileType.NotFound)
 
 

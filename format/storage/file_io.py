@@ -94,7 +94,7 @@ class FileIO:
     Args:
         properties: Settings handed to each file system (catalog and table properties).
 
-    Every method raises `FileMissingError`, `FileExistsAlreadyError` or another `FileIOError`
+    Every method raises `NoSuchFileError`, `FileAlreadyExistsError` or another `FileIOError`
     naming the location, and `UnsupportedError` for a scheme that no file system serves.
     """
 
@@ -161,7 +161,7 @@ class FileIO:
         as far as the storage allows (on HDFS `dfs.datanode.synconclose` decides).
 
         Raises:
-            FileExistsAlreadyError: If the name is taken; nothing is changed.
+            FileAlreadyExistsError: If the name is taken; nothing is changed.
         """
         self._of(location).create(location, data)
 
@@ -172,7 +172,7 @@ class FileIO:
         for data files: on local disks `local.sync-data-files` decides whether it is durable then.
 
         Raises:
-            FileExistsAlreadyError: If the name is taken, at the start or at the end.
+            FileAlreadyExistsError: If the name is taken, at the start or at the end.
         """
         return self._of(location).create_stream(location)
 
@@ -293,8 +293,8 @@ class FileIO:
         """Rename a file within one storage: durably, atomically and without overwriting.
 
         Raises:
-            FileExistsAlreadyError: If `target` is taken; nothing has changed.
-            FileMissingError: If there is no `source`.
+            FileAlreadyExistsError: If `target` is taken; nothing has changed.
+            NoSuchFileError: If there is no `source`.
             FileStateUnknownError: If the rename may have happened or may still happen.
         """
         system = self._of(source)
@@ -314,7 +314,7 @@ class FileIO:
         """Return the sorted names of the folders in a folder; links do not count.
 
         Raises:
-            FileMissingError: If there is no such folder.
+            NoSuchFileError: If there is no such folder.
         """
         return self._of(location).folders(location)
 
@@ -329,7 +329,7 @@ class FileIO:
         """Create a folder, and those above it.
 
         Raises:
-            FileExistsAlreadyError: If the name is taken.
+            FileAlreadyExistsError: If the name is taken.
         """
         self._of(location).create_folder(location)
 
@@ -337,7 +337,7 @@ class FileIO:
         """Delete a folder if it is empty; return whether it was.
 
         Raises:
-            FileMissingError: If there is no such folder.
+            NoSuchFileError: If there is no such folder.
         """
         return self._of(location).delete_folder(location)
 

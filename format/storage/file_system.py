@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from icecomb.format.errors import (
-    FileExistsAlreadyError,
-    FileMissingError,
+    FileAlreadyExistsError,
     FileStateUnknownError,
     IcecombError,
+    NoSuchFileError,
 )
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class FileSystem(ABC):
         folder = location.rstrip("/")
         try:
             below = self.folders(location)
-        except FileMissingError:
+        except NoSuchFileError:
             below = ()
         files = [s for s in self.list(location) if s.location.rpartition("/")[0] == folder]
         return FolderEntries(files, below)
@@ -184,18 +184,18 @@ def is_draft(name: str) -> bool:
     return _DRAFT.fullmatch(name) is not None
 
 
-def exists_already(location: str) -> FileExistsAlreadyError:
+def exists_already(location: str) -> FileAlreadyExistsError:
     """Return the error for a name that is taken."""
-    return FileExistsAlreadyError(
+    return FileAlreadyExistsError(
         f"{location} exists already",
         hint="choose another name, or delete it first",
         path=location,
     )
 
 
-def is_missing(location: str) -> FileMissingError:
+def is_missing(location: str) -> NoSuchFileError:
     """Return the error for a file or folder that does not exist."""
-    return FileMissingError(
+    return NoSuchFileError(
         f"{location} does not exist",
         hint="check the location; somebody may have renamed or deleted it",
         path=location,

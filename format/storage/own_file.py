@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icecomb.format.errors import FileExistsAlreadyError
+from icecomb.format.errors import FileAlreadyExistsError
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -22,10 +22,10 @@ def create_own(io: FileIO, location: str, data: bytes) -> None:
         data: The complete content.
 
     Raises:
-        FileExistsAlreadyError: If a file with other content has the name; it is unchanged.
+        FileAlreadyExistsError: If a file with other content has the name; it is unchanged.
     """
     try:
         io.create(location, data)
-    except FileExistsAlreadyError:
+    except FileAlreadyExistsError:
         if io.read(location) != data:
             raise

@@ -92,7 +92,7 @@ class RangeInput:
 
         Raises:
             CorruptFileError: If the file is shorter or longer than stated.
-            FileMissingError: If there is no file, which is noticed here if its size was given.
+            NoSuchFileError: If there is no file, which is noticed here if its size was given.
         """
         rest = max(self._size - self._position, 0)
         wanted = rest if length is None or length < 0 else min(length, rest)

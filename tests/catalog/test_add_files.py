@@ -15,7 +15,7 @@ from pyiceberg.table import StaticTable
 
 from icecomb.format.errors import (
     CorruptFileError,
-    FileMissingError,
+    NoSuchFileError,
     SchemaError,
     ValidationError,
 )
@@ -508,9 +508,9 @@ def test_what_is_no_data_file_is_refused_by_name(new_table, tmp_path):
     torn = tmp_path / "torn.parquet"
     torn.write_bytes(b"PAR1 and no more")
     for path, error in [
-        (str(tmp_path / "none.parquet"), FileMissingError),
+        (str(tmp_path / "none.parquet"), NoSuchFileError),
         (str(torn), CorruptFileError),
-        (str(tmp_path / "none.orc"), FileMissingError),
+        (str(tmp_path / "none.orc"), NoSuchFileError),
         (str(torn_file(tmp_path / "torn.orc", b"ORC and no more")), CorruptFileError),
         (str(torn_file(tmp_path / "torn.avro", b"Obj\x01 and no more")), CorruptFileError),
         (str(torn_file(tmp_path / "empty", b"")), CorruptFileError),

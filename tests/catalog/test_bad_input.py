@@ -12,8 +12,8 @@ from icecomb.catalog import load_catalog, open_table
 from icecomb.format.errors import (
     CorruptFileError,
     ExpressionError,
-    FileMissingError,
     IcecombError,
+    NoSuchFileError,
     SchemaError,
     UnsupportedError,
     ValidationError,
@@ -84,7 +84,7 @@ def test_a_damaged_file_is_named_by_whoever_reads_it_and_nothing_is_written(
         path = Path(read_manifests(table.io, snapshot)[0].manifest_path)
     DAMAGES[damage](path)
     before = files(catalog)
-    expected = FileMissingError if damage == "missing" else CorruptFileError
+    expected = NoSuchFileError if damage == "missing" else CorruptFileError
     for use in READERS.values():
         with pytest.raises(expected, match=re.escape(path.name)):
             use(load_catalog("files", **catalog.properties).load_table("db.t"))

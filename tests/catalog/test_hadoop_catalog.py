@@ -21,9 +21,9 @@ from icecomb.format.errors import (
     CommitStateUnknownError,
     ConfigurationError,
     FileIOError,
-    FileMissingError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
+    NoSuchFileError,
     NoSuchIcebergTableError,
     NoSuchNamespaceError,
     NoSuchTableError,
@@ -679,7 +679,7 @@ def test_a_metadata_file_is_opened_to_be_read_only(table, metadata):
 def test_what_is_no_table_is_named(tmp_path):
     with pytest.raises(NoSuchTableError, match=f"There is no table {tmp_path}/nothing"):
         open_table(tmp_path / "nothing")
-    with pytest.raises(FileMissingError, match=r"v1\.metadata\.json"):
+    with pytest.raises(NoSuchFileError, match=r"v1\.metadata\.json"):
         open_table(tmp_path / "metadata" / "v1.metadata.json")
     with pytest.raises(ConfigurationError, match=r"is not catalog\.namespace\.table"):
         open_table("table")

@@ -20,8 +20,8 @@ from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.format.errors import (
     CommitStateUnknownError,
     FileIOError,
-    FileMissingError,
     NamespaceAlreadyExistsError,
+    NoSuchFileError,
     NoSuchIcebergTableError,
     NoSuchNamespaceError,
     NoSuchTableError,
@@ -337,7 +337,7 @@ def test_nothing_is_purged_of_a_table_that_was_committed_to_while_the_drop_got_l
 
 def test_a_table_whose_metadata_is_lost_is_named_and_can_be_dropped(catalog, table):
     _path(table.metadata_location).unlink()
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         catalog.load_table(table.identifier)
     assert catalog.table_exists(table.identifier)
     catalog.drop_table(table.identifier, purge_requested=True)
@@ -376,7 +376,7 @@ def test_registering_takes_a_file_in_and_never_deletes_it(catalog, table, rows, 
     with pytest.raises(TableAlreadyExistsError):
         catalog.register_table((namespace, "again"), table.metadata_location)
     assert _path(table.metadata_location).is_file()
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         catalog.register_table((namespace, "third"), table.metadata_location + "x")
 
 

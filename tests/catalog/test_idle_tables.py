@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import CommitFailedError, FileMissingError, ValidationError
+from icecomb.format.errors import CommitFailedError, NoSuchFileError, ValidationError
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "x": ["a", "b", "c"]})
 FAR = datetime(2100, 1, 1, tzinfo=timezone.utc)
@@ -138,11 +138,11 @@ def test_a_file_that_is_lost_in_the_newest_state_is_told(idle):
     idle.refresh()
     [task] = idle.scan().plan_files()
     idle.io.delete([task.file.file_path])
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         idle.delete("id = 2")
 
 
 def test_a_transaction_stays_at_the_state_it_began_with(idle):
-    with pytest.raises(FileMissingError), idle.transaction() as transaction:
+    with pytest.raises(NoSuchFileError), idle.transaction() as transaction:
         transaction.delete("id = 2")
     assert rows(idle) == [1, 2, 3]

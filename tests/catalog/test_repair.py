@@ -22,7 +22,7 @@ from icecomb.catalog.unknown_commit import commit_fate, remove_leftovers
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
-    FileMissingError,
+    NoSuchFileError,
     ValidationError,
 )
 from icecomb.format.spec.change.update import update_table_metadata
@@ -165,7 +165,7 @@ def test_a_lost_metadata_file_is_found_out_and_repaired(icecomb, catalog, table,
     older = table.metadata_location
     table.append(rows)
     path(table.metadata_location).unlink()
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         catalog.load_table(table.name())
 
     code, said, _ = icecomb("doctor", name(table))

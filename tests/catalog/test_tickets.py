@@ -13,7 +13,7 @@ from icecomb.catalog.hadoop import process_turn, ticket
 from icecomb.catalog.hadoop.process_turn import Patience
 from icecomb.catalog.hadoop.ticket import WAITING, Tickets
 from icecomb.catalog.hadoop.version import VersionFiles
-from icecomb.format.errors import FileIOError, FileMissingError, NoSuchTableError
+from icecomb.format.errors import FileIOError, NoSuchFileError, NoSuchTableError
 from icecomb.format.storage.local import LocalFileSystem
 
 ROWS = pa.table({"id": pa.array(range(10), pa.int64())})
@@ -218,7 +218,7 @@ def test_a_folder_of_tickets_that_is_deleted_while_one_draws_is_made_again(
     def overtaken(self, location):
         made.append(location)
         if len(made) == 1:
-            raise FileMissingError(f"{waiting} does not exist", path=location)
+            raise NoSuchFileError(f"{waiting} does not exist", path=location)
         make(self, location)
 
     monkeypatch.setattr(LocalFileSystem, "create_folder", overtaken)

@@ -19,10 +19,10 @@ from icecomb.catalog import load_catalog
 from icecomb.catalog.catalog import Catalog
 from icecomb.format.errors import (
     CommitFailedError,
-    FileMissingError,
     IcecombError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
+    NoSuchFileError,
     NoSuchNamespaceError,
     NoSuchTableError,
     SchemaError,
@@ -313,7 +313,7 @@ class StoreSuite:
         assert source.refresh().scan().to_arrow().num_rows == 3
         with pytest.raises(TableAlreadyExistsError):
             catalog.register_table(f"{namespace}.taken", source.metadata_location)
-        with pytest.raises(FileMissingError):
+        with pytest.raises(NoSuchFileError):
             catalog.register_table(f"{namespace}.third", f"{source.metadata_location}x")
         assert not catalog.table_exists(f"{namespace}.third")
         assert FileIO().exists(source.metadata_location)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileMissingError
+from icecomb.format.errors import FileAlreadyExistsError, FileIOError, NoSuchFileError
 from icecomb.format.storage.file_io import FileIO
 
 NAMES = [
@@ -51,7 +51,7 @@ class FileSystemSuite:
 
     def test_create_never_overwrites(self, io, place):
         io.create(f"{place}/x", b"first")
-        with pytest.raises(FileExistsAlreadyError) as caught:
+        with pytest.raises(FileAlreadyExistsError) as caught:
             io.create(f"{place}/x", b"second")
         assert caught.value.context["path"] == f"{place}/x"
         assert io.read(f"{place}/x") == b"first"
@@ -65,7 +65,7 @@ class FileSystemSuite:
             barrier.wait()
             try:
                 io.create(f"{place}/x", content)
-            except FileExistsAlreadyError:
+            except FileAlreadyExistsError:
                 return
             won.append(content)
 
@@ -95,7 +95,7 @@ class FileSystemSuite:
         assert self.names(io, place) == []
 
     def test_a_stream_does_not_replace_a_file_that_appeared_meanwhile(self, io, place):
-        with pytest.raises(FileExistsAlreadyError), io.create_stream(f"{place}/x") as stream:  # noqa: PT012
+        with pytest.raises(FileAlreadyExistsError), io.create_stream(f"{place}/x") as stream:  # noqa: PT012
             stream.write(b"ours")
             io.create(f"{place}/x", b"theirs")
         assert io.read(f"{place}/x") == b"theirs"
@@ -103,7 +103,7 @@ class FileSystemSuite:
 
     def test_a_missing_file_is_named(self, io, place):
         for call in (io.read, io.size, io.open_input):
-            with pytest.raises(FileMissingError, match="nothing") as caught:
+            with pytest.raises(NoSuchFileError, match="nothing") as caught:
                 call(f"{place}/nothing")
             assert isinstance(caught.value, FileNotFoundError)
         assert not io.exists(f"{place}/nothing")
@@ -194,7 +194,7 @@ class FileSystemSuite:
             pass
         with pytest.raises(ZeroDivisionError), io.prepare(f"{place}/z", b"3"):
             _ = 1 // 0
-        with io.prepare(f"{place}/x", b"other") as publish, pytest.raises(FileExistsAlreadyError):
+        with io.prepare(f"{place}/x", b"other") as publish, pytest.raises(FileAlreadyExistsError):
             publish()
         assert io.read(f"{place}/x") == b"1"
         assert self.names(io, place) == ["x"]
@@ -240,7 +240,7 @@ class FileSystemSuite:
                 for name in ("a", "taken", "b"):
                     io.create(f"{place}/{name}", b"new")
 
-        with pytest.raises(FileExistsAlreadyError):
+        with pytest.raises(FileAlreadyExistsError):
             several()
         assert io.read(f"{place}/taken") == b"old"
         assert set(self.names(io, place)) in ({"a", "b", "taken"}, {"a", "taken"})
@@ -264,10 +264,10 @@ class FileSystemSuite:
         assert io.read(b) == b"a"
         assert not io.exists(a)
         io.create(a, b"again")
-        with pytest.raises(FileExistsAlreadyError):
+        with pytest.raises(FileAlreadyExistsError):
             io.rename(a, b)
         assert (io.read(a), io.read(b)) == (b"again", b"a")
-        with pytest.raises(FileMissingError, match="gone"):
+        with pytest.raises(NoSuchFileError, match="gone"):
             io.rename(f"{place}/gone", f"{place}/z")
 
     def test_a_folder_shows_what_is_in_it_and_not_what_is_below(self, io, place):
@@ -296,12 +296,12 @@ class FileSystemSuite:
         io.create_folder(f"{place}/a/ä c")
         assert io.folders(f"{place}/a") == ["b", "ä c"]
         for taken in (inner, f"{place}/a/file"):
-            with pytest.raises(FileExistsAlreadyError):
+            with pytest.raises(FileAlreadyExistsError):
                 io.create_folder(taken)
         assert not io.delete_folder(f"{place}/a")
         assert io.delete_folder(inner)
         for act in (io.delete_folder, io.folders):
-            with pytest.raises(FileMissingError, match="a/b does not exist"):
+            with pytest.raises(NoSuchFileError, match="a/b does not exist"):
                 act(inner)
         assert io.read(f"{place}/a/file") == b"x"
 
@@ -314,7 +314,7 @@ class FileSystemSuite:
             barrier.wait()
             try:
                 io.create_folder(f"{place}/f")
-            except FileExistsAlreadyError:
+            except FileAlreadyExistsError:
                 return
             won.append(1)
 

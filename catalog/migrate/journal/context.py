@@ -23,9 +23,9 @@ from icecomb.catalog.unknown_commit import fence
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
-    FileMissingError,
     IcecombError,
     MigrationError,
+    NoSuchFileError,
 )
 from icecomb.format.storage.file_io import FileIO
 
@@ -260,5 +260,5 @@ def being_reverted(table: HiveTable) -> MigrationError:
 
 def remove_empty_folder(io: FileIO, location: str) -> None:
     """Remove a folder if it is empty: even empty ones disturb readers of Hive tables."""
-    with suppress(FileMissingError):
+    with suppress(NoSuchFileError):
         io.delete_folder(location)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.source.place_list import DigestSet, digest
-from icecomb.format.errors import CorruptFileError, FileMissingError, MigrationError
+from icecomb.format.errors import CorruptFileError, MigrationError, NoSuchFileError
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -49,7 +49,7 @@ class FileHistory:
         self._migrated = self._migrated_snapshot()
         try:
             self._kept = self._digests(self.old())
-        except (FileMissingError, CorruptFileError) as error:
+        except (NoSuchFileError, CorruptFileError) as error:
             raise self._untold(error.message) from error
 
     def old(self) -> Iterator[str]:
@@ -87,7 +87,7 @@ class FileHistory:
         def take(snapshot: Snapshot) -> bool:
             try:
                 found.update(new(_files(self._io, snapshot, read)))
-            except (FileMissingError, CorruptFileError):
+            except (NoSuchFileError, CorruptFileError):
                 return False
             return True
 
@@ -114,7 +114,7 @@ class FileHistory:
             return None
         try:
             snapshot = self._metadata.snapshot_by_id(self._first) or self._of_first_file()
-        except (FileMissingError, CorruptFileError) as error:
+        except (NoSuchFileError, CorruptFileError) as error:
             raise self._untold(error.message) from error
         if snapshot is None:
             raise self._untold(f"{self._first_location} does not have it")
@@ -135,7 +135,7 @@ class FileHistory:
         if not self._has_all(found.values()):
             log = [entry.metadata_file for entry in self._metadata.metadata_log]
             for location in dict.fromkeys([*log, self._first_location]):
-                with suppress(FileMissingError, CorruptFileError):
+                with suppress(NoSuchFileError, CorruptFileError):
                     if location is not None:
                         for one in read_metadata(self._io, location).snapshots:
                             found.setdefault(one.snapshot_id, one)

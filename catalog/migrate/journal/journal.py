@@ -41,10 +41,10 @@ from icecomb.catalog.hive.thrift.entity_json import (
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.format.errors import (
     CorruptFileError,
-    FileExistsAlreadyError,
-    FileMissingError,
+    FileAlreadyExistsError,
     IcecombError,
     MigrationError,
+    NoSuchFileError,
 )
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
@@ -169,7 +169,7 @@ class Journal:
         for number in count():
             try:
                 page = _read(self.io, self._taken_location(number))
-            except FileMissingError:
+            except NoSuchFileError:
                 return
             yield from map(tuple, page["values"])
 
@@ -221,7 +221,7 @@ class Journal:
     def _create_first(self, locations: Iterator[str], data: bytes) -> None:
         """Create a file under the first free name: other runs may create some, too."""
         for location in locations:
-            with suppress(FileExistsAlreadyError):
+            with suppress(FileAlreadyExistsError):
                 create_own(self.io, location, data)
                 self._create_copy(location[len(self.location) + 1 :], data)
                 break
@@ -365,7 +365,7 @@ def _page_name(number: int) -> str:
 def _read(io: FileIO, location: str) -> dict[str, Any]:
     try:
         raw = json.loads(io.read(location))
-    except FileMissingError:
+    except NoSuchFileError:
         raise
     except ValueError as error:
         raise CorruptFileError(

@@ -29,7 +29,7 @@ from icecomb.catalog.migrate.source.footer_row import KEPT, FooterRow
 from icecomb.catalog.migrate.source.place_list import DIGEST
 from icecomb.catalog.migrate.source.spool import ROWS, Spool, batch_of
 from icecomb.catalog.report.progress import Progress
-from icecomb.format.errors import FileExistsAlreadyError, FileMissingError, IcecombError
+from icecomb.format.errors import FileAlreadyExistsError, IcecombError, NoSuchFileError
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 
@@ -159,7 +159,7 @@ class KeptFooters:
         self._new, self._bytes = [], 0
         data = out.getvalue()
         try:
-            with suppress(FileExistsAlreadyError):
+            with suppress(FileAlreadyExistsError):
                 self._io.create(f"{self._target}/{_name(data)}", data)
         except IcecombError as error:
             self._target = None
@@ -196,7 +196,7 @@ def forget_footers(io: FileIO, table_location: str) -> None:
         io.delete(found)
         folders = sorted({location.rpartition("/")[0] for location in found})
         for folder in (*folders, root, root.rpartition("/")[0]):
-            with suppress(FileMissingError):
+            with suppress(NoSuchFileError):
                 io.delete_folder(folder)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icecomb.catalog.migrate.journal.journal import Journal
-from icecomb.format.errors import CorruptFileError, FileMissingError
+from icecomb.format.errors import CorruptFileError, NoSuchFileError
 from icecomb.format.storage.file_system import FileStatus
 
 _FILES: Final = pa.schema(
@@ -48,7 +48,7 @@ def kept_files(journal: Journal) -> Iterator[list[FileStatus]]:
         location = f"{journal.location}/{_name(number)}"
         try:
             table = pq.read_table(BytesIO(journal.io.read(location)), schema=_FILES)
-        except FileMissingError:
+        except NoSuchFileError:
             return
         except pa.ArrowException as error:
             raise CorruptFileError(

@@ -18,7 +18,7 @@ from icecomb.catalog.hive.lock import abandoned_locks, describe_holder
 from icecomb.catalog.migrate.source.source_files import AHEAD, plain_folders
 from icecomb.catalog.report.progress import SILENT, THREADS, each
 from icecomb.format.cancellation import pause
-from icecomb.format.errors import FileMissingError, MetastoreError, MigrationError
+from icecomb.format.errors import MetastoreError, MigrationError, NoSuchFileError
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
@@ -166,7 +166,7 @@ class WritersInFlight:
                 passed.discard(folder)
                 return False
             changes = [status.mtime_ms / 1000 for status in io.list(folder)]
-        except FileMissingError:
+        except NoSuchFileError:
             return False
         if not changes and folder.endswith(f"/{_OF_IMPALA}"):
             return False
@@ -182,7 +182,7 @@ class WritersInFlight:
     def _folders(self, folder: str) -> Iterable[str]:
         try:
             return self._place.io.folders(folder)
-        except FileMissingError:
+        except NoSuchFileError:
             return ()
 
 

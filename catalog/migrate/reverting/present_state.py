@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.late_write import LateWrites, find_late_writes
 from icecomb.catalog.report.finding import Finding, Severity
-from icecomb.format.errors import FileMissingError, IcecombError
+from icecomb.format.errors import IcecombError, NoSuchFileError
 from icecomb.format.spec.metadata_file import read_metadata
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def look_at(place: Workplace, table: HiveTable, journal: Journal) -> PresentStat
     try:
         metadata = read_metadata(place.io, pointer)
         late = find_late_writes(place, journal, table, metadata)
-    except FileMissingError as error:
+    except NoSuchFileError as error:
         # What is to be done where nothing goes back any more does not depend on the migration.
         gone = not journal.finalized and not place.has_metadata(table)
         unknown = "" if gone else error.message

@@ -24,9 +24,9 @@ from icecomb.catalog.migrate.journal.restored_entry import RestoredEntries, fold
 from icecomb.catalog.migrate.journal.stated_files import kept_files, lasting_id
 from icecomb.format.errors import (
     CommitFailedError,
-    FileExistsAlreadyError,
-    FileMissingError,
+    FileAlreadyExistsError,
     MigrationError,
+    NoSuchFileError,
 )
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.snapshot import Snapshot
@@ -214,7 +214,7 @@ class Reversal:
 
         try:
             metadata = read_metadata(self._place.io, pointer)
-        except FileMissingError:
+        except NoSuchFileError:
             return self._of_journal(table, journal)
         history = FileHistory(self._place.io, table.full_name, journal, metadata)
         plan = self._plan(table, journal, metadata, history)
@@ -447,7 +447,7 @@ class Reversal:
         io = self._place.io
         try:
             io.rename(source, target)
-        except FileExistsAlreadyError:
+        except FileAlreadyExistsError:
             # An object store copies, then deletes: a process killed in between left both.
             if io.size(source) != io.size(target):
                 raise

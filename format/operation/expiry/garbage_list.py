@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from icecomb.format.errors import CorruptFileError, FileIOError, FileMissingError, IcecombError
+from icecomb.format.errors import CorruptFileError, FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
@@ -135,7 +135,7 @@ def still_unreachable(
         others: A function that loads other tables which may need them.
 
     Raises:
-        CorruptFileError, FileMissingError: If a file that the check needs cannot be read.
+        CorruptFileError, NoSuchFileError: If a file that the check needs cannot be read.
     """
     everything = files.files
     if not everything:
@@ -158,13 +158,13 @@ def collect_left(io: FileIO, metadata: TableMetadata, others: OtherTables | None
         others: A function that loads other tables which may need the files.
 
     Raises:
-        CorruptFileError, FileMissingError: If it cannot be determined what the table needs.
+        CorruptFileError, NoSuchFileError: If it cannot be determined what the table needs.
     """
     done = Deleted()
     for location in _abandoned(io, metadata):
         try:
             files = _read_list(io, location, metadata)
-        except FileMissingError:
+        except NoSuchFileError:
             continue  # another run was first
         except CorruptFileError:
             delete_list(io, location)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.errors import CorruptFileError, FileMissingError, IcecombError
+from icecomb.format.errors import CorruptFileError, IcecombError, NoSuchFileError
 from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
 from icecomb.format.manifests.manifest_union import distinct_manifests
 from icecomb.format.manifests.reader import read_each_columns
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
-_UNREADABLE: Final = (CorruptFileError, FileMissingError)
+_UNREADABLE: Final = (CorruptFileError, NoSuchFileError)
 _THREADS: Final = 8
 """The number of manifests to decode at a time."""
 
@@ -80,7 +80,7 @@ def unreachable_files(
     Raises:
         CorruptFileError: If a manifest of a kept snapshot cannot be read, so that it is unknown
             which files are needed.
-        FileMissingError: If such a manifest is missing.
+        NoSuchFileError: If such a manifest is missing.
     """
     gone = [s for s in before.snapshots if not after.has_snapshot(s.snapshot_id)]
     lists = {s.manifest_list for s in gone if s.manifest_list}

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from icecomb.format.errors import (
     CorruptFileError,
-    FileMissingError,
     IcecombError,
+    NoSuchFileError,
     UnsupportedError,
 )
 from icecomb.format.manifests.manifest_union import each_new_manifests
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 8
 """The number of manifests to decode at a time."""
-_UNREADABLE: Final = (CorruptFileError, FileMissingError, UnsupportedError)
+_UNREADABLE: Final = (CorruptFileError, NoSuchFileError, UnsupportedError)
 
 
 class ReachableFiles:
@@ -80,7 +80,7 @@ class ReachableFiles:
             damaged: Whether to skip files that are missing or unreadable instead of failing.
 
         Raises:
-            CorruptFileError, FileMissingError: If a manifest or list is damaged or missing.
+            CorruptFileError, NoSuchFileError: If a manifest or list is damaged or missing.
         """
         files = [] if location is None else [location]
         statistics = (*metadata.statistics, *metadata.partition_statistics)

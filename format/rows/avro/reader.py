@@ -73,7 +73,7 @@ class AvroReader(DataFileReader):
 
     Raises:
         CorruptFileError: If it is not an Avro file, or is shorter than stated.
-        FileMissingError: If the file does not exist.
+        NoSuchFileError: If the file does not exist.
         UnsupportedError: If its schema has a type that Iceberg does not have.
     """
 

@@ -105,7 +105,7 @@ class AddedFiles:
         the rows prove; where the file lacks the column and none was given, the one in the path.
 
         Raises:
-            FileMissingError: If the file does not exist.
+            NoSuchFileError: If the file does not exist.
             CorruptFileError: If it is not a Parquet, ORC or Avro file.
             SchemaError: If its columns do not fit the table's, or its Parquet times are neither
                 microseconds nor INT96.

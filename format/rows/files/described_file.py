@@ -164,7 +164,7 @@ class FileDescriber:
             size: Its length in bytes, if known.
 
         Raises:
-            FileMissingError: If the file does not exist.
+            NoSuchFileError: If the file does not exist.
             UnknownFormatError: If it is not a Parquet, ORC or Avro file.
             CorruptFileError: If it is damaged.
             UnsupportedError: If it has types that Iceberg does not have.

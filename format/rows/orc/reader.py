@@ -39,7 +39,7 @@ class OrcReader(DataFileReader):
 
     Raises:
         CorruptFileError: If it is not an ORC file, or is shorter than stated.
-        FileMissingError: If the file does not exist.
+        NoSuchFileError: If the file does not exist.
         UnsupportedError: If its columns are named by number, as in files of Hive before version 2.
     """
 

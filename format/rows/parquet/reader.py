@@ -32,7 +32,7 @@ class ParquetReader(DataFileReader):
 
     Raises:
         CorruptFileError: If it is not a Parquet file, or is shorter than stated.
-        FileMissingError: If the file does not exist.
+        NoSuchFileError: If the file does not exist.
     """
 
     def __init__(

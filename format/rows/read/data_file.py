@@ -32,7 +32,7 @@ def open_data_file(
 
     Raises:
         CorruptFileError: If the file is damaged, or its row count differs from its manifest's.
-        FileMissingError: If the file does not exist.
+        NoSuchFileError: If the file does not exist.
         UnsupportedError: If the format is not supported.
     """
     reader = _reader(io, file, name_mapping, dictionaries, checksums=checksums)

@@ -29,7 +29,7 @@ class DataFileReader(ABC):
 
     Raises:
         CorruptFileError: If it is not a file of the format, or is shorter than stated.
-        FileMissingError: If the file does not exist.
+        NoSuchFileError: If the file does not exist.
     """
 
     fields: tuple[FileField, ...]

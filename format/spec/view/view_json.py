@@ -66,7 +66,7 @@ def read_view_metadata(io: FileIO, location: str) -> ViewMetadata:
     """Read a view's metadata file; its name shows whether it is compressed.
 
     Raises:
-        FileMissingError: If there is no such file.
+        NoSuchFileError: If there is no such file.
         CorruptFileError: If it is not valid view metadata.
         UnsupportedError: If it is of a format version that icecomb does not know.
     """
@@ -80,7 +80,7 @@ def write_view_metadata(io: FileIO, metadata: ViewMetadata, location: str) -> No
     """Create a view's metadata file, compressed if its name says so.
 
     Raises:
-        FileExistsAlreadyError: If another writer's file exists there; it was left unchanged.
+        FileAlreadyExistsError: If another writer's file exists there; it was left unchanged.
         ValidationError: If the file would be unreadable.
     """
     data = _checked_bytes(metadata)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
-from icecomb.format.errors import FileMissingError
+from icecomb.format.errors import NoSuchFileError
 from icecomb.format.storage.arrow_handler import ArrowHandler
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class HdfsArrowHandler(ArrowHandler):
         web, address = self._cluster(selector.base_dir)
         try:
             entries = web.entries(address.path, selector.base_dir)
-        except FileMissingError:
+        except NoSuchFileError:
             if selector.allow_not_found:
                 return []
             raise
@@ -58,7 +58,7 @@ class HdfsArrowHandler(ArrowHandler):
         web, address = self._cluster(path)
         try:
             entries = web.entries(address.path, path)
-        except FileMissingError:
+        except NoSuchFileError:
             if missing_dir_ok:
                 return
             raise
@@ -69,7 +69,7 @@ class HdfsArrowHandler(ArrowHandler):
         web, address = self._cluster(path)
         try:
             status = web.status(address.path, path)
-        except FileMissingError:
+        except NoSuchFileError:
             return fs.FileInfo(path, fs.FileType.NotFound)
         if status.is_folder:
             return fs.FileInfo(path, fs.FileType.Directory)

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from icecomb.format.errors import (
-    FileExistsAlreadyError,
+    FileAlreadyExistsError,
     FileIOError,
-    FileMissingError,
     IcecombError,
+    NoSuchFileError,
 )
 from icecomb.format.storage.creations import Creations
 from icecomb.format.storage.file_system import (
@@ -198,7 +198,7 @@ class HdfsFileSystem(FileSystem):
                 with web.upload(temporary, location) as upload:
                     yield upload
                     is_sent = True
-            except FileExistsAlreadyError as error:
+            except FileAlreadyExistsError as error:
                 # nobody else uses the name: the request was sent twice, and the first may have
                 # succeeded
                 if not is_sent:
@@ -257,7 +257,7 @@ class HdfsFileSystem(FileSystem):
                 entries = web.entries(
                     posixpath.join(address.path, inner).rstrip("/") or "/", prefix
                 )
-            except FileMissingError:
+            except NoSuchFileError:
                 continue
             for entry in entries:
                 if not entry.is_folder:
@@ -280,7 +280,7 @@ class HdfsFileSystem(FileSystem):
         web.make_folder(posixpath.dirname(target_address.path), target)
         try:
             web.rename(address.path, target_address.path, file_id, target)
-        except FileMissingError as error:
+        except NoSuchFileError as error:
             raise is_missing(source) from error
 
     def is_folder(self, location: str) -> bool:
@@ -306,7 +306,7 @@ class HdfsFileSystem(FileSystem):
         web, address = self.cluster(location)
         try:
             found = web.entries(address.path.rstrip("/") or "/", location)
-        except FileMissingError:
+        except NoSuchFileError:
             return FolderEntries((), ())
         shown = location.rstrip("/")
         return FolderEntries(
@@ -375,14 +375,14 @@ class HdfsFileSystem(FileSystem):
         web.make_folder(posixpath.dirname(trash), location)
         try:
             web.rename(address.path, trash, found.file_id, location)
-        except FileExistsAlreadyError:
+        except FileAlreadyExistsError:
             web.rename(address.path, f"{trash}{uuid.uuid4().hex}", found.file_id, location)
 
     def _find(self, location: str) -> HdfsStatus | None:
         web, address = self.cluster(location)
         try:
             return web.status(address.path, location)
-        except FileMissingError:
+        except NoSuchFileError:
             return None
 
 
@@ -413,7 +413,7 @@ def _temporary(path: str) -> str:
     return posixpath.join(folder, draft_name(start))
 
 
-def _sent_twice(error: FileExistsAlreadyError, location: str) -> IcecombError:
+def _sent_twice(error: FileAlreadyExistsError, location: str) -> IcecombError:
     if error.context.get("path") != location:  # raised by the caller's block
         return error
     return HdfsDataLostError(
@@ -430,7 +430,7 @@ def _stored(web: WebHdfs, temporary: str, written: int, location: str) -> HdfsSt
         HdfsDataLostError: If it is incomplete or missing.
     """
     arrived = "none"
-    with suppress(FileMissingError):
+    with suppress(NoSuchFileError):
         stored = web.status(temporary, location)
         if stored.size == written:
             return stored

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import (
     ConfigurationError,
     FileIOError,
-    FileMissingError,
     IcecombError,
+    NoSuchFileError,
 )
 from icecomb.format.optional_library import optional_library
 from icecomb.format.storage.file_system import exists_already, is_missing
@@ -90,7 +90,7 @@ class NativeHdfs(WebHdfs):
                 rest = max(len(source) - offset, 0)
                 wanted = rest if length is None else min(length, rest)
                 return source.read_range(offset, wanted) if wanted else b""
-        except FileMissingError as error:
+        except NoSuchFileError as error:
             # hdfs-native selects name nodes itself
             raise self._unknown_there(error, path, location, "hdfs-native") from error
 

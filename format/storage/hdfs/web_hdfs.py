@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from icecomb.format.errors import (
     FileIOError,
-    FileMissingError,
     IcecombError,
+    NoSuchFileError,
 )
 from icecomb.format.storage.file_system import state_unknown
 from icecomb.format.storage.hdfs.failure import (
@@ -156,7 +156,7 @@ class WebHdfs:
             action: Wanted permissions, such as `rwx`.
 
         Raises:
-            FileMissingError: If it does not exist.
+            NoSuchFileError: If it does not exist.
             FileIOError: If access is denied; names the user and the owner.
         """
         with self._failures("use", location):
@@ -168,7 +168,7 @@ class WebHdfs:
         """Return the status of a path.
 
         Raises:
-            FileMissingError: If it does not exist.
+            NoSuchFileError: If it does not exist.
         """
         with self._failures("access", location):
             return _status(self._client.get_file_status(path))
@@ -190,7 +190,7 @@ class WebHdfs:
         After a failure another data node is tried.
 
         Raises:
-            FileMissingError: If there is no such file.
+            NoSuchFileError: If there is no such file.
         """
         failed: list[str] = []
         while True:
@@ -209,7 +209,7 @@ class WebHdfs:
             url = reply.headers["location"]
             try:
                 return self._download(url, path, location, offset, length)
-            except FileMissingError as error:
+            except NoSuchFileError as error:
                 problem = self._unknown_there(error, path, location, urlsplit(url).netloc)
             except FileIOError as error:
                 problem = error
@@ -245,8 +245,8 @@ class WebHdfs:
             location: The target, for messages.
 
         Raises:
-            FileExistsAlreadyError: If the target is taken.
-            FileMissingError: If there is no source.
+            FileAlreadyExistsError: If the target is taken.
+            NoSuchFileError: If there is no source.
             FileStateUnknownError: If the rename may have happened or may still happen.
         """
         try:
@@ -281,7 +281,7 @@ class WebHdfs:
             replace: Whether to replace an existing file of this name.
 
         Raises:
-            FileExistsAlreadyError: If the target is taken.
+            FileAlreadyExistsError: If the target is taken.
             FileStateUnknownError: If the rename may have happened or may still happen.
         """
         try:
@@ -345,11 +345,11 @@ class WebHdfs:
     def _holds(self, path: str, file_id: int, location: str) -> bool:
         try:
             return self.status(path, location).file_id == file_id
-        except FileMissingError:
+        except NoSuchFileError:
             return False
 
     def _unknown_there(
-        self, error: FileMissingError, path: str, location: str, asked: str
+        self, error: NoSuchFileError, path: str, location: str, asked: str
     ) -> FileIOError:
         """Return the error for a data node that does not find a file known to the name node.
 
@@ -362,7 +362,7 @@ class WebHdfs:
             asked: The data node.
 
         Raises:
-            FileMissingError: If the active name node does not have it either.
+            NoSuchFileError: If the active name node does not have it either.
         """
         self.status(path, location)
         problem = FileIOError(

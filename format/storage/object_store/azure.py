@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 from xml.etree import ElementTree as ET
 
-from icecomb.format.errors import FileIOError, FileMissingError, IcecombError, ValidationError
+from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError, ValidationError
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.azure_credentials import azure_signer
 from icecomb.format.storage.object_store.azure_settings import AzureSettings
@@ -129,7 +129,7 @@ class AzureClient(RestClient):
         """Return the URL of a blob, also of a folder's.
 
         Raises:
-            FileMissingError: If no blob can have this name.
+            NoSuchFileError: If no blob can have this name.
         """
         name = key.removesuffix("/")
         if not _can_be(name):
@@ -140,7 +140,7 @@ class AzureClient(RestClient):
         """Return the headers of a blob, also of a folder's.
 
         Raises:
-            FileMissingError: If there is none.
+            NoSuchFileError: If there is none.
         """
         url = self.url(key, location)
         headers: Mapping[str, str] = self.ask(
@@ -235,7 +235,7 @@ class AzureClient(RestClient):
             asked["marker"] = marker
         if empty and prefix.endswith("/"):
             # an empty folder's blob has no slash in its name, so the prefix does not match it
-            with suppress(FileMissingError):
+            with suppress(NoSuchFileError):
                 headers = self.head(prefix, location)
                 if _is_folder(headers):
                     changed = http_time_ms(headers["Last-Modified"])
@@ -255,7 +255,7 @@ class AzureClient(RestClient):
         if code in _EXISTS or (status in {409, 412} and code == str(status) and is_of_azure):
             return exists_already(location)
         if code in _GONE:
-            return FileMissingError(
+            return NoSuchFileError(
                 f"Cannot {verb} {location}: {code}: {text}",
                 hint="check who else writes there, and try again",
                 path=location,

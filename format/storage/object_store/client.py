@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from icecomb.format.errors import FileIOError, FileMissingError
+from icecomb.format.errors import FileIOError, NoSuchFileError
 
 PART: int = 8 << 20
 """Bytes of a part of an upload, and of the buffer of a small file."""
@@ -86,7 +86,7 @@ class Completion(ABC):
         """Create the object without overwriting.
 
         Raises:
-            FileExistsAlreadyError: If the key is taken.
+            FileAlreadyExistsError: If the key is taken.
             StoreBusyError: If the request was not executed.
             AnswerLostError: If it may have been executed; `is_done` checks.
         """
@@ -111,14 +111,14 @@ class MarkedCompletion(Completion):
         """Return the mark of the object under the key; None if it has none.
 
         Raises:
-            FileMissingError: If there is no such object.
+            NoSuchFileError: If there is no such object.
         """
 
     def is_done(self) -> bool:
         """Implement `Completion.is_done`."""
         try:
             return self.found_mark() == self.mark
-        except FileMissingError:
+        except NoSuchFileError:
             return False
 
 
@@ -157,7 +157,7 @@ class ObjectClient(ABC):
         """Return the status of an object.
 
         Raises:
-            FileMissingError: If there is none.
+            NoSuchFileError: If there is none.
         """
 
     @abstractmethod
@@ -165,7 +165,7 @@ class ObjectClient(ABC):
         """Read an object from byte `start` on, fewer than `length` bytes only at its end.
 
         Raises:
-            FileMissingError: If there is none.
+            NoSuchFileError: If there is none.
         """
 
     @abstractmethod
@@ -179,7 +179,7 @@ class ObjectClient(ABC):
             replace: Whether to replace an existing object.
 
         Raises:
-            FileExistsAlreadyError: If the key is taken; nothing was replaced.
+            FileAlreadyExistsError: If the key is taken; nothing was replaced.
             StoreBusyError: If the request was not executed.
             AnswerLostError: If it may have been executed.
         """
@@ -193,8 +193,8 @@ class ObjectClient(ABC):
         """Copy an object within the store without overwriting.
 
         Raises:
-            FileExistsAlreadyError: If the key is taken.
-            FileMissingError: If `source` is gone or has changed.
+            FileAlreadyExistsError: If the key is taken.
+            NoSuchFileError: If `source` is gone or has changed.
         """
 
     @abstractmethod

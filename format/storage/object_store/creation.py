@@ -18,10 +18,10 @@ from typing import Final, TypeVar
 
 from icecomb.format.cancellation import pause
 from icecomb.format.errors import (
-    FileExistsAlreadyError,
+    FileAlreadyExistsError,
     FileIOError,
-    FileMissingError,
     IcecombError,
+    NoSuchFileError,
 )
 from icecomb.format.storage.file_system import state_unknown
 from icecomb.format.storage.object_store.client import (
@@ -57,7 +57,7 @@ def put_once(
         replace: Whether to replace an existing object.
 
     Raises:
-        FileExistsAlreadyError: If another writer's object has the key.
+        FileAlreadyExistsError: If another writer's object has the key.
         FileStateUnknownError: If it does not exist but a request may still be in flight.
         FileIOError: If the store refuses it.
     """
@@ -115,7 +115,7 @@ def _repeated(
             if problem is not None:
                 wait_before(attempt)
             create()
-        except (FileExistsAlreadyError, FileMissingError) as error:  # noqa: PERF203 - tried again
+        except (FileAlreadyExistsError, NoSuchFileError) as error:  # noqa: PERF203 - tried again
             # an upload whose completion was lost or repeated may be gone already
             if not late or (lost is None and not has_mark):
                 raise
@@ -161,5 +161,5 @@ def _holds(client: ObjectClient, key: str, location: str, data: bytes | bytearra
         if client.status(key, location).size != len(data):
             return False
         return client.read(key, location) == data
-    except FileMissingError:
+    except NoSuchFileError:
         return False

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
-from icecomb.format.errors import FileIOError, FileMissingError, ValidationError
+from icecomb.format.errors import FileIOError, NoSuchFileError, ValidationError
 from icecomb.format.storage.creations import Creations
 from icecomb.format.storage.file_system import (
     FileStatus,
@@ -365,7 +365,7 @@ class ObjectFileSystem(FileSystem):
         place = self.place(location)
         try:
             return place.client.status(place.key, location)
-        except FileMissingError:
+        except NoSuchFileError:
             return None
 
 

@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
-from icecomb.format.errors import FileIOError, FileMissingError, IcecombError, ValidationError
+from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError, ValidationError
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
@@ -101,7 +101,7 @@ class GoogleClient(RestClient):
         """Return the URL of an object.
 
         Raises:
-            FileMissingError: If no object can have this name.
+            NoSuchFileError: If no object can have this name.
         """
         if not _can_be(key):
             raise is_missing(location)
@@ -111,7 +111,7 @@ class GoogleClient(RestClient):
         """Return an object's resource as the store describes it.
 
         Raises:
-            FileMissingError: If there is none.
+            NoSuchFileError: If there is none.
         """
         return answered(lambda: self._resource(key, location), self.attempts)
 
@@ -178,7 +178,7 @@ class GoogleClient(RestClient):
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
         """Implement `ObjectClient.copy`."""
         _check(key, location)
-        with suppress(FileMissingError):
+        with suppress(NoSuchFileError):
             # for long objects the store reports it only at the end
             self.status(key, location)
             raise exists_already(location)
@@ -399,7 +399,7 @@ class _Rewriting(MarkedCompletion):
                     headers={"Content-Type": "application/json; charset=UTF-8"},
                     data=json.dumps({"metadata": {_OURS: self.mark}}).encode(),
                 )
-            except FileMissingError:
+            except NoSuchFileError:
                 raise is_missing(self._source.key) from None
             found = _said(response, "copy to", self._location, "done")
             if found["done"]:

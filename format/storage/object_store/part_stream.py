@@ -61,7 +61,7 @@ class PartStream(Upload):
             attempts: Maximum number of attempts to complete the upload.
 
         Raises:
-            FileExistsAlreadyError: If the key was taken in the meantime.
+            FileAlreadyExistsError: If the key was taken in the meantime.
             FileIOError: If the store refuses it.
         """
         if self._filling or not self._number:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from icecomb.format.errors import FileExistsAlreadyError, IcecombError
+from icecomb.format.errors import FileAlreadyExistsError, IcecombError
 from icecomb.format.storage.object_store.client import ObjectClient
 from icecomb.format.storage.object_store.creation import put_once
 
@@ -31,7 +31,7 @@ def probe_object(
     """
     name = f"{PROBE}{uuid.uuid4().hex}"
     key, place = (f"{folder}/{name}" if folder else name), f"{location}/{name}"
-    with suppress(FileExistsAlreadyError):  # sent twice on the way: nobody else has this name
+    with suppress(FileAlreadyExistsError):  # sent twice on the way: nobody else has this name
         put_once(client, key, place, b"icecomb", attempts)
     try:
         yield key, place
@@ -56,6 +56,6 @@ def replaces_nothing(client: ObjectClient, key: str, location: str, attempts: in
     """
     try:
         put_once(client, key, location, b"another", attempts)
-    except FileExistsAlreadyError:
+    except FileAlreadyExistsError:
         return True
     return False

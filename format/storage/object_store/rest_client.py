@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from icecomb.format.errors import FileIOError, FileMissingError, IcecombError
+from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
     ObjectClient,
@@ -245,7 +245,7 @@ class RestClient(ObjectClient):
         def reason(key: str) -> str | None:
             try:
                 self.delete_one(key, location)
-            except FileMissingError:
+            except NoSuchFileError:
                 return None
             except FileIOError as error:
                 return error.message
@@ -263,7 +263,7 @@ class RestClient(ObjectClient):
         """Delete an object.
 
         Raises:
-            FileMissingError: If there is none.
+            NoSuchFileError: If there is none.
         """
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from icecomb.format.errors import FileMissingError, IcecombError
+from icecomb.format.errors import IcecombError, NoSuchFileError
 from icecomb.format.optional_library import optional_library
 from icecomb.format.storage.object_store.client import (
     MarkedCompletion,
@@ -107,7 +107,7 @@ class S3Client(ObjectClient):
             with _failures("access", location):
                 keys = self._session.get_credentials()
                 return s3_facts(self._boto, keys, self.settings, self.bucket)
-        except FileMissingError as error:
+        except NoSuchFileError as error:
             raise no_bucket("access", location) from error
 
     def status(self, key: str, location: str) -> ObjectStatus:
@@ -179,7 +179,7 @@ class S3Client(ObjectClient):
         Raises:
             AnswerLostError: If there is no such object.
         """
-        with suppress(FileMissingError):
+        with suppress(NoSuchFileError):
             found = self.status(made.key, location)
             if made.etag and (found.etag, found.size) == (made.etag, made.size):
                 return
@@ -420,8 +420,8 @@ class _S3Upload(MarkedCompletion, PartUpload):
                     self._ask("abandon", partial(self._abort, each["UploadId"]))
 
 
-def _replaced(source: ObjectStatus) -> FileMissingError:
-    return FileMissingError(
+def _replaced(source: ObjectStatus) -> NoSuchFileError:
+    return NoSuchFileError(
         f"Cannot copy {source.key}: it was replaced in the meantime",
         hint="check who else writes there, and try again",
         path=source.key,

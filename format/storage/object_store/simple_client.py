@@ -9,7 +9,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Final
 
-from icecomb.format.errors import FileMissingError
+from icecomb.format.errors import NoSuchFileError
 from icecomb.format.storage.object_store.client import (
     PART,
     ObjectClient,
@@ -99,7 +99,7 @@ class _WholeUpload(PartUpload):
         self._client.put(self._key, self._location, self._data, replace=False)
 
     def is_done(self) -> bool:
-        with suppress(FileMissingError):
+        with suppress(NoSuchFileError):
             return self._client.read(self._key, self._location) == self._data
         return False
 

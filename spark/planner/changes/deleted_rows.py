@@ -56,7 +56,7 @@ class DeletedRows:
 
         Raises:
             CorruptFileError: If the data file or a delete file is damaged.
-            FileMissingError: If one of them is missing.
+            NoSuchFileError: If one of them is missing.
             UnsupportedError: If no schema of the table has a compared column any more.
         """
         check_wanted()

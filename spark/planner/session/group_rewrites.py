@@ -84,7 +84,7 @@ class GroupRewrite(PendingWork):
 
         Raises:
             FileIOError: If the session could not write them.
-            OperationCancelledError: If nobody waits for the procedure any more.
+            OperationCanceledError: If nobody waits for the procedure any more.
         """
         job = self.job
         what = f"rewrite {len(job.group.tasks)} files of {'.'.join(job.identifier)}"

@@ -45,7 +45,7 @@ class PendingWork:
 
         Raises:
             FileIOError: If it could not be done.
-            OperationCancelledError: If nobody waits for the procedure any more.
+            OperationCanceledError: If nobody waits for the procedure any more.
         """
         while not wait_for(self._ended, _LOOK_S):
             pass

@@ -41,8 +41,8 @@ from icecomb.format.errors import (
     CommitFailedError,
     CorruptFileError,
     FileIOError,
-    FileMissingError,
-    OperationCancelledError,
+    NoSuchFileError,
+    OperationCanceledError,
 )
 from icecomb.format.maintenance import row_origin
 from icecomb.format.storage import file_io
@@ -319,7 +319,7 @@ def test_cancelled_work_ends_and_leaves_nothing(made: Table, slow: Any, started:
         try:
             with cancellable(cancellation):
                 made.maintenance.rewrite_data_files(options=PAIRS)
-        except OperationCancelledError as error:
+        except OperationCanceledError as error:
             raised.append(error)
 
     thread = threading.Thread(target=work)
@@ -588,7 +588,7 @@ def test_files_that_are_not_to_be_found_from_here_are_not_committed(
     before = made.metadata_location
 
     def size(self: FileIO, location: str) -> int:
-        raise FileMissingError(f"{location} is elsewhere")
+        raise NoSuchFileError(f"{location} is elsewhere")
 
     monkeypatch.setattr(FileIO, "size", size)
     with pytest.raises(FileIOError, match="0 bytes here"):

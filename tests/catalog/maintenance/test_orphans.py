@@ -19,8 +19,8 @@ from icecomb.catalog import Table, load_catalog, open_table
 from icecomb.catalog.maintenance import orphans
 from icecomb.format.errors import (
     CorruptFileError,
-    FileMissingError,
     IcecombError,
+    NoSuchFileError,
     UnsupportedError,
     ValidationError,
 )
@@ -189,7 +189,7 @@ def test_a_lost_or_damaged_manifest_ends_all_before_anything_is_deleted(table: T
     for victim in (listed[0], listed[-1], *manifests):
         data = Path(victim).read_bytes()
         Path(victim).unlink()
-        with pytest.raises(FileMissingError):
+        with pytest.raises(NoSuchFileError):
             remove(table)
         Path(victim).write_bytes(data[: len(data) // 2])
         with pytest.raises(CorruptFileError):

@@ -11,7 +11,7 @@ import pytest
 
 from icecomb.catalog import load_catalog, migrate
 from icecomb.catalog.hive.repair import plan_repair
-from icecomb.format.errors import FileMissingError
+from icecomb.format.errors import NoSuchFileError
 from tests.peers.hive import FailedStatementError, Hive
 from tests.peers.hive_metastore import HiveMetastore
 
@@ -105,7 +105,7 @@ class Tables:
         loaded = self.catalog.load_table
         try:
             rows = sorted(loaded(name).scan().to_arrow()["id"].to_pylist())
-        except FileMissingError:
+        except NoSuchFileError:
             assert not before & files
             return "**files and metadata are gone**"
         assert before <= files

@@ -22,7 +22,7 @@ from icecomb.catalog.paimon.schema_change import AddColumn, RenameColumn
 from icecomb.catalog.paimon.source import PaimonSource, find_table
 from icecomb.catalog.paimon.table_import import plan_import, run_import
 from icecomb.catalog.paimon.type_parser import parse_type
-from icecomb.format.errors import FileExistsAlreadyError
+from icecomb.format.errors import FileAlreadyExistsError
 from icecomb.format.storage.file_io import FileIO
 
 pytestmark = pytest.mark.full("needs PyPaimon, and Iceberg Java in Spark")
@@ -88,7 +88,7 @@ def test_a_table_of_the_metastore_with_its_data_on_hdfs_is_brought_over(
 def test_a_table_on_hdfs_is_evolved_and_comes_into_a_catalog_of_folders(uploaded, hdfs):
     new = uploaded.schemas.evolve([RenameColumn(("id",), "number")])
     assert uploaded.schemas.read(1).to_json() == new.to_json()
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         uploaded.io.create(uploaded.schemas.path(1), b"other")
     warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
     settings = {**hdfs.client_settings, "hdfs.user": getpass.getuser()}

@@ -18,7 +18,7 @@ from icecomb.catalog.paimon.source import PaimonSource
 from icecomb.catalog.paimon.table_import import plan_import, run_import
 from icecomb.catalog.paimon.table_schema import TableSchema
 from icecomb.catalog.paimon.type_parser import parse_type
-from icecomb.format.errors import FileExistsAlreadyError, UnsupportedError
+from icecomb.format.errors import FileAlreadyExistsError, UnsupportedError
 from icecomb.format.storage.file_io import FileIO
 from tests.peers.s3_proxy import S3Proxy
 
@@ -67,7 +67,7 @@ def test_a_schema_on_s3_is_written_over_no_other(clicks):
     clicks.schemas.evolve([AddColumn(("more",), parse_type("INT"))])
     second = f"{clicks.location}/schema/schema-1"
     before = clicks.io.read(second)
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         clicks.io.create(second, b"{}")
     assert clicks.io.read(second) == before
 

@@ -20,9 +20,9 @@ from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     CorruptFileError,
-    FileMissingError,
     IcecombError,
     NamespaceNotEmptyError,
+    NoSuchFileError,
     NoSuchIcebergTableError,
     NoSuchIcebergViewError,
     NoSuchNamespaceError,
@@ -426,7 +426,7 @@ def test_a_view_whose_metadata_is_lost_or_broken_is_named_and_can_be_dropped(
     with pytest.raises(UnsupportedError, match="view format version 2"):
         catalog.load_view((namespace, "v"))
     path.unlink()
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         catalog.load_view((namespace, "v"))
     assert catalog.view_exists((namespace, "v"))
     catalog.drop_view((namespace, "v"))

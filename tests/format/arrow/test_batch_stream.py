@@ -9,7 +9,7 @@ import pytest
 
 from icecomb.format.arrow.batch_stream import stream
 from icecomb.format.cancellation import cancellable, check_wanted, stoppable
-from icecomb.format.errors import OperationCancelledError
+from icecomb.format.errors import OperationCanceledError
 
 PRODUCERS = 20
 
@@ -49,6 +49,6 @@ def test_what_is_not_wanted_any_more_ends_in_the_threads_that_make_it(
         next(items)
         assert begun.wait(60)
         wanted.cancel()
-        with pytest.raises(OperationCancelledError):
+        with pytest.raises(OperationCanceledError):
             list(items)
     assert len(ended) == workers

@@ -13,11 +13,11 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import (
-    FileExistsAlreadyError,
+    FileAlreadyExistsError,
     FileIOError,
-    FileMissingError,
     FileStateUnknownError,
     IcecombError,
+    NoSuchFileError,
 )
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.hdfs.upload import HdfsUpload
@@ -192,7 +192,7 @@ def test_a_name_that_is_taken_is_so_though_it_is_only_answered_the_second_time(
 ):
     memory.put("/t/x", b"theirs")
     memory_proxy.faults["RENAME"] = ["refuse"]
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         memory_io.create(f"{PLACE}/x", b"ours")
     assert {path: file.data for path, file in memory.files.items()} == {"/t/x": b"theirs"}
 
@@ -224,7 +224,7 @@ def test_a_file_that_is_refused_before_it_was_sent_is_sent_under_another_name(
         memory_io.create_stream(f"{PLACE}/y") as out,
     ):
         out.write(DATA * 20_000)
-    assert not isinstance(caught.value, FileExistsAlreadyError)
+    assert not isinstance(caught.value, FileAlreadyExistsError)
     assert visible(memory) == ["/t/x"]
 
 
@@ -269,7 +269,7 @@ def test_a_failure_that_mentions_a_missing_file_is_not_one(memory, memory_io):
         memory.before["OPEN"] = fail
         with pytest.raises(FileIOError, match="Cannot obtain block length") as caught:
             memory_io.read(f"{PLACE}/x")
-        assert not isinstance(caught.value, FileMissingError)
+        assert not isinstance(caught.value, NoSuchFileError)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_data_node_says_in_other_words_that_a_file_is_missing(memory, memory_i
         raise RefusedError(404 if name.startswith("File") else 403, name, said)
 
     memory.before["OPEN"] = fail
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         memory_io.read(f"{PLACE}/x")
 
 
@@ -409,7 +409,7 @@ def test_a_drop_that_fails_halfway_does_not_bring_an_older_version_back(memory, 
     lake, _ = dropped_halfway(
         memory, memory_settings, lambda path: path.endswith("/v1.metadata.json")
     )
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         lake.load_table("db.t").scan().to_arrow()
     lake.drop_table("db.t", purge_requested=True)
     assert visible(memory) == []

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import CorruptFileError, FileMissingError
+from icecomb.format.errors import CorruptFileError, NoSuchFileError
 from icecomb.format.storage.file_io import FileIO
 from tests.rings import sampled
 
@@ -128,7 +128,7 @@ def test_a_file_of_another_length_than_stated_is_named_by_every_read_to_its_end(
 def test_a_data_file_that_is_gone_is_named_though_it_was_not_looked_at(table):
     (task, *_) = table.scan("id = 150").plan_files()
     table.io.delete(task.file.file_path)
-    with pytest.raises(FileMissingError, match="does not exist") as caught:
+    with pytest.raises(NoSuchFileError, match="does not exist") as caught:
         table.scan("id = 150").to_arrow()
     assert caught.value.context["path"] == task.file.file_path
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileMissingError
+from icecomb.format.errors import FileAlreadyExistsError, FileIOError, NoSuchFileError
 from icecomb.format.storage.file_io import FileIO
 from tests.rings import sampled
 
@@ -72,7 +72,7 @@ def test_a_rename_that_was_done_though_its_answers_were_lost_is_a_success(io, pr
     proxy.faults["RENAME"] = ["lose", "lose"]
     io.create(f"{place}/x", b"data")
     assert direct.read(f"{place}/x") == b"data"
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         io.create(f"{place}/x", b"other")
     assert files(direct, place) == {"x": 4}
 
@@ -164,7 +164,7 @@ def test_a_file_that_another_writer_has_open_counts_as_taken(hdfs, direct, place
 
         def second():
             with (
-                pytest.raises((FileExistsAlreadyError, FileIOError)) as caught,
+                pytest.raises((FileAlreadyExistsError, FileIOError)) as caught,
                 web.upload(address.path, "second") as upload,
             ):
                 upload.write(b"second")
@@ -173,7 +173,7 @@ def test_a_file_that_another_writer_has_open_counts_as_taken(hdfs, direct, place
         thread = threading.Thread(target=second)
         thread.start()
         thread.join()
-    assert seen == [FileExistsAlreadyError]
+    assert seen == [FileAlreadyExistsError]
     assert direct.read(f"{place}/x") == b"first"
 
 
@@ -194,7 +194,7 @@ def test_what_the_cluster_refuses_is_said_in_plain_words(hdfs, direct, place):
     with pytest.raises(FileIOError, match=r"quota of /warehouse/.* is exceeded"):
         direct.create(f"{place}/x", b"1")
     assert files(direct, place) == {}
-    with pytest.raises(FileMissingError, match="does not exist"):
+    with pytest.raises(NoSuchFileError, match="does not exist"):
         direct.read(f"{place}/x")
 
 

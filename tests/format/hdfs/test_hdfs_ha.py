@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import FileExistsAlreadyError, FileIOError
+from icecomb.format.errors import FileAlreadyExistsError, FileIOError
 from icecomb.format.storage.file_io import FileIO
 from tests.bench.hdfs_storm import storm
 from tests.peers.hdfs import Hdfs
@@ -96,7 +96,7 @@ def test_a_storm_of_writers_survives_a_fail_over(cluster, io):
             number += 1
             try:
                 io.create(name, data[writer])
-            except FileExistsAlreadyError:
+            except FileAlreadyExistsError:
                 pass
             else:
                 won.append(name)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import FileIOError, FileMissingError
+from icecomb.format.errors import FileIOError, NoSuchFileError
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.hdfs import name_node
 from tests.format.hdfs.memory_hdfs import MemoryHdfs, RefusedError
@@ -59,7 +59,7 @@ def test_who_only_follows_is_asked_nothing(nodes, io, state):
     assert [each.size for each in io.list(PLACE)] == [4]
     io.create(f"{PLACE}/y", b"more")
     assert io.is_folder(PLACE)
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         io.read(f"{PLACE}/z")
     assert behind.calls == []
 
@@ -190,8 +190,8 @@ def test_a_file_is_not_missing_because_a_data_node_asks_who_is_behind(nodes, io)
     active.before = Always()
     with pytest.raises(FileIOError, match="does not know it, the active name node does") as caught:
         io.read(f"{PLACE}/x")
-    assert not isinstance(caught.value, FileMissingError)
-    with pytest.raises(FileMissingError):
+    assert not isinstance(caught.value, NoSuchFileError)
+    with pytest.raises(NoSuchFileError):
         io.read(f"{PLACE}/y")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileMissingError
+from icecomb.format.errors import FileAlreadyExistsError, FileIOError, NoSuchFileError
 
 PLACE = "hdfs://lake/t"
 LARGE = bytes(range(250)) * 40_000
@@ -42,7 +42,7 @@ def test_a_name_that_another_took_while_the_answer_was_waited_for_is_theirs(io, 
     """The first rename never arrived; before the second, somebody else has made the file."""
     memory.before["RENAME"] = lambda: memory.put("/t/x", b"theirs")
     proxy.faults["RENAME"] = ["refuse"]
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         io.create(f"{PLACE}/x", b"ours")
     assert memory.files["/t/x"].data == b"theirs"
     assert names(memory) == (["/t/x"], 0)
@@ -52,7 +52,7 @@ def test_a_file_like_ours_under_the_name_is_not_taken_for_ours(io, proxy, memory
     """It has the same bytes, and another id."""
     memory.before["RENAME"] = lambda: memory.put("/t/x", b"same")
     proxy.faults["RENAME"] = ["refuse"]
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         io.create(f"{PLACE}/x", b"same")
 
 
@@ -63,7 +63,7 @@ def test_a_rename_of_a_file_is_settled_alike(io, proxy, memory):
     assert names(memory) == (["/t/b"], 0)
     memory.put("/t/c", b"other")
     proxy.faults["RENAME"] = ["lose"]
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         io.rename(f"{PLACE}/c", f"{PLACE}/b")
     assert memory.files["/t/b"].data == b"data"
     assert memory.files["/t/c"].data == b"other"
@@ -137,5 +137,5 @@ def test_a_read_that_breaks_off_is_repeated_at_another_data_node(io, proxy, memo
     proxy.faults["OPEN@data"] = [fault]
     assert io.read(f"{PLACE}/x") == LARGE
     assert proxy.calls["OPEN@data"] == 2
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         io.read(f"{PLACE}/y")

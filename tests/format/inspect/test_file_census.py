@@ -14,7 +14,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from icecomb.catalog import Table, load_catalog
-from icecomb.format.errors import FileMissingError
+from icecomb.format.errors import NoSuchFileError
 from icecomb.format.inspect.file_census import (
     SIZE_CLASSES,
     CensusLimits,
@@ -221,7 +221,7 @@ def test_each_manifest_is_read_once_and_kept_nowhere(
 def test_a_manifest_that_is_lost_is_an_error(table: Table) -> None:
     path = Path(census(table).manifests[0].manifest_path.removeprefix("file://"))
     elsewhere = path.rename(path.with_suffix(".lost"))
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         census(table)
     elsewhere.rename(path)
 

@@ -17,7 +17,7 @@ import pyiceberg.schema
 import pyiceberg.typedef
 import pytest
 
-from icecomb.format.errors import CorruptFileError, FileMissingError, ValidationError
+from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFile,
@@ -685,7 +685,7 @@ def test_a_file_that_is_no_manifest_is_refused_and_named(tmp_path, data, reason)
 
 
 def test_a_manifest_that_is_missing_is_named(tmp_path):
-    with pytest.raises(FileMissingError, match="gone"):
+    with pytest.raises(NoSuchFileError, match="gone"):
         read_manifest(IO, ManifestFile(manifest_path=str(tmp_path / "gone"), manifest_length=1))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyiceberg.manifest
 import pytest
 
-from icecomb.format.errors import CorruptFileError, FileMissingError
+from icecomb.format.errors import CorruptFileError, NoSuchFileError
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
 from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.manifests.manifest_union import distinct_manifests, each_new_manifests
@@ -182,7 +182,7 @@ def test_a_damaged_list_is_named_behind_those_before_it(tmp_path, harm, place):
         found, new = next(told)
         assert found == snapshot
         assert set(new) == set(manifests)
-    with pytest.raises((CorruptFileError, FileMissingError), match=f"snap-{place}.avro"):
+    with pytest.raises((CorruptFileError, NoSuchFileError), match=f"snap-{place}.avro"):
         next(told)
 
 

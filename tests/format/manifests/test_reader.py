@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icecomb.format.errors import CorruptFileError, FileMissingError, ValidationError
+from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
 from icecomb.format.manifests.batch import BATCH_BYTES, batches
 from icecomb.format.manifests.cache import ManifestCache
 from icecomb.format.manifests.columns import ManifestColumns
@@ -197,7 +197,7 @@ def test_a_damaged_manifest_among_many_is_named_behind_those_before_it(tmp_path,
     found = read_each_columns(IO, manifests, SPECS.__getitem__, cache=None)
     for manifest in manifests[:place]:
         assert next(found).column("file_path").to_pylist() == paths(manifest)
-    with pytest.raises((CorruptFileError, FileMissingError), match=f"{place:03}.avro"):
+    with pytest.raises((CorruptFileError, NoSuchFileError), match=f"{place:03}.avro"):
         next(found)
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from icecomb.format.errors import CorruptFileError, FileMissingError
+from icecomb.format.errors import CorruptFileError, NoSuchFileError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.scan_task import FileScanTask
@@ -84,14 +84,14 @@ def test_bytes_that_changed_are_an_error_or_other_values_but_no_crash(tmp_path, 
 
 def test_a_missing_data_file_is_named(tmp_path, data):
     Path(data.file_path).unlink()
-    with pytest.raises(FileMissingError, match=Path(data.file_path).name):
+    with pytest.raises(NoSuchFileError, match=Path(data.file_path).name):
         read(tmp_path, FileScanTask(data))
 
 
 def test_a_missing_delete_file_is_named_and_no_deleted_row_shown(tmp_path, data, deletes):
     assert read(tmp_path, FileScanTask(data, (deletes,))).num_rows == 199
     Path(deletes.file_path).unlink()
-    with pytest.raises(FileMissingError, match=Path(deletes.file_path).name):
+    with pytest.raises(NoSuchFileError, match=Path(deletes.file_path).name):
         read(tmp_path, FileScanTask(data, (deletes,)))
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icecomb.format.cancellation import Cancellation, cancellable
-from icecomb.format.errors import OperationCancelledError
+from icecomb.format.errors import OperationCanceledError
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import write_data
@@ -272,6 +272,6 @@ def test_a_sorter_that_nobody_waits_for_makes_no_folder_again(tmp_path, monkeypa
     sorter.discard()
     wanted = Cancellation()
     wanted.cancel()
-    with cancellable(wanted), pytest.raises(OperationCancelledError):
+    with cancellable(wanted), pytest.raises(OperationCanceledError):
         sorter.add(batch)
     assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 
 from icecomb.format.errors import (
     CorruptFileError,
-    FileExistsAlreadyError,
+    FileAlreadyExistsError,
     NoSuchSnapshotError,
     UnsupportedError,
     ValidationError,
@@ -569,7 +569,7 @@ def test_a_metadata_file_is_never_overwritten(tmp_path):
     io, location = FileIO(), f"{tmp_path}/1.metadata.json"
     write_metadata(io, fresh(), location)
     before = io.read(location)
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         write_metadata(io, fresh(), location)
     assert io.read(location) == before
 

@@ -14,10 +14,10 @@ import pytest
 from icecomb.format.cancellation import Cancellation, cancellable, check_wanted
 from icecomb.format.errors import (
     ConfigurationError,
-    FileExistsAlreadyError,
+    FileAlreadyExistsError,
     FileIOError,
-    FileMissingError,
-    OperationCancelledError,
+    NoSuchFileError,
+    OperationCanceledError,
     UnsupportedError,
     ValidationError,
 )
@@ -165,10 +165,10 @@ def test_rename_does_not_overwrite(tmp_path):
     assert io.read(b) == b"a"
     assert not io.exists(a)
     io.create(a, b"again")
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         io.rename(a, b)
     assert (io.read(a), io.read(b)) == (b"again", b"a")
-    with pytest.raises(FileMissingError, match="gone"):
+    with pytest.raises(NoSuchFileError, match="gone"):
         io.rename(str(tmp_path / "gone"), str(tmp_path / "z"))
 
 
@@ -191,14 +191,14 @@ def test_folders_are_made_listed_and_deleted_when_empty(tmp_path):
     (tmp_path / "a" / "link").symlink_to(tmp_path)
     io.create_folder(f"{tmp_path}/a/ä c")
     assert io.folders(f"{tmp_path}/a") == ["b", "ä c"]
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         io.create_folder(place)
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         io.create_folder(f"{tmp_path}/a/file")
     assert not io.delete_folder(f"{tmp_path}/a")
     assert io.delete_folder(place)
     for act in (io.delete_folder, io.folders):
-        with pytest.raises(FileMissingError, match="a/b does not exist"):
+        with pytest.raises(NoSuchFileError, match="a/b does not exist"):
             act(place)
     assert (tmp_path / "a" / "file").read_text() == "x"
 
@@ -214,7 +214,7 @@ def test_a_file_that_was_created_though_the_answer_was_lost_is_a_success(tmp_pat
     monkeypatch.setattr(os, "link", lost)
     FileIO().create(str(tmp_path / "a"), b"1")
     assert (tmp_path / "a").read_bytes() == b"1"
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         FileIO().create(str(tmp_path / "a"), b"2")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -323,7 +323,7 @@ def test_a_file_system_that_syncs_no_folders_is_served(tmp_path, monkeypatch):
 
 
 def test_the_topmost_folder_is_there_already():
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         FileIO().create_folder("file:///")
 
 
@@ -354,5 +354,5 @@ def test_work_on_each_item_ends_when_it_is_not_wanted_any_more(tmp_path, monkeyp
     monkeypatch.setattr(LocalFileSystem, "at_once", 2)
     cancellation = Cancellation()
     cancellation.cancel()
-    with cancellable(cancellation), pytest.raises(OperationCancelledError):
+    with cancellable(cancellation), pytest.raises(OperationCanceledError):
         list(FileIO().each(str(tmp_path), lambda _: check_wanted(), (1, 2)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from icecomb.format.errors import FileExistsAlreadyError
+from icecomb.format.errors import FileAlreadyExistsError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.manifests.reader import read_manifest
@@ -38,7 +38,7 @@ def test_our_bytes_are_ours_and_others_stay(tmp_path: Path) -> None:
     place = str(tmp_path / "x")
     create_own(RepeatingStorage(), place, b"ours")
     create_own(FileIO(), place, b"ours")
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         create_own(FileIO(), place, b"theirs")
     assert (tmp_path / "x").read_bytes() == b"ours"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from icecomb.format.errors import FileExistsAlreadyError, FileIOError
+from icecomb.format.errors import FileAlreadyExistsError, FileIOError
 from icecomb.format.storage.file_io import FileIO
 
 KINDS = {"FIFO": "a FIFO", "socket": "a socket", "device": "a device", "link": "a FIFO"}
@@ -62,7 +62,7 @@ def test_a_name_that_is_taken_by_what_is_no_file_is_taken(special: tuple[Path, s
     place, _ = special
     io = FileIO({})
     assert io.exists(str(place))
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         io.create(str(place), b"x")
     io.delete([str(place)])
     assert not io.exists(str(place))

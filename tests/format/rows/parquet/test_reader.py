@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.format.errors import CorruptFileError, ExpressionError, FileMissingError, SchemaError
+from icecomb.format.errors import CorruptFileError, ExpressionError, NoSuchFileError, SchemaError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import (
     AlwaysTrue,
@@ -545,7 +545,7 @@ def test_count_looks_at_rows_only_where_a_filter_must(tmp_path):
     assert scan.count([plain, filtered]) == 57
     table.io.delete([plain.file.file_path])
     assert scan.count([plain]) == 50
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         scan.count([FileScanTask(plain.file, residual=filtered.residual)])
 
 
@@ -584,7 +584,7 @@ def test_damaged_files_are_named(tmp_path):
     with pytest.raises(CorruptFileError, match=r"0\.parquet"):
         table.read(task)
     path.unlink()
-    with pytest.raises(FileMissingError, match=r"0\.parquet"):
+    with pytest.raises(NoSuchFileError, match=r"0\.parquet"):
         table.read(task)
 
 
@@ -600,7 +600,7 @@ def test_a_batch_stream_can_be_left_early_and_raises_what_a_task_raises(tmp_path
     batches.close()
     table.io.delete([tasks[3].file.file_path])
     seen = []
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         seen.extend(scan.to_record_batches(tasks))
     assert len(seen) == 3
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icecomb.format.cancellation import Cancellation, cancellable
-from icecomb.format.errors import CorruptFileError, OperationCancelledError
+from icecomb.format.errors import CorruptFileError, OperationCanceledError
 from icecomb.format.rows.write import sorted_run
 from icecomb.format.rows.write.row_key import Comparison, SortKey
 from icecomb.format.rows.write.sorted_run import SortedRun, merged, write_run
@@ -142,5 +142,5 @@ def test_a_merge_that_nobody_wants_any_more_ends(tmp_path: Path) -> None:
     runs = numbers(tmp_path, [np.arange(10), np.arange(10)])
     wanted = Cancellation()
     wanted.cancel()
-    with cancellable(wanted), pytest.raises(OperationCancelledError):
+    with cancellable(wanted), pytest.raises(OperationCanceledError):
         list(merged(runs, Comparison(KEYS)))

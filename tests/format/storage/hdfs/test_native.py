@@ -11,8 +11,8 @@ import pytest
 from icecomb.format.errors import (
     ConfigurationError,
     FileIOError,
-    FileMissingError,
     MissingDependencyError,
+    NoSuchFileError,
 )
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import is_missing
@@ -74,7 +74,7 @@ def test_a_file_is_missing_where_the_active_name_node_says_so_too(monkeypatch, i
     monkeypatch.setattr(web, "status", status)
     with pytest.raises(FileIOError, match=r"hdfs-native does not know|does not exist") as caught:
         web.read("/x", "hdfs://lake/x")
-    assert isinstance(caught.value, FileMissingError) is not is_there
+    assert isinstance(caught.value, NoSuchFileError) is not is_there
 
 
 @pytest.mark.full("the second engine of HDFS; the first one's words are in the gate")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from icecomb.format.errors import FileExistsAlreadyError
+from icecomb.format.errors import FileAlreadyExistsError
 from icecomb.format.storage.hdfs.failure import HdfsDataLostError
 from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
 from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
@@ -38,7 +38,7 @@ class NameNode:
 
     def publish(self, source: str, target: str, _: int, location: str, **__: bool) -> None:
         if target in self.files:
-            raise FileExistsAlreadyError(location)
+            raise FileAlreadyExistsError(location)
         self.files[target] = self.files.pop(source)
 
     def delete(self, path: str, _: str) -> bool:
@@ -73,7 +73,7 @@ def test_a_file_that_did_not_arrive_whole_gets_no_name_and_leaves_nothing(monkey
 def test_a_file_takes_nobody_s_name_and_leaves_nothing(monkeypatch):
     name_node = NameNode()
     name_node.files["/lake/v1.metadata.json"] = b"theirs"
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         send(file_system(name_node, monkeypatch), b"ours")
     assert name_node.files == {"/lake/v1.metadata.json": b"theirs"}
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from icecomb.format.errors import FileMissingError, IcecombError
+from icecomb.format.errors import IcecombError, NoSuchFileError
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
 from icecomb.format.storage.object_store.client import PART
@@ -175,5 +175,5 @@ def test_all_bytes_in_place_of_a_range_are_cut_to_it(store):
 
 def test_a_file_that_never_was_is_missing_still(store):
     store.proxy.choose = once(READS, "login")
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         store.io.size(f"{store.place}/nowhere")

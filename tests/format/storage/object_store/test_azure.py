@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 import requests
 
-from icecomb.format.errors import FileIOError, FileMissingError, ValidationError
+from icecomb.format.errors import FileIOError, NoSuchFileError, ValidationError
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store.azure_credentials import azure_signer
 from icecomb.format.storage.object_store.azure_settings import EMULATOR_ACCOUNT, AzureSettings
@@ -157,7 +157,7 @@ def test_a_missing_container_is_said(io, azurite):
     ):
         with pytest.raises(FileIOError, match="ContainerNotFound") as caught:
             act(f"abfss://nowhere@{EMULATOR_ACCOUNT}.dfs.core.windows.net")
-        assert not isinstance(caught.value, FileMissingError)
+        assert not isinstance(caught.value, NoSuchFileError)
 
 
 @with_azurite
@@ -198,7 +198,7 @@ def test_folders_of_hadoop_are_no_files(io, azurite):
     assert list(io.folders(f"{place}/lake")) == ["empty", "t"]
     assert io.is_folder(f"{place}/lake/empty")
     assert not io.exists(f"{place}/lake/empty")
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         io.read(f"{place}/lake/t")
     assert io.delete_folder(f"{place}/lake/empty")
     assert not io.is_folder(f"{place}/lake/empty")

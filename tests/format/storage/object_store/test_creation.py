@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from icecomb.format.errors import (
-    FileExistsAlreadyError,
+    FileAlreadyExistsError,
     FileIOError,
-    FileMissingError,
     FileStateUnknownError,
+    NoSuchFileError,
 )
 from icecomb.format.storage.object_store import creation
 from icecomb.format.storage.object_store.client import (
@@ -34,17 +34,17 @@ class Store:
         if self.faults:
             raise self.faults.pop(0)(f"put {key}")
         if self.there is not None and not replace:
-            raise FileExistsAlreadyError(location)
+            raise FileAlreadyExistsError(location)
         self.there = data
 
     def status(self, key: str, location: str) -> Any:
         if self.there is None:
-            raise FileMissingError(f"{key} {location}")
+            raise NoSuchFileError(f"{key} {location}")
         return SimpleNamespace(size=len(self.there))
 
     def read(self, key: str, location: str) -> bytes:
         if self.there is None:
-            raise FileMissingError(f"{key} {location}")
+            raise NoSuchFileError(f"{key} {location}")
         return self.there
 
 
@@ -65,14 +65,14 @@ def test_an_object_that_an_unanswered_request_made_is_ones_own():
 
 @pytest.mark.parametrize("theirs", [b"them", b"others", b""])
 def test_an_object_of_other_bytes_is_another_s_even_if_it_is_as_long(theirs):
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         put(Store(theirs, AnswerLostError))
 
 
 def test_an_object_that_was_there_before_the_first_answer_is_another_s_whatever_its_bytes():
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         put(Store(b"ours"))
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         put(Store(b"ours", StoreBusyError))
 
 
@@ -98,7 +98,7 @@ class Marked(MarkedCompletion):
         return self.mark if self.made else None
 
 
-@pytest.mark.parametrize("error", [FileIOError, FileExistsAlreadyError, FileMissingError])
+@pytest.mark.parametrize("error", [FileIOError, FileAlreadyExistsError, NoSuchFileError])
 def test_an_upload_whose_completion_was_sent_twice_is_done_whatever_the_second_answer(error):
     creation.complete_once(Marked(error("400"), made=True), "s3://b/k", 3)
     with pytest.raises(error):

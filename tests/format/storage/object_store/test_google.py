@@ -13,7 +13,7 @@ import requests
 from icecomb.format.errors import (
     ConfigurationError,
     FileIOError,
-    FileMissingError,
+    NoSuchFileError,
     ValidationError,
 )
 from icecomb.format.storage.file_io import FileIO
@@ -103,12 +103,12 @@ def test_a_missing_object_is_told_from_a_missing_bucket_whatever_their_names(ans
     io = FileIO({"gcs.service.host": answering.endpoint, "gcs.no-auth": "true"})
     answering.message = "No such object: my-bucket/bucket/x"
     assert not io.exists("gs://my-bucket/bucket/x")
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         io.read("gs://my-bucket/bucket/x")
     answering.message = "The specified bucket does not exist."
     with pytest.raises(FileIOError, match="The specified bucket does not exist") as caught:
         io.size("gs://my-bucket/bucket/x")
-    assert not isinstance(caught.value, FileMissingError)
+    assert not isinstance(caught.value, NoSuchFileError)
     assert "check its name" in caught.value.hint
     io.close()
 
@@ -213,5 +213,5 @@ def test_nobody_who_asks_is_said(monkeypatch, tmp_path):
 
 @with_server
 def test_a_missing_file_is_missing(io, google_store):
-    with pytest.raises(FileMissingError):
+    with pytest.raises(NoSuchFileError):
         io.read(f"{google_store.place()}/none")

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import pytest
 
 from icecomb.format.errors import (
-    FileExistsAlreadyError,
+    FileAlreadyExistsError,
     FileIOError,
-    FileMissingError,
     FileStateUnknownError,
     IcecombError,
+    NoSuchFileError,
 )
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store.client import PART
@@ -100,7 +100,7 @@ def test_a_file_is_created_once_whatever_becomes_of_the_request(store, fault):
     store.io.create(f"{store.place}/x", b"ours")
     store.proxy.release()
     assert store.direct.read(f"{store.place}/x") == b"ours"
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         store.io.create(f"{store.place}/x", b"others")
     assert files(store) == ["x"]
 
@@ -109,7 +109,7 @@ def test_a_file_is_created_once_whatever_becomes_of_the_request(store, fault):
 def test_what_others_created_is_a_conflict_also_after_a_lost_answer(store, fault):
     store.direct.create(f"{store.place}/x", b"others")
     store.proxy.choose = once(CREATES, fault)
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         store.io.create(f"{store.place}/x", b"ours")
     store.proxy.release()
     assert store.direct.read(f"{store.place}/x") == b"others"
@@ -148,7 +148,7 @@ def test_the_end_of_an_upload_that_is_never_answered_is_looked_for(store, fault)
 
 
 def test_an_upload_replaces_nothing_that_appeared_meanwhile(store):
-    with pytest.raises(FileExistsAlreadyError), store.io.create_stream(f"{store.place}/x") as out:  # noqa: PT012
+    with pytest.raises(FileAlreadyExistsError), store.io.create_stream(f"{store.place}/x") as out:  # noqa: PT012
         out.write(LARGE)
         store.direct.create(f"{store.place}/x", b"theirs")
     assert store.direct.read(f"{store.place}/x") == b"theirs"
@@ -192,7 +192,7 @@ def test_a_rename_ends_whatever_becomes_of_the_copy(store, fault):
     assert files(store) == ["b"]
     assert store.direct.read(b) == b"bytes"
     store.direct.create(a, b"again")
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         store.io.rename(a, b)
     assert (store.direct.read(a), store.direct.read(b)) == (b"again", b"bytes")
 
@@ -236,11 +236,11 @@ def test_nothing_is_missing_or_deleted_before_the_store_itself_says_so(store, fa
     for name, ask in questions.items():
         with pytest.raises(FileIOError) as caught:
             ask(location)
-        assert not isinstance(caught.value, FileMissingError), name
+        assert not isinstance(caught.value, NoSuchFileError), name
     store.proxy.choose = lambda _: ""
     assert store.io.read(location) == b"bytes"
     for ask in (store.io.read, store.io.size):
-        with pytest.raises(FileMissingError):
+        with pytest.raises(NoSuchFileError):
             ask(f"{store.place}/none")
     assert not store.io.exists(f"{store.place}/none")
 

@@ -11,9 +11,9 @@ import pytest
 from icecomb.format.errors import (
     ConfigurationError,
     FileIOError,
-    FileMissingError,
     IcecombError,
     MissingDependencyError,
+    NoSuchFileError,
     ValidationError,
 )
 from icecomb.format.storage.file_io import FileIO
@@ -82,7 +82,7 @@ def refusing(proxy, s3, bucket):
 def test_what_the_store_refuses_comes_with_its_remedy(refusing, verb, answer, words):
     error = refusing(verb, answer)
     assert isinstance(error, FileIOError)
-    assert not isinstance(error, FileMissingError)
+    assert not isinstance(error, NoSuchFileError)
     assert verb in error.message
     assert answer.partition(" ")[2] in error.message
     assert words in error.hint
@@ -118,7 +118,7 @@ def test_a_bucket_that_is_not_there_is_said(s3):
         with pytest.raises(FileIOError, match="NoSuchBucket") as refused:
             work()
         assert "no such bucket" in (refused.value.hint or "")
-        assert not isinstance(refused.value, FileMissingError)
+        assert not isinstance(refused.value, NoSuchFileError)
 
 
 def test_a_store_that_does_not_answer_is_said(s3):

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileStateUnknownError
+from icecomb.format.errors import FileAlreadyExistsError, FileIOError, FileStateUnknownError
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
 from icecomb.format.storage.object_store.client import StoreBusyError
@@ -100,7 +100,7 @@ def test_a_large_object_replaces_none_that_appeared_meanwhile(io, bucket, left):
                 out.write(PIECE)
             io.create(f"s3://{bucket}/x", b"theirs")
 
-    with pytest.raises(FileExistsAlreadyError):
+    with pytest.raises(FileAlreadyExistsError):
         meet()
     assert io.read(f"s3://{bucket}/x") == b"theirs"
     assert left() == []

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from icecomb.format.cancellation import Cancellation, pause
-from icecomb.format.errors import NoSuchTableError, OperationCancelledError
+from icecomb.format.errors import NoSuchTableError, OperationCanceledError
 from icecomb.spark.planner.protocol import PROTOCOL
 from icecomb.spark.planner.transport import transport
 from icecomb.spark.planner.transport.hangups import Hangups
@@ -256,7 +256,7 @@ def asked_for_long(params):
         begun.set()
         try:
             pause(300)
-        except OperationCancelledError:
+        except OperationCanceledError:
             ended.set()
             raise
 
@@ -282,7 +282,7 @@ def test_who_hangs_up_cancels_what_was_asked(end):
         if end == "half":
             # who only stops asking still learns what became of it
             found = json.loads(connection.lines.readline())
-            assert found["error"]["type"] == "OperationCancelledError"
+            assert found["error"]["type"] == "OperationCanceledError"
 
 
 def test_who_hangs_up_after_a_request_of_several_lines_cancels_it():
@@ -297,13 +297,13 @@ def test_what_was_read_already_ends_no_watch():
     with ours, hangups.watching(ours, cancellation):
         # as the watcher meets it that was woken by bytes which the other thread took
         hangups._look(hangups._selector.get_map()[ours.fileno()])
-        assert not cancellation.is_cancelled
+        assert not cancellation.is_canceled
         theirs.close()
         for _ in range(600):
-            if cancellation.is_cancelled:
+            if cancellation.is_canceled:
                 break
             time.sleep(0.1)
-        assert cancellation.is_cancelled
+        assert cancellation.is_canceled
 
 
 def test_each_request_is_logged_with_its_time(caplog):

@@ -152,7 +152,7 @@ public final class PlannerSession {
       opening.lockInterruptibly();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw PlannerException.cancelled("open_catalog", e);
+      throw PlannerException.canceled("open_catalog", e);
     }
     try {
       reopenAfterRestart();

@@ -111,7 +111,7 @@ public final class Planner {
         connection = take();
         return result(kind, exchange(connection, request, pages.get()));
       } catch (InterruptedWaitException e) {
-        throw PlannerException.cancelled(method(request), e);
+        throw PlannerException.canceled(method(request), e);
       } catch (IOException e) {
         // Without a connection nothing was sent, so that even a change may be repeated.
         boolean repeatable = connection == null || request instanceof Repeatable;
@@ -132,7 +132,7 @@ public final class Planner {
       lock.lockInterruptibly();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw PlannerException.cancelled("open_catalog", e);
+      throw PlannerException.canceled("open_catalog", e);
     }
     try {
       running();

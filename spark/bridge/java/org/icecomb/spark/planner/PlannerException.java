@@ -12,7 +12,7 @@ public final class PlannerException extends RuntimeException {
   public static final String LOST = "PlannerLost";
 
   /** Type of the error if the waiting thread was interrupted, and nothing was changed. */
-  public static final String CANCELLED = "OperationCancelledError";
+  public static final String CANCELLED = "OperationCanceledError";
 
   /** Type of the error if no process could be started. */
   public static final String START = "PlannerStartError";
@@ -31,7 +31,7 @@ public final class PlannerException extends RuntimeException {
    *
    * @param method the method of the request that was sent, or about to be
    */
-  public static PlannerException cancelled(String method, Exception cause) {
+  public static PlannerException canceled(String method, Exception cause) {
     return new PlannerException(
         CANCELLED,
         "The statement was canceled while icecomb's planner was asked to " + method.replace('_', ' '),
