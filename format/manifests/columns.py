@@ -44,7 +44,10 @@ FILE_COLUMNS: Final = {
     "file_size_in_bytes": "int64",
     "key_metadata": "large_binary",
     "sort_order_id": "int32",
+    "first_row_id": "int64",
     "referenced_data_file": "large_string",
+    "content_offset": "int64",
+    "content_size_in_bytes": "int64",
 }
 LIST_COLUMNS: Final = {"split_offsets": "int64", "equality_ids": "int32"}
 
@@ -70,8 +73,9 @@ class ManifestColumns:
     These columns are always present: `status`, `snapshot_id`, `sequence_number`,
     `file_sequence_number`, `content`, `file_path`, `file_format`, `record_count`,
     `file_size_in_bytes`, `key_metadata`, `split_offsets`, `equality_ids`, `sort_order_id`,
-    `referenced_data_file`, and the partition. Statistics are present if they were requested. A
-    column that the writer left out is all null.
+    `first_row_id`, `referenced_data_file`, `content_offset`, `content_size_in_bytes`, and the
+    partition. Statistics are present if they were requested. A column that the writer left out is
+    all null.
 
     Attributes:
         manifest: The manifest; the first one if several are joined.
@@ -347,6 +351,7 @@ def cache_key(manifest: ManifestFile) -> tuple[Any, ...]:
         manifest.sequence_number,
         manifest.added_snapshot_id,
         manifest.partition_spec_id,
+        manifest.first_row_id,
     )
 
 

@@ -8,7 +8,7 @@ snapshot's manifests.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,7 @@ class DataFile:
     Attributes:
         content: Data, position deletes or equality deletes.
         file_path: Location, spelled as delete files refer to it.
-        file_format: Parquet, ORC or Avro.
+        file_format: Parquet, ORC or Avro; Puffin for deletion vectors.
         partition: Partition tuple in the order of the spec's fields, internal values.
         record_count: Number of rows.
         file_size_in_bytes: Length of the file.
@@ -86,8 +86,13 @@ class DataFile:
         split_offsets: Ascending offsets at which the file may be split.
         equality_ids: Columns that an equality delete file compares.
         sort_order_id: Sort order of the rows; None = unknown.
+        first_row_id: Row id of the first row of a data file; the others' follow. None before
+            format version 3, and for a file that no commit has given ids.
         referenced_data_file: The only data file that these position deletes refer to.
+        content_offset: Offset of a deletion vector in its Puffin file.
+        content_size_in_bytes: Length of a deletion vector in its Puffin file.
         spec_id: Partition spec of `partition`; a manifest stores it once for all its files.
+        sequence_number: Data sequence number of its entry; None before it is committed.
     """
 
     content: DataFileContent = DataFileContent.DATA
@@ -106,11 +111,28 @@ class DataFile:
     split_offsets: tuple[int, ...] | None = None
     equality_ids: tuple[int, ...] | None = None
     sort_order_id: int | None = None
+    first_row_id: int | None = None
     referenced_data_file: str | None = None
+    content_offset: int | None = None
+    content_size_in_bytes: int | None = None
     spec_id: int = 0
+    sequence_number: int | None = field(default=None, compare=False)
 
     def __hash__(self) -> int:
         return hash(self.file_path)
+
+    @property
+    def is_deletion_vector(self) -> bool:
+        """Whether this is a deletion vector: position deletes in a Puffin file."""
+        return (
+            self.content is DataFileContent.POSITION_DELETES
+            and self.file_format is FileFormat.PUFFIN
+        )
+
+    @property
+    def identity(self) -> tuple[str, int | None, int | None]:
+        """Path, offset and length: a Puffin file holds many deletion vectors."""
+        return self.file_path, self.content_offset, self.content_size_in_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +198,8 @@ class ManifestFile:
         deleted_rows_count: Number of rows in the deleted files.
         partitions: Summary of each partition field, in the order of the spec.
         key_metadata: Encryption key metadata, kept unchanged.
+        first_row_id: Row id from which data files without one of their own are numbered; None
+            for delete files, and before format version 3.
     """
 
     manifest_path: str
@@ -193,6 +217,7 @@ class ManifestFile:
     deleted_rows_count: int | None = None
     partitions: tuple[PartitionFieldSummary, ...] | None = None
     key_metadata: bytes | None = None
+    first_row_id: int | None = None
 
     def has_added_files(self) -> bool:
         """Return whether there may be files with status ADDED."""

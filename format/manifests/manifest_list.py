@@ -335,6 +335,7 @@ def _record(manifest: ManifestFile, format_version: int) -> dict[str, Any]:
         **counts,
         "partitions": None if partitions is None else [_summary_record(s) for s in partitions],
         "key_metadata": manifest.key_metadata,
+        "first_row_id": manifest.first_row_id,
     }
 
 
@@ -377,6 +378,7 @@ def manifest_of(record: Mapping[str, Any], location: str) -> ManifestFile:
             **{name: record.get(name) for name in _COUNTS},
             partitions=None if partitions is None else tuple(map(_summary, partitions)),
             key_metadata=record.get("key_metadata"),
+            first_row_id=record.get("first_row_id"),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptFileError(

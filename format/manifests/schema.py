@@ -1,4 +1,4 @@
-"""The record types of manifests and manifest lists, for format versions 1 and 2.
+"""The record types of manifests and manifest lists, for format versions 1, 2 and 3.
 
 Names, ids, order and optionality are those of the specification's tables, as Iceberg Java writes
 them; fields that must not be written are left out, but have a name for reading.
@@ -64,7 +64,7 @@ def entry_type(format_version: int, partition: StructType) -> StructType:
     """Return the type of a manifest's records.
 
     Args:
-        format_version: Format version, 1 or 2.
+        format_version: Format version, 1, 2 or 3.
         partition: Partition type of the manifest's spec.
     """
     optional: tuple[NestedField, ...] = (NestedField(1, "snapshot_id", LongType()),)
@@ -99,6 +99,15 @@ def data_file_type(format_version: int, partition: StructType) -> StructType:
     if format_version == 1:
         block_size = NestedField(105, "block_size_in_bytes", LongType(), required=True)
         return StructType((*first, block_size, *_STATISTICS, *last, order))
+    referenced = NestedField(143, "referenced_data_file", StringType())
+    rest: tuple[NestedField, ...] = (referenced,)
+    if format_version > 2:
+        rest = (
+            NestedField(142, "first_row_id", LongType()),
+            referenced,
+            NestedField(144, "content_offset", LongType()),
+            NestedField(145, "content_size_in_bytes", LongType()),
+        )
     return StructType(
         (
             NestedField(134, "content", IntegerType(), required=True),
@@ -107,7 +116,7 @@ def data_file_type(format_version: int, partition: StructType) -> StructType:
             *last,
             NestedField(135, "equality_ids", ListType(136, IntegerType(), element_required=True)),
             order,
-            NestedField(143, "referenced_data_file", StringType()),
+            *rest,
         )
     )
 
@@ -158,7 +167,10 @@ def manifest_file_type(format_version: int) -> StructType:
         NestedField(515, "sequence_number", LongType(), required=True),
         NestedField(516, "min_sequence_number", LongType(), required=True),
     )
-    return StructType((*path, *sequence, added_by, *files, *rows, partitions, key_metadata))
+    last: tuple[NestedField, ...] = (key_metadata,)
+    if format_version > 2:
+        last = (key_metadata, NestedField(520, "first_row_id", LongType()))
+    return StructType((*path, *sequence, added_by, *files, *rows, partitions, *last))
 
 
 def _names(struct: StructType) -> dict[int, str]:
@@ -173,8 +185,8 @@ def _names(struct: StructType) -> dict[int, str]:
     return names
 
 
-ENTRY_NAMES: Final = _names(entry_type(1, StructType(()))) | _names(entry_type(2, StructType(())))
+ENTRY_NAMES: Final = _names(entry_type(1, StructType(()))) | _names(entry_type(3, StructType(())))
 """Field id to name, for all fields of manifests."""
 
-MANIFEST_FILE_NAMES: Final = _names(manifest_file_type(2))
+MANIFEST_FILE_NAMES: Final = _names(manifest_file_type(3))
 """Field id to name, for all fields of manifest lists."""

@@ -26,7 +26,7 @@ from icecomb.format.manifests.manifest import ManifestFile
 from icecomb.format.spec.types import PrimitiveType, parse_type
 
 _LOG = logging.getLogger(__name__)
-_LAYOUT: Final = b"icecomb.manifest.1"
+_LAYOUT: Final = b"icecomb.manifest.2"
 """Version of the files' layout, so that releases with different layouts can share a folder."""
 _DESCRIPTION: Final = b"icecomb.manifest"
 _PARTITION: Final = "partition."

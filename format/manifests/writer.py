@@ -282,7 +282,10 @@ def file_record(file: DataFile, partition: StructType) -> dict[str, Any]:
         "split_offsets": file.split_offsets,
         "equality_ids": file.equality_ids,
         "sort_order_id": file.sort_order_id,
+        "first_row_id": file.first_row_id,
         "referenced_data_file": file.referenced_data_file,
+        "content_offset": file.content_offset,
+        "content_size_in_bytes": file.content_size_in_bytes,
     }
 
 

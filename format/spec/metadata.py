@@ -24,6 +24,7 @@ from icecomb.format.spec.schema import (
     Schema,
     assign_fresh_schema_ids,
     check_defaults,
+    check_types,
 )
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.sort import SortOrder, assign_fresh_sort_order_ids
@@ -64,6 +65,7 @@ class TableMetadata:
         last_partition_id: The highest partition field id ever used.
         sort_orders: All sort orders; `default_sort_order_id` names the one for writers.
         last_sequence_number: The highest sequence number ever used; 0 in version 1.
+        next_row_id: A number above all row ids ever assigned; 0 before version 3.
         properties: Properties of the table.
         current_snapshot_id: The head of the branch `main`; None while the table is empty.
         snapshots: All snapshots that are not expired.
@@ -72,6 +74,7 @@ class TableMetadata:
         refs: Branches and tags by name; `main` is among them unless the table is empty.
         statistics: Statistics files, as JSON objects.
         partition_statistics: Partition statistics files, as JSON objects.
+        encryption_keys: Keys of encrypted files, as JSON objects.
         extra: Fields that icecomb does not know, written back unchanged.
     """
 
@@ -88,6 +91,7 @@ class TableMetadata:
     sort_orders: tuple[SortOrder, ...]
     default_sort_order_id: int
     last_sequence_number: int = 0
+    next_row_id: int = 0
     properties: Mapping[str, str] = field(default_factory=_nothing)
     current_snapshot_id: int | None = None
     snapshots: Sequence[Snapshot] = ()
@@ -96,6 +100,7 @@ class TableMetadata:
     refs: Mapping[str, SnapshotRef] = field(default_factory=_nothing)
     statistics: tuple[Mapping[str, Any], ...] = ()
     partition_statistics: tuple[Mapping[str, Any], ...] = ()
+    encryption_keys: tuple[Mapping[str, Any], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
 
     def schema(self) -> Schema:
@@ -315,12 +320,14 @@ def new_table_metadata(  # noqa: PLR0917
 
     Raises:
         ValidationError: If the spec or sort order does not fit the schema, or a property is wrong.
-        UnsupportedError: If the format version is not supported, or a column has a default value.
+        UnsupportedError: If the format version is not supported or lacks the type of a column, or
+            a column has a default value.
     """
     given = property_texts("property", properties)
     version = _format_version(given.pop("format-version", str(DEFAULT_FORMAT_VERSION)))
     check_properties(given)
     kept = {PARQUET_CODEC.key: PARQUET_CODEC.default, **given}
+    check_types(schema, version)
     check_defaults(schema)
     fresh = replace(assign_fresh_schema_ids(schema), schema_id=INITIAL_SCHEMA_ID)
     spec = assign_fresh_partition_spec_ids(partition_spec, schema, fresh)

@@ -17,7 +17,7 @@ from icecomb.format.argument import MAX_LONG
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.spec.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from icecomb.format.spec.partition import PARTITION_FIELD_ID_START, PartitionSpec
-from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.schema import Schema, check_types
 from icecomb.format.spec.snapshot import (
     MAIN_BRANCH,
     MetadataLogEntry,
@@ -166,6 +166,8 @@ def _parse(raw: Mapping[str, Any]) -> TableMetadata:
         )
     strict = version > 1
     schemas, current_schema_id = _schemas(raw, strict=strict)
+    for schema in schemas:
+        check_types(schema, version)
     specs, default_spec_id = _specs(raw, strict=strict)
     orders, default_order_id = _sort_orders(raw, strict=strict)
     current = optional(raw, "current-snapshot-id", int)
@@ -226,6 +228,9 @@ def _plain_snapshot(item: dict[str, Any]) -> bool:
         and _is_long(item.get("sequence-number", 0))
         and type(item.get("schema-id", 0)) is int
         and _is_long(item.get("parent-snapshot-id", 0))
+        and _is_row_number(item.get("first-row-id", 0))
+        and _is_row_number(item.get("added-rows", 0))
+        and type(item.get("key-id", "")) is str
         and type(item.get("summary")) is dict
     )
 
@@ -240,6 +245,10 @@ def _plain_file_entry(item: dict[str, Any]) -> bool:
 
 def _is_long(value: Any) -> bool:
     return type(value) is int and -MAX_LONG - 1 <= value <= MAX_LONG
+
+
+def _is_row_number(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MAX_LONG
 
 
 def _required_long(raw: Mapping[str, Any], key: str) -> int:

@@ -23,6 +23,9 @@ _SNAPSHOT_MEMBERS = frozenset(
         "manifests",
         "summary",
         "schema-id",
+        "first-row-id",
+        "added-rows",
+        "key-id",
     )
 )
 _REF = frozenset(
@@ -86,6 +89,9 @@ class Snapshot:
         summary: The `operation` and its counts, all as text.
         schema_id: The id of the schema that was current then, or None if not recorded.
         manifests: Locations of manifests, only for early v1 snapshots without a list.
+        first_row_id: The table's `next_row_id` before the commit, or None before format version 3.
+        added_rows: The number of row ids that the commit took, or None before format version 3.
+        key_id: The id of the encryption key of the manifest list, or None if it is not encrypted.
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
@@ -100,6 +106,9 @@ class Snapshot:
     summary: Mapping[str, str] = field(default_factory=dict, hash=False)
     schema_id: int | None = None
     manifests: tuple[str, ...] | None = None
+    first_row_id: int | None = None
+    added_rows: int | None = None
+    key_id: str | None = None
     extra: Mapping[str, Any] = extra_field()
 
     def __post_init__(self) -> None:
@@ -108,6 +117,9 @@ class Snapshot:
             _check_longs(self, "parent_snapshot_id")
         if self.schema_id is not None:
             object.__setattr__(self, "schema_id", checked_int("schema_id", self.schema_id))
+        for name in ("first_row_id", "added_rows"):
+            if (number := getattr(self, name)) is not None:
+                object.__setattr__(self, name, checked_int(name, number, 0, MAX_LONG))
 
     @property
     def operation(self) -> str | None:
@@ -138,6 +150,10 @@ class Snapshot:
             out["manifests"] = list(self.manifests or ())
         if self.schema_id is not None:
             out["schema-id"] = self.schema_id
+        lineage = {"first-row-id": self.first_row_id, "added-rows": self.added_rows}
+        out.update((key, number) for key, number in lineage.items() if number is not None)
+        if self.key_id is not None:
+            out["key-id"] = self.key_id
         out.update(self.extra)
         return out
 
@@ -167,6 +183,9 @@ class Snapshot:
             {str(key): str(value) for key, value in summary.items()},
             optional(raw, "schema-id", int, "snapshot"),
             None if manifests is None or manifest_list is not None else tuple(manifests),
+            optional(raw, "first-row-id", int, "snapshot"),
+            optional(raw, "added-rows", int, "snapshot"),
+            optional(raw, "key-id", str, "snapshot"),
             unknown_members(raw, _SNAPSHOT_MEMBERS),
         )
 
