@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
 import struct
 import uuid
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Final
 
 from icecomb.format.errors import ValidationError, reason_of
 from icecomb.format.spec.types import (
@@ -21,6 +23,7 @@ from icecomb.format.spec.types import (
     ListType,
     LongType,
     MapType,
+    NestedField,
     PrimitiveType,
     StringType,
     StructType,
@@ -29,7 +32,7 @@ from icecomb.format.spec.types import (
     TimeType,
     UUIDType,
 )
-from icecomb.format.spec.values.decimal_value import decimal_bytes, rescaled, scaled
+from icecomb.format.spec.values.decimal_value import decimal_bytes, rescaled, scaled, unscaled
 from icecomb.format.spec.values.temporal import (
     human_date,
     iso_time,
@@ -52,6 +55,9 @@ _PACKED: dict[type, str] = {
 }
 # Bounds written before a column's promotion have the shorter form.
 _BEFORE_PROMOTION: dict[type, tuple[int, str]] = {LongType: (4, "<i"), DoubleType: (4, "<f")}
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_BYTES: Final = re.compile(r"([0-9a-fA-F]{2})*")
+_UTC: Final = ("+00:00", "Z")
 
 
 def to_bytes(field_type: PrimitiveType, value: Any) -> bytes:
@@ -143,7 +149,7 @@ def to_json(field_type: IcebergType, value: Any) -> Any:
                 "values": [to_json(field_type.value_type, v) for v in value.values()],
             }
         return _primitive_to_json(field_type, value)
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise ValidationError(
             f"{value!r} is not a value of type {field_type}: {reason_of(error)}",
             hint="Give a value of that type.",
@@ -160,26 +166,48 @@ def from_json(field_type: IcebergType, raw: Any) -> Any:
         return None
     try:
         if isinstance(field_type, StructType):
-            return {
-                f.field_id: from_json(f.field_type, raw[str(f.field_id)])
-                for f in field_type.fields
-                if str(f.field_id) in raw
-            }
+            return _struct_from_json(field_type, _checked(raw, dict))
         if isinstance(field_type, ListType):
-            return [from_json(field_type.element_type, v) for v in raw]
+            return [_inside(field_type.element_field, v) for v in _checked(raw, list)]
         if isinstance(field_type, MapType):
-            return {
-                from_json(field_type.key_type, k): from_json(field_type.value_type, v)
-                for k, v in zip(raw["keys"], raw["values"], strict=True)
-            }
+            return _map_from_json(field_type, _checked(raw, dict))
         return _primitive_from_json(field_type, raw)
-    except (AttributeError, KeyError, TypeError, ValueError, InvalidOperation) as error:
-        raise ValidationError(
-            f"{raw!r} is not a value of type {field_type}: {reason_of(error)}",
-            hint=(
-                "Write it as the specification does (appendix D, JSON single-value serialization)."
-            ),
-        ) from error
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise _no_value(field_type, raw, error) from error
+    except InvalidOperation as error:
+        raise _no_value(field_type, raw, ValueError("it is not a number")) from error
+
+
+def _no_value(field_type: IcebergType, raw: Any, error: Exception) -> ValidationError:
+    return ValidationError(
+        f"{raw!r} is not a value of type {field_type}: {reason_of(error)}",
+        hint="Write it as the specification does (appendix D, JSON single-value serialization).",
+    )
+
+
+def _struct_from_json(field_type: StructType, raw: dict[str, Any]) -> dict[int, Any]:
+    fields = {str(f.field_id): f for f in field_type.fields}
+    if unknown := raw.keys() - fields.keys():
+        raise ValueError(f"it has no field of id {min(unknown)}")
+    return {fields[key].field_id: _inside(fields[key], value) for key, value in raw.items()}
+
+
+def _map_from_json(field_type: MapType, raw: dict[str, Any]) -> dict[Any, Any]:
+    keys, values = _checked(raw["keys"], list), _checked(raw["values"], list)
+    found = {
+        _inside(field_type.key_field, key): _inside(field_type.value_field, value)
+        for key, value in zip(keys, values, strict=True)
+    }
+    if len(found) < len(keys):
+        raise ValueError("it has a key twice")
+    return found
+
+
+def _inside(field: NestedField, raw: Any) -> Any:
+    """Read the value of a field inside a nested type."""
+    if raw is None and field.required:
+        raise ValueError(f"{field.name} is required, and null")
+    return from_json(field.field_type, raw)
 
 
 def _primitive_to_json(field_type: IcebergType, value: Any) -> Any:
@@ -204,26 +232,58 @@ def _primitive_from_json(field_type: IcebergType, raw: Any) -> Any:
     if isinstance(field_type, (BooleanType, StringType)):
         return _checked(raw, bool if isinstance(field_type, BooleanType) else str)
     if isinstance(field_type, (IntegerType, LongType)):
-        return _checked(raw, int)
+        return _packed(field_type, _checked(raw, int))
     if isinstance(field_type, (FloatType, DoubleType)):
-        return float(_checked(raw, float, int))
+        return _packed(field_type, _finite(float(_checked(raw, float, int))))
     text = str(_checked(raw, str))
     if isinstance(field_type, DateType):
-        return parse_date(text)
+        return _packed(field_type, parse_date(text))
     if isinstance(field_type, TimeType):
         return parse_time(text)
     if isinstance(field_type, TimestampType):
-        return parse_timestamp(text)
+        return _packed(field_type, parse_timestamp(text))
     if isinstance(field_type, TimestamptzType):
-        return parse_timestamptz(text)
+        if not text.endswith(_UTC):
+            raise ValueError("its offset is not +00:00")
+        return _packed(field_type, parse_timestamptz(text))
     if isinstance(field_type, UUIDType):
-        return uuid.UUID(text)
+        return uuid.UUID(_matching(_UUID, text, "36 characters"))
     if isinstance(field_type, DecimalType):
-        return rescaled(Decimal(text), field_type.scale)
-    data = bytes.fromhex(text)
+        return _decimal(field_type, Decimal(text))
+    data = bytes.fromhex(_matching(_BYTES, text, "hexadecimal digits"))
     if isinstance(field_type, FixedType) and len(data) != field_type.length:
-        raise ValueError(f"{len(data)} bytes")
+        raise ValueError(f"it has {len(data)} bytes")
     return data
+
+
+def _packed(field_type: IcebergType, value: float) -> Any:
+    """Return a number as the type keeps it: checked for its range, rounded to its precision."""
+    code = _PACKED[type(field_type)]
+    try:
+        return struct.unpack(code, struct.pack(code, value))[0]
+    except (struct.error, OverflowError) as error:
+        raise ValueError("it is out of range") from error
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("JSON has no form of it")
+    return value
+
+
+def _decimal(field_type: DecimalType, value: Decimal) -> Decimal:
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or -exponent != field_type.scale:
+        raise ValueError(f"it does not have {field_type.scale} digits after the point")
+    if abs(unscaled(value)) >= 10**field_type.precision:
+        raise ValueError(f"it has more than {field_type.precision} digits")
+    return value
+
+
+def _matching(pattern: re.Pattern[str], text: str, what: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ValueError(f"it is not {what}")
+    return text
 
 
 def _checked(raw: Any, *kinds: type) -> Any:

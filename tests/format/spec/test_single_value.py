@@ -1,5 +1,7 @@
 """Single values as bytes and JSON, compared with the specification and PyIceberg."""
 
+import json
+import struct
 import uuid
 from decimal import Decimal
 
@@ -132,15 +134,55 @@ def test_bytes_that_are_no_value_are_refused(kind, raw):
         (DateType(), "2017-02-29"),
         (TimestampType(), "2017-11-16T22:31:08+00:00"),
         (TimestamptzType(), "2017-11-16T22:31:08"),
+        (IntegerType(), 2**31),
+        (LongType(), -(2**63) - 1),
+        (FloatType(), 1e39),
+        (FloatType(), float("nan")),
+        (DoubleType(), float("inf")),
+        (DoubleType(), 10**400),
+        (DoubleType(), "1.0"),
+        (DateType(), "+5881580-07-12"),
+        (TimestampType(), "+294247-01-10T04:00:54.775808"),
+        (TimestamptzType(), "2017-11-16T22:31:08+01:00"),
         (DecimalType(9, 2), "1.234"),
+        (DecimalType(9, 2), "1.2"),
+        (DecimalType(3, 2), "12.34"),
+        (DecimalType(3, 2), "NaN"),
+        (DecimalType(3, 2), "many"),
+        (DecimalType(3, 2), 1.25),
         (FixedType(4), "00"),
+        (FixedType(2), "00 00"),
+        (BinaryType(), "0"),
+        (BinaryType(), [0]),
         (UUIDType(), "x"),
+        (UUIDType(), "{f79c3e09-677c-4bbd-a479-3f349cb785e7}"),
+        (UUIDType(), "f79c3e09677c4bbda4793f349cb785e7"),
         (StringType(), 1),
+        (ListType(1, IntegerType()), "12"),
+        (ListType(1, IntegerType()), ["1"]),
+        (ListType(1, IntegerType(), element_required=True), [1, None]),
+        (MapType(1, StringType(), 2, IntegerType()), {"keys": ["a"], "values": []}),
+        (MapType(1, StringType(), 2, IntegerType()), {"keys": ["a", "a"], "values": [1, 2]}),
+        (MapType(1, StringType(), 2, IntegerType()), {"keys": [None], "values": [1]}),
+        (MapType(1, StringType(), 2, IntegerType()), {"a": 1}),
+        (StructType((NestedField(1, "f1", IntegerType()),)), [1]),
+        (StructType((NestedField(1, "f1", IntegerType()),)), {"2": 1}),
     ],
 )
 def test_json_that_is_no_value_is_refused(kind, raw):
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValidationError, match="is not a value of type"):
         single_value.from_json(kind, raw)
+
+
+def test_json_numbers_are_rounded_to_the_precision_of_their_type():
+    assert (
+        single_value.from_json(FloatType(), 0.1) == struct.unpack("<f", struct.pack("<f", 0.1))[0]
+    )
+    assert single_value.from_json(DoubleType(), 3) == 3.0
+    assert (
+        json.dumps(single_value.to_json(DoubleType(), single_value.from_json(DoubleType(), 3)))
+        == "3.0"
+    )
 
 
 def test_a_value_of_another_type_has_no_bytes():
