@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -178,25 +178,74 @@ class History:
         """
         if not files or self.base.format_version < 2:
             return
-        index = DeleteFileIndex()
-        added: dict[str, int] = {}
-        for columns, rows in self._added_deletes():
-            spec = self.base.spec_by_id(columns.manifest.partition_spec_id)
-            index.add(columns, rows, unpartitioned=spec.is_unpartitioned)
-            added |= {path: owner for owner, path in _owned(columns, rows)}
-        number = self._start_sequence_number()
         clashes = []
-        for file in files if index else ():
-            for found in index.files_for_data_file(number, index_key(file), file.file_path):
-                if not ignore_equality_deletes or found.content is DataFileContent.POSITION_DELETES:
-                    told = f"{file.file_path} (deletes in {found.file_path})"
-                    clashes.append((added.get(found.file_path), told))
+        for owner, path, found in self._deletes_for(files):
+            if not ignore_equality_deletes or found.content is DataFileContent.POSITION_DELETES:
+                clashes.append((owner, f"{path} (deletes in {found.file_path})"))
         kind = "position delete" if ignore_equality_deletes else "delete"
         self._refuse(
             f"Cannot commit, found new {kind} for replaced data file",
             clashes,
             "Load the table again and repeat the change with the new deletes.",
         )
+
+    def no_new_vectors(self, vectors: Collection[DataFile]) -> None:
+        """Refuse when rows were deleted by position from data files that get deletion vectors.
+
+        Isolation levels do not matter: a vector stands for all position deletes of its data file,
+        so it would bring back the rows that others deleted since it was written.
+
+        Args:
+            vectors: The new deletion vectors.
+
+        Raises:
+            ConflictError: If another commit added a vector, or position deletes, for one of these
+                data files.
+        """
+        if not vectors:
+            return
+        targets = [
+            replace(vector, file_path=vector.referenced_data_file or "") for vector in vectors
+        ]
+        self._refuse(
+            "Found concurrently added DV for data file",
+            (
+                (owner, f"{path} (deletes in {found.file_path})")
+                for owner, path, found in self._deletes_for(targets)
+                if found.content is DataFileContent.POSITION_DELETES
+            ),
+            "Load the table again and repeat the change: the other commit deleted rows of the same "
+            "data file.",
+        )
+
+    def _deletes_for(
+        self, files: Collection[DataFile]
+    ) -> Iterator[tuple[int | None, str, DataFile]]:
+        """Yield the data files among these that got deletes, with the snapshot and delete file.
+
+        Delete files that were replaced since are included, too.
+        """
+        index = DeleteFileIndex()
+        added: dict[str, int] = {}
+        paths = {file.file_path for file in files}
+        for columns, rows in self._added_deletes():
+            spec = self.base.spec_by_id(columns.manifest.partition_spec_id)
+            # history may hold several vectors of a data file, of which each replaced the other
+            others = []
+            owners = _owned(columns, rows)
+            found = columns.without_statistics().data_files(rows)
+            for row, (owner, path), file in zip(rows, owners, found, strict=True):
+                if not file.is_deletion_vector:
+                    others.append(row)
+                    added[path] = owner
+                elif (target := file.referenced_data_file) in paths:
+                    yield owner, target or "", file
+            if others:
+                index.add(columns, others, unpartitioned=spec.is_unpartitioned)
+        number = self._start_sequence_number()
+        for file in files if index else ():
+            for one in index.files_for_data_file(number, index_key(file), file.file_path):
+                yield added.get(one.file_path), file.file_path, one
 
     def files_exist(
         self,

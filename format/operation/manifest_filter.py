@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import BooleanExpression, disjunction
-from icecomb.format.manifests.columns import ManifestColumns
+from icecomb.format.manifests.columns import ManifestColumns, cache_key
 from icecomb.format.manifests.manifest import (
     DataFile,
     ManifestContent,
@@ -22,13 +22,14 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.reader import read_each_columns, read_manifest_columns
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionPlaces, PartitionValues
+from icecomb.format.operation.position_rule import FileIdentity, VectorRule, has_identity
 from icecomb.format.spec.partition import partition_key
 
 if TYPE_CHECKING:
     from icecomb.format.operation.merging import MergingProducer
     from icecomb.format.spec.metadata import TableMetadata
 
-_Key = tuple[str, int]
+_Key = tuple[Any, ...]
 
 _DELETED = ManifestEntryStatus.DELETED.value
 _EXISTING = ManifestEntryStatus.EXISTING.value
@@ -51,6 +52,7 @@ class ManifestFilter:
 
     Attributes:
         paths: The files to remove; see `remove_file`.
+        vectors: The deletion vectors to remove.
         partitions: The partitions of which all files are removed.
         expression: A filter that removes the files whose every row matches; None removes none.
         require_paths: Whether to refuse the commit if one of `paths` does not exist.
@@ -61,28 +63,34 @@ class ManifestFilter:
     def __init__(self, content: ManifestContent) -> None:
         self.content = content
         self.paths: set[str] = set()
+        self.vectors: set[FileIdentity] = set()
         self._places: set[PartitionValues] | None = set()
         self.partitions: set[PartitionValues] = set()
         self.expression: BooleanExpression | None = None
         self.require_paths = False
         self.removed: list[DataFile] = []
         self.replaced = 0
-        # A manifest of the same transaction gets another sequence number in each attempt.
+        # A manifest of the same transaction inherits another sequence number in each attempt.
         self._done: dict[_Key, _Filtered] = {}
         self._schema_id: int | None = None
         self._oldest = 0
+        self._rule = VectorRule()
 
     @property
     def removes_files(self) -> bool:
         """Whether there is anything to remove."""
-        return bool(self.paths or self.partitions or self.expression is not None)
+        named = self.paths or self.vectors or self.partitions
+        return bool(named or self.expression is not None)
 
     def remove_file(self, file: DataFile | str) -> None:
         """Remove a file, given as a `DataFile` or by its path.
 
         The partition of a `DataFile` is known, so that most manifests need not be read.
         """
-        self.paths.add(file if isinstance(file, str) else file.file_path)
+        if isinstance(file, DataFile) and file.is_deletion_vector:
+            self.vectors.add(file.identity)
+        else:
+            self.paths.add(file if isinstance(file, str) else file.file_path)
         if isinstance(file, str):
             self._places = None
         elif self._places is not None:
@@ -99,6 +107,7 @@ class ManifestFilter:
         base: TableMetadata,
         manifests: Sequence[ManifestFile],
         min_sequence_number: int = 0,
+        rule: VectorRule | None = None,
     ) -> list[ManifestFile]:
         """Return the manifests without the removed files, reusing those of earlier attempts.
 
@@ -108,21 +117,26 @@ class ManifestFilter:
             manifests: The manifests of the snapshot to build on.
             min_sequence_number: Delete files with a lower number apply to no data file any more,
                 and are dropped when their manifest is rewritten.
+            rule: The rule for deletion vectors; by default, only those given are removed.
 
         Raises:
-            ValidationError: If a data file holds rows that match and rows that do not.
+            ValidationError: If a data file holds rows that match and rows that do not, or would
+                have two deletion vectors.
         """
         self.removed, self.replaced = [], 0
-        if not self.removes_files:
+        rule = rule or VectorRule()
+        if not self.removes_files and not rule:
             return list(manifests)
         # older data than at the last attempt, after a rollback, needs older deletes
-        if self._schema_id != base.current_schema_id or min_sequence_number < self._oldest:
+        is_older = min_sequence_number < self._oldest
+        if self._schema_id != base.current_schema_id or is_older or rule != self._rule:
             self._done = {}
         self._schema_id, self._oldest = base.current_schema_id, min_sequence_number
+        self._rule = rule
         matcher = self._matcher(producer, base)
         places = None
-        if self._places is not None and len(self._places) <= _MOST_PLACES:
-            places = PartitionPlaces(base, self._places)
+        if self._places is not None and len(self._places) + len(rule.places) <= _MOST_PLACES:
+            places = PartitionPlaces(base, self._places | rule.places)
         given = (producer, base, matcher, manifests, min_sequence_number)
         out = self._filtered(*given, places=places)
         if places is not None and self._not_found():
@@ -144,13 +158,13 @@ class ManifestFilter:
         out = []
         chosen: dict[_Key, tuple[ManifestFile, FileMatcher | None]] = {}
         for manifest in manifests:
-            if _key(manifest) not in self._done and manifest.has_live_files():
+            if cache_key(manifest) not in self._done and manifest.has_live_files():
                 by_filter = matcher is not None and matcher.might_contain(manifest)
                 if by_filter or self._may_name(manifest, places):
-                    chosen[_key(manifest)] = manifest, matcher if by_filter else None
+                    chosen[cache_key(manifest)] = manifest, matcher if by_filter else None
 
         def statistics(manifest: ManifestFile) -> tuple[str, ...]:
-            active = chosen[_key(manifest)][1]
+            active = chosen[cache_key(manifest)][1]
             return () if active is None else active.statistics
 
         looked_at = [manifest for manifest, _ in chosen.values()]
@@ -165,7 +179,7 @@ class ManifestFilter:
                 min_sequence_number=min_sequence_number,
             )
         for manifest in manifests:
-            found = self._done.get(_key(manifest))
+            found = self._done.get(cache_key(manifest))
             if found is None:
                 out.append(manifest)
             else:
@@ -176,7 +190,8 @@ class ManifestFilter:
 
     def _may_name(self, manifest: ManifestFile, places: PartitionPlaces | None) -> bool:
         """Return whether a file to remove by its path or partition may be in a manifest."""
-        if self.paths and (places is None or places.may_hold(manifest)):
+        named = self.paths or self.vectors or self._rule
+        if named and (places is None or places.may_hold(manifest)):
             return True
         return any(spec_id == manifest.partition_spec_id for spec_id, _ in self.partitions)
 
@@ -205,6 +220,9 @@ class ManifestFilter:
         remove = self._named(columns) & live
         if matcher is not None:
             remove |= self._matching(columns, matcher, live & ~remove)
+        if self._rule:
+            remove |= live & self._rule.left_alone(columns)
+            self._rule.check_once(columns, live & ~remove)
         if not remove.any():
             return nothing
         if self.content is ManifestContent.DELETES:
@@ -228,6 +246,8 @@ class ManifestFilter:
             wanted = pa.array(sorted(self.paths), pa.large_string())
             found = pc.is_in(columns.column("file_path"), value_set=wanted)
             named |= found.to_numpy(zero_copy_only=False)
+        if self.vectors:
+            named |= has_identity(columns, self.vectors)
         spec_id = columns.manifest.partition_spec_id
         partitions = {partition_key(values) for spec, values in self.partitions if spec == spec_id}
         if partitions:
@@ -254,11 +274,9 @@ class ManifestFilter:
         return self._not_found() if self.require_paths else []
 
     def _not_found(self) -> list[str]:
-        return sorted(self.paths - {file.file_path for file in self.removed})
-
-
-def _key(manifest: ManifestFile) -> _Key:
-    return manifest.manifest_path, manifest.sequence_number
+        paths = self.paths - {file.file_path for file in self.removed}
+        vectors = self.vectors - {file.identity for file in self.removed}
+        return sorted(paths | {path for path, _, _ in vectors})
 
 
 def _older(columns: ManifestColumns, min_sequence_number: int) -> Mask:

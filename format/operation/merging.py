@@ -20,6 +20,7 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.operation.conflict import History
 from icecomb.format.operation.manifest_filter import ManifestFilter
 from icecomb.format.operation.manifest_merge import ManifestMerge
+from icecomb.format.operation.position_rule import VectorRule, check_delete_files
 from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
     check_new_file,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icecomb.format.expressions.expression import BooleanExpression
+    from icecomb.format.operation.position_rule import FileIdentity
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.snapshot import Snapshot
@@ -68,7 +70,7 @@ class MergingProducer(SnapshotProducer):
         super().__init__(io, snapshot_properties, branch, stage_only=stage_only)
         self.case_sensitive = case_sensitive
         self._schema = schema
-        self.added: dict[ManifestContent, dict[str, DataFile]] = {_DATA: {}, _DELETES: {}}
+        self.added: dict[ManifestContent, dict[FileIdentity, DataFile]] = {_DATA: {}, _DELETES: {}}
         self.filters = {content: ManifestFilter(content) for content in ManifestContent}
         self.removed_data_files: dict[str, DataFile] = {}
         self._removals: Counter[str] = Counter()
@@ -108,6 +110,11 @@ class MergingProducer(SnapshotProducer):
         return bool(self.added[_DELETES])
 
     @property
+    def added_vectors(self) -> list[DataFile]:
+        """The deletion vectors that are added."""
+        return [file for file in self.added[_DELETES].values() if file.is_deletion_vector]
+
+    @property
     def removes_data_files(self) -> bool:
         """Whether data files are to be removed."""
         return self.filters[_DATA].removes_files
@@ -115,11 +122,8 @@ class MergingProducer(SnapshotProducer):
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:  # noqa: ARG002
         """Check that the new files fit the table."""
         self.name_columns_by(base.schema())
-        if base.format_version < 2 and self.adds_delete_files:
-            raise ValidationError(
-                "Format version 1 has no delete files",
-                hint="upgrade the table: set property format-version to 2",
-            )
+        if self.adds_delete_files:
+            check_delete_files(base.format_version, self.added[_DELETES].values())
         if not self._written:
             for files in self.added.values():
                 for file in files.values():
@@ -137,8 +141,11 @@ class MergingProducer(SnapshotProducer):
         oldest = min((n for n in numbers if n >= 0), default=base.last_sequence_number)
         if self.data_sequence_number is not None:
             oldest = min(oldest, self.data_sequence_number)
+        rule = VectorRule()
+        if base.format_version >= 3:  # older tables have no vectors
+            rule = VectorRule(self.filters[_DATA].removed, self.added_vectors)
         deletes = self.filters[_DELETES].apply(
-            self, base, [m for m in parents if m.content is _DELETES], oldest
+            self, base, [m for m in parents if m.content is _DELETES], oldest, rule
         )
         for content, found in self.filters.items():
             if missing := found.missing():
@@ -258,4 +265,4 @@ class MergingProducer(SnapshotProducer):
                 "Cannot change an operation that was applied already",
                 hint="Begin another operation.",
             )
-        self.added[content].setdefault(file.file_path, file)
+        self.added[content].setdefault(file.identity, file)

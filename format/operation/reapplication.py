@@ -83,9 +83,9 @@ class Reapplication(CherryPick):
         # a sort order added since by another writer may have the id of a lost one
         known = {one.order_id for one in self._lost.sort_orders if one in self._before.sort_orders}
         files = self.added[ManifestContent.DATA]
-        for path, file in files.items():
+        for identity, file in files.items():
             if file.sort_order_id not in known:
-                files[path] = replace(file, sort_order_id=None)
+                files[identity] = replace(file, sort_order_id=None)
 
     def _check_names(self, base: TableMetadata) -> None:
         """Refuse files that may lack field ids if they would be read by other names, or by none."""

@@ -10,7 +10,7 @@ from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.manifests.manifest import DataFile, ManifestContent, ManifestFile
 from icecomb.format.operation.merging import MergingProducer
-from icecomb.format.operation.shared_file import refuse_shared
+from icecomb.format.operation.position_rule import refuse_shared
 from icecomb.format.operation.snapshot_producer import parent_manifests
 from icecomb.format.spec.snapshot import Operation
 
@@ -24,7 +24,7 @@ _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
 
 
 class RowDelta(MergingProducer):
-    """An operation that adds data files and delete files (format version 2)."""
+    """An operation that adds data files and delete files (format versions 2 and 3)."""
 
     _conflict_filter: BooleanExpression | None = None
     _referenced: frozenset[str] = frozenset()
@@ -103,9 +103,10 @@ class RowDelta(MergingProducer):
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """Implement `SnapshotProducer.validate`."""
         super().validate(base, parent)
-        if self.adds_delete_files and self._referenced:
-            refuse_shared(self.io, base, parent_manifests(self.io, base, parent), self._referenced)
-        both = sorted(self._referenced & self.removed_data_files.keys())
+        named = self._referenced.union(v.referenced_data_file or "" for v in self.added_vectors)
+        if self.adds_delete_files and named:
+            refuse_shared(self.io, base, parent_manifests(self.io, base, parent), named)
+        both = sorted(named & self.removed_data_files.keys())
         if both:
             raise ValidationError(
                 f"Data file {both[0]} is removed and also named by new deletes",
@@ -119,6 +120,10 @@ class RowDelta(MergingProducer):
             # walking the history proves that it begins with the starting snapshot
             _ = history.snapshots
         history.files_exist(self._referenced, ignore_deletes=not self._validate_deleted_files)
+        if vectors := self.added_vectors:
+            history.no_new_vectors(vectors)
+            # without its data file, a vector would be left alone
+            history.files_exist([v.referenced_data_file or "" for v in vectors])
         wanted = self._conflict_filter
         rows = None if wanted is None else self.rows(base, wanted)
         if self._no_conflicting_data:

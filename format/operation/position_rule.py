@@ -1,0 +1,222 @@
+"""Rules for rows deleted by position: which delete files a commit may add, and which it removes.
+
+A deletion vector does not outlive its data file: whatever removes the one removes the other in the
+same commit. A data file has at most one: a commit that adds one must remove the one before.
+
+A data file may be in several partitions of a table, if two partitions of a Hive table share a
+folder. Readers find deletes for a data file by its path, whatever its partition; so rows of a
+single entry cannot be deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.manifests.manifest import (
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestFile,
+)
+from icecomb.format.manifests.reader import read_each_columns
+from icecomb.format.operation.conflict import index_key
+from icecomb.format.scan.delete_index import PartitionKey, partition_keys
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.columns import ManifestColumns
+    from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.operation.file_match import Mask
+    from icecomb.format.operation.partition_place import PartitionValues
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+FileIdentity: TypeAlias = tuple[str, "int | None", "int | None"]
+"""What `DataFile.identity` returns."""
+
+
+class VectorRule:
+    """The deletion vectors that one attempt of a commit removes, or refuses.
+
+    Args:
+        removed: The data files that the commit removes.
+        added: The new deletion vectors.
+    """
+
+    def __init__(self, removed: Iterable[DataFile] = (), added: Iterable[DataFile] = ()) -> None:
+        removed, added = list(removed), list(added)
+        self._removed: frozenset[tuple[str, PartitionKey]] = frozenset(
+            (file.file_path, index_key(file)) for file in removed
+        )
+        self._covered = frozenset(file.referenced_data_file or "" for file in added)
+        self.places: frozenset[PartitionValues] = frozenset(
+            (file.spec_id, file.partition) for file in (*removed, *added)
+        )
+        """The partitions of the data files."""
+
+    def __bool__(self) -> bool:
+        return bool(self._removed or self._covered)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, VectorRule):
+            return NotImplemented
+        return (self._removed, self._covered) == (other._removed, other._covered)
+
+    def __hash__(self) -> int:
+        return hash((self._removed, self._covered))
+
+    def left_alone(self, columns: ManifestColumns) -> Mask:
+        """Return a mask of the vectors in a delete manifest whose data file is removed."""
+        mask = np.zeros(len(columns), dtype=bool)
+        rows = _vectors_of(columns, self._removed_paths)
+        if len(rows):
+            paths = columns.column("referenced_data_file").take(rows).to_pylist()
+            pairs = zip(paths, partition_keys(columns, rows), strict=True)
+            mask[rows] = [pair in self._removed for pair in pairs]
+        return mask
+
+    def check_once(self, columns: ManifestColumns, kept: Mask) -> None:
+        """Refuse a second vector for a data file.
+
+        Args:
+            columns: A delete manifest.
+            kept: A mask of the entries that the commit keeps.
+
+        Raises:
+            ValidationError: If one of them is a vector of a data file that gets a new one.
+        """
+        rows = [r for r in _vectors_of(columns, self._covered_paths).to_pylist() if kept[r]]
+        if not rows:
+            return
+        path = columns.column("referenced_data_file")[rows[0]].as_py()
+        vector = columns.column("file_path")[rows[0]].as_py()
+        raise ValidationError(
+            f"Cannot add a deletion vector for data file {path}, which has one in {vector}",
+            hint="Add one that deletes the rows of both, and remove the other one in the same "
+            "commit.",
+            path=path,
+        )
+
+    @cached_property
+    def _removed_paths(self) -> pa.Array:
+        return pa.array(sorted({path for path, _ in self._removed}), pa.large_string())
+
+    @cached_property
+    def _covered_paths(self) -> pa.Array:
+        return pa.array(sorted(self._covered), pa.large_string())
+
+
+def _vectors_of(columns: ManifestColumns, paths: pa.Array) -> pa.Array:
+    """Return the rows of a delete manifest that are vectors of one of these data files."""
+    rows = pc.indices_nonzero(pc.is_in(columns.column("referenced_data_file"), value_set=paths))
+    formats = columns.column("file_format").take(rows)
+    is_vector = pc.equal(pc.utf8_upper(formats), FileFormat.PUFFIN.value)
+    return rows.filter(is_vector)
+
+
+def has_identity(columns: ManifestColumns, vectors: Collection[FileIdentity]) -> Mask:
+    """Return a mask of the entries of a delete manifest that are one of these vectors."""
+    mask = np.zeros(len(columns), dtype=bool)
+    paths = pa.array(sorted({path for path, _, _ in vectors}), pa.large_string())
+    rows = pc.indices_nonzero(pc.is_in(columns.column("file_path"), value_set=paths))
+    if len(rows):
+        names = ("file_path", "content_offset", "content_size_in_bytes")
+        parts = (columns.column(name).take(rows).to_pylist() for name in names)
+        mask[rows] = [one in vectors for one in zip(*parts, strict=True)]
+    return mask
+
+
+def check_delete_files(format_version: int, files: Iterable[DataFile]) -> None:
+    """Refuse new delete files that the table's format version does not have.
+
+    The version is looked at in each attempt: a table may be upgraded after its files were written.
+
+    Args:
+        format_version: The format version of the table that is committed to.
+        files: The new delete files.
+
+    Raises:
+        ValidationError: If one of them does not fit, or two are vectors of one data file.
+    """
+    if format_version < 2:
+        raise ValidationError(
+            "Format version 1 has no delete files",
+            hint="upgrade the table: set property format-version to 2",
+        )
+    vectors: set[str] = set()
+    for file in files:
+        if file.content is DataFileContent.EQUALITY_DELETES:
+            continue
+        if not file.is_deletion_vector:
+            if format_version < 3:
+                continue
+            raise ValidationError(
+                f"Cannot add position delete file {file.file_path}: in format version "
+                f"{format_version}, rows are deleted by deletion vectors",
+                hint="Delete the rows again: the table was upgraded since the file was written, or "
+                "its writer knows version 2 only.",
+                path=file.file_path,
+            )
+        if format_version < 3:
+            raise ValidationError(
+                f"Cannot add a deletion vector in {file.file_path}: format version "
+                f"{format_version} has position delete files only",
+                hint="Upgrade the table: set property format-version to 3.",
+                path=file.file_path,
+            )
+        target = file.referenced_data_file
+        if target is None or file.content_offset is None or file.content_size_in_bytes is None:
+            raise ValidationError(
+                f"A deletion vector in {file.file_path} does not name its data file, or where it "
+                "is in its file",
+                hint="Set referenced_data_file, content_offset and content_size_in_bytes.",
+                path=file.file_path,
+            )
+        if target in vectors:
+            raise ValidationError(
+                f"Two deletion vectors were given for data file {target}",
+                hint="Give one that deletes the rows of both.",
+                path=target,
+            )
+        vectors.add(target)
+
+
+def refuse_shared(
+    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: Collection[str]
+) -> None:
+    """Refuse position deletes of files that are in several partitions.
+
+    Args:
+        io: File system to read the manifests from.
+        metadata: The table metadata.
+        manifests: The manifests of one snapshot.
+        paths: The files from which rows are to be deleted.
+
+    Raises:
+        ValidationError: If a file is in several partitions.
+    """
+    data = [m for m in manifests if m.content is ManifestContent.DATA and m.has_live_files()]
+    specs = {manifest.partition_spec_id for manifest in data}
+    if not paths or (len(specs) == 1 and metadata.spec_by_id(*specs).is_unpartitioned):
+        return
+    wanted = pa.array(list(paths), pa.string())
+    found: dict[str, PartitionKey] = {}
+    for columns in read_each_columns(io, data, metadata.spec_by_id):
+        named = pc.is_in(columns.column("file_path"), value_set=wanted)
+        rows = pc.indices_nonzero(pc.and_(columns.live, named))
+        names = columns.column("file_path").take(rows).to_pylist()
+        for path, key in zip(names, partition_keys(columns, rows), strict=True):
+            if found.setdefault(path, key) != key:
+                raise ValidationError(
+                    f"Cannot delete rows of {path} by position: the table has it more than once, "
+                    "in several partitions, and all of them would lose the rows",
+                    hint="remove the file, and add it once; or write with write.delete.mode and "
+                    "write.merge.mode copy-on-write",
+                    path=path,
+                )
