@@ -368,6 +368,12 @@ from icecomb.format.spec.types import (
     FloatType as FloatType,
 )
 from icecomb.format.spec.types import (
+    GeographyType as GeographyType,
+)
+from icecomb.format.spec.types import (
+    GeometryType as GeometryType,
+)
+from icecomb.format.spec.types import (
     IcebergType as IcebergType,
 )
 from icecomb.format.spec.types import (
@@ -395,7 +401,13 @@ from icecomb.format.spec.types import (
     StructType as StructType,
 )
 from icecomb.format.spec.types import (
+    TimestampNanoType as TimestampNanoType,
+)
+from icecomb.format.spec.types import (
     TimestampType as TimestampType,
+)
+from icecomb.format.spec.types import (
+    TimestamptzNanoType as TimestamptzNanoType,
 )
 from icecomb.format.spec.types import (
     TimestamptzType as TimestamptzType,
@@ -404,7 +416,13 @@ from icecomb.format.spec.types import (
     TimeType as TimeType,
 )
 from icecomb.format.spec.types import (
+    UnknownType as UnknownType,
+)
+from icecomb.format.spec.types import (
     UUIDType as UUIDType,
+)
+from icecomb.format.spec.types import (
+    VariantType as VariantType,
 )
 from icecomb.format.spec.types import (
     parse_type as parse_type,

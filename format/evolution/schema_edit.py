@@ -10,19 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from icecomb.format.argument import checked_members, checked_text
-from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.errors import SchemaError
+from icecomb.format.evolution.given_default import field_with_given_defaults, given_default
+from icecomb.format.spec.default_value import no_defaults
 from icecomb.format.spec.promotion import can_promote
-from icecomb.format.spec.schema import Schema, children, fresh_field, walk, with_children
+from icecomb.format.spec.schema import (
+    V3_FORMAT_VERSION,
+    Schema,
+    children,
+    fresh_field,
+    walk,
+    with_children,
+)
 from icecomb.format.spec.types import (
     IcebergType,
     ListType,
     MapType,
     NestedField,
     StructType,
+    UnknownType,
     as_type,
 )
 
@@ -50,6 +60,7 @@ class SchemaEdit:
     Args:
         schema: The schema before.
         last_column_id: The highest field id ever used; new ids follow it.
+        format_version: The format version of the table.
         case_sensitive: Whether given names distinguish `Id` from `id`.
         allow_incompatible: Whether changes are allowed that existing rows may contradict: columns
             that become required, required columns without a default, types that do not widen.
@@ -59,11 +70,13 @@ class SchemaEdit:
         self,
         schema: Schema,
         last_column_id: int,
+        format_version: int,
         *,
         case_sensitive: bool = True,
         allow_incompatible: bool = False,
     ) -> None:
         self.schema = schema
+        self.format_version = format_version
         self.case_sensitive = case_sensitive
         self.allow_incompatible = allow_incompatible
         self.adds: dict[int, list[NestedField]] = {}
@@ -85,26 +98,22 @@ class SchemaEdit:
         required: bool = False,
         default: Any = None,
     ) -> None:
-        """Add a field after its siblings."""
+        """Add a field after its siblings; existing rows have its default."""
         parent, name = self._split(path)
         full = ".".join((*parent, name))
         if not name:
             raise SchemaError("Cannot add a column without a name", hint="Give it a name.")
-        if default is not None:
-            raise UnsupportedError(
-                f"Cannot add {full!r} with a default value: that belongs to format version 3 (v3)",
-                hint="Add the column without a default, and fill it by an update.",
-            )
-        if required and not self.allow_incompatible:
+        default = self._default(as_type(field_type), default, full)
+        if required and default is None and not self.allow_incompatible:
             raise SchemaError(
                 f"Cannot add required column {full!r}: existing rows have no value for it",
-                hint="Add it as an optional column.",
+                hint="Add it as an optional column, or with a default value (format version 3).",
             )
         parent_id = ROOT if not parent else self._struct_id(parent, full)
         self._check_free(parent_id, name, full)
-        added = fresh_field(
-            NestedField(0, name, as_type(field_type), required, doc), lambda: next(self._ids)
-        )
+        given = NestedField(0, name, as_type(field_type), required, doc, default, default)
+        prefix = full.removesuffix(name)
+        added = fresh_field(field_with_given_defaults(given, prefix), lambda: next(self._ids))
         _check_names_inside(added.field_type, full)
         self.adds.setdefault(parent_id, []).append(added)
         self._added[full] = added.field_id
@@ -157,7 +166,10 @@ class SchemaEdit:
         current = self.updates.get(field.field_id, field)
         if field_type is not None and field_type != current.field_type:
             self._check_type(current.field_type, field_type, full)
-            changed["field_type"] = field_type
+            # the fields of a nested type are new, as it was unknown
+            ids = chain((field.field_id,), self._ids)
+            whole = fresh_field(NestedField(0, field.name, field_type), lambda: next(ids))
+            changed["field_type"] = whole.field_type
         if doc is not None:
             changed["doc"] = doc
         if required is not None and required is not current.required:
@@ -169,6 +181,22 @@ class SchemaEdit:
             changed["required"] = required
         if changed:
             self._update(field, **changed)
+
+    def set_default(self, path: Path, default: Any) -> None:
+        """Replace the write default; None removes it. The initial default stays."""
+        field, full = self._kept(path)
+        self._check_in_struct(field.field_id, "set a default of", full)
+        current = self.updates.get(field.field_id, field)
+        default = self._default(current.field_type, default, full)
+        if default == current.write_default:
+            return
+        if default is None and current.required and not self.allow_incompatible:
+            raise SchemaError(
+                f"Cannot remove the default of required column {full!r}: writers that leave the "
+                "column out rely on it",
+                hint="Make the column optional, or set allow_incompatible_changes.",
+            )
+        self._update(field, write_default=default)
 
     def move(
         self, path: Path, where: Literal["first", "before", "after"], other: Path | None = None
@@ -274,6 +302,13 @@ class SchemaEdit:
         self._check_no_map_key(field.field_id, full)
         return field.field_id
 
+    def _default(self, field_type: IcebergType, value: Any, full: str) -> Any:
+        """Return the internal value of a new default, which the table must allow."""
+        found = given_default(field_type, value, full)
+        if found is not None and self.format_version < V3_FORMAT_VERSION:
+            raise no_defaults(full, self.format_version)
+        return found
+
     def _update(self, field: NestedField, **changed: Any) -> None:
         current = self.updates.get(field.field_id, field)
         self.updates[field.field_id] = replace(current, **changed)
@@ -336,6 +371,8 @@ class SchemaEdit:
                 )
 
     def _check_type(self, old: IcebergType, new: IcebergType, full: str) -> None:
+        if isinstance(old, UnknownType):
+            return
         if not old.is_primitive or not new.is_primitive:
             raise SchemaError(
                 f"Cannot change the type of column {full!r} from {old} to {new}",
@@ -371,7 +408,7 @@ class SchemaEdit:
 
     def _field(self, field: NestedField) -> NestedField:
         changed = self.updates.get(field.field_id, field)
-        if changed.field_type.is_primitive:
+        if field.field_type.is_primitive:
             return changed
         return replace(changed, field_type=self._type(field.field_type, field.field_id))
 
@@ -395,6 +432,8 @@ class SchemaEdit:
 
     def _union_type(self, known: NestedField, new: NestedField, path: tuple[str, ...]) -> None:
         old_type, new_type = known.field_type, new.field_type
+        if isinstance(old_type, UnknownType) or isinstance(new_type, UnknownType):
+            return
         if old_type.is_primitive and new_type.is_primitive:
             return
         if type(old_type) is not type(new_type):
@@ -414,7 +453,8 @@ class SchemaEdit:
     def _union_field(self, known: NestedField, new: NestedField, path: tuple[str, ...]) -> None:
         wider = (
             new.field_type
-            if new.field_type.is_primitive and not can_promote(new.field_type, known.field_type)
+            if (new.field_type.is_primitive or isinstance(known.field_type, UnknownType))
+            and not can_promote(new.field_type, known.field_type)
             else None
         )
         doc = new.doc if new.doc != known.doc else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CommitFailedError, SchemaError, ValidationError
+from icecomb.format.evolution.given_default import with_given_defaults
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
 from icecomb.format.evolution.schema_edit import Path, SchemaEdit
 from icecomb.format.property.table_property import NAME_MAPPING
@@ -93,11 +94,14 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
             field_type: The type, or the string of a primitive one such as ``"decimal(9, 2)"``;
                 field ids inside it are reassigned.
             doc: A comment.
-            required: Whether to reject nulls; only with `allow_incompatible_changes`.
-            default_value: Not supported: default values belong to format version 3.
+            required: Whether to reject nulls; only with a default value or
+                `allow_incompatible_changes`.
+            default_value: The value that existing rows have in the column, and new rows for which
+                none is given; only in tables of format version 3. None is null.
 
         Raises:
-            UnsupportedError: If the type belongs to format version 3.
+            ValidationError: If the default is not a value of the type.
+            UnsupportedError: If the format version of the table lacks the type.
             SchemaError: If the name is taken, even in another case, or the parent does not exist.
         """
         self._record(
@@ -149,6 +153,21 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         self._record(lambda edit: edit.update(path, field_type, doc, required=required))
         return self
 
+    def set_default_value(self, path: Path, default_value: Any) -> Self:
+        """Set the value of later rows for which none is given; existing rows stay unchanged.
+
+        Args:
+            path: The field to change.
+            default_value: The value; None for null. Only in tables of format version 3.
+
+        Raises:
+            UnsupportedError: If the table's format version has no defaults.
+            ValidationError: If it is not a value of the field's type.
+            SchemaError: If the default of a required field would be removed.
+        """
+        self._record(lambda edit: edit.set_default(path, default_value))
+        return self
+
     def make_column_optional(self, path: Path) -> Self:
         """Allow nulls in a field."""
         self._record(lambda edit: edit.update(path, required=False))
@@ -186,7 +205,7 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         Raises:
             SchemaError: If a column's types are incompatible, or the argument is not a schema.
         """
-        new = as_schema(new_schema).as_struct()
+        new = with_given_defaults(as_schema(new_schema)).as_struct()
         self._record(lambda edit: edit.union(new))
         return self
 
@@ -218,6 +237,7 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         return SchemaEdit(
             base.schema(),
             base.last_column_id,
+            base.format_version,
             case_sensitive=self._case_sensitive,
             allow_incompatible=self._allow_incompatible,
         )

@@ -13,6 +13,8 @@ from icecomb.format.spec.types import (
     LongType,
     MapType,
     StructType,
+    UnknownType,
+    VariantType,
 )
 
 if TYPE_CHECKING:
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 def can_promote(old: IcebergType, new: IcebergType) -> bool:
     """Return whether a column may change from one type to another (spec: Schema Evolution).
 
-    The same type counts.
+    The same type counts, and an unknown column may get any type.
     """
+    if isinstance(old, UnknownType):
+        return True
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
         return old.scale == new.scale and old.precision <= new.precision
     return (
@@ -47,7 +51,7 @@ def can_go_on(old: IcebergType, new: IcebergType) -> bool:
         return can_go_on(old.element_type, new.element_type)
     if isinstance(old, MapType) and isinstance(new, MapType):
         return can_go_on(old.key_type, new.key_type) and can_go_on(old.value_type, new.value_type)
-    return old.is_primitive and can_promote(old, new)
+    return (old.is_primitive or isinstance(old, VariantType)) and can_promote(old, new)
 
 
 def unlike_columns(old: Schema, new: Schema) -> frozenset[int]:

@@ -11,6 +11,7 @@ from icecomb.format.argument import checked_int, checked_members, members_or_nam
 from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
 from icecomb.format.spec.promotion import can_go_on
 from icecomb.format.spec.types import (
+    V3_TYPES,
     DoubleType,
     FloatType,
     IcebergType,
@@ -18,6 +19,9 @@ from icecomb.format.spec.types import (
     MapType,
     NestedField,
     StructType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    UnknownType,
     parse_type,
 )
 from icecomb.format.spec.values.json_object import extra_field, unknown_members
@@ -26,6 +30,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 INITIAL_SCHEMA_ID = 0
+V3_FORMAT_VERSION = 3
+"""The first format version with row lineage, defaults and the types of `V3_TYPES`."""
+
+_OF_VERSION_2: dict[type[IcebergType], str] = {
+    TimestampNanoType: "Use timestamp, or create the table with the property format-version=3.",
+    TimestamptzNanoType: "Use timestamptz, or create the table with the property format-version=3.",
+    UnknownType: "Give the column a type: a column of nulls only has none before version 3.",
+}
 _MEMBERS = frozenset(("type", "schema-id", "identifier-field-ids", "fields"))
 
 
@@ -358,22 +370,23 @@ def with_children(field_type: IcebergType, fields: Iterable[NestedField]) -> Ice
     return field_type
 
 
-def check_defaults(schema: Schema, base: Schema | None = None) -> None:
-    """Check that a schema has no default values (format version 3) except those of its base.
+def check_types(schema: Schema, format_version: int) -> None:
+    """Check that a format version has the types of all fields.
 
     Raises:
-        UnsupportedError: If a field has one; the message names it.
+        UnsupportedError: If one belongs to a later version; the message names the field.
     """
+    if format_version >= V3_FORMAT_VERSION:
+        return
     for f in walk(schema.as_struct()):
-        defaults = (f.initial_default, f.write_default)
-        if defaults == (None, None):
-            continue
-        old = base.find_field(f.field_id) if base and base.contains(f.field_id) else None
-        if old is None or defaults != (old.initial_default, old.write_default):
+        if isinstance(f.field_type, V3_TYPES):
             raise UnsupportedError(
-                f"Column {schema.find_column_name(f.field_id)!r} has a default value: that belongs "
-                "to format version 3 (v3), which is not supported yet",
-                hint="Leave the default out, and write the value.",
+                # the ids of a new table may repeat, so that a field is not known by its id
+                f"Column {f.name!r} is of type {f.field_type}: that "
+                f"belongs to format version 3 (v3), and the table has version {format_version}",
+                hint=_OF_VERSION_2.get(
+                    type(f.field_type), "Leave the column out, or create the table with version 3."
+                ),
             )
 
 

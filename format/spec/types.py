@@ -1,4 +1,4 @@
-"""Iceberg types of format versions 1 and 2 (spec: Schemas and Data Types, Appendix C).
+"""Iceberg types of all format versions (spec: Schemas and Data Types, Appendix C).
 
 Types are immutable, hashable values, equal if all their members are. `str(type)` is the
 specification's string of a primitive type; `to_json()` returns the form in metadata files.
@@ -6,13 +6,11 @@ specification's string of a primitive type; `to_json()` returns the form in meta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import Any, overload
 
 from icecomb.format.argument import (
-    MAX_INT,
     any_text,
     checked_flag,
     checked_int,
@@ -20,200 +18,80 @@ from icecomb.format.argument import (
     json_of_pyiceberg,
     members_or_named,
 )
-from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.errors import SchemaError
+from icecomb.format.spec.simple_type import (
+    NANO_TYPES,
+    OPAQUE_TYPES,
+    TIMESTAMP_TYPES,
+    V3_TYPES,
+    ZONED_TYPES,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+    parse_simple_type,
+)
 from icecomb.format.spec.values.json_object import extra_field, optional, required, unknown_members
 
-MAX_DECIMAL_PRECISION = 38
-
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
-_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
-V3_TYPES = frozenset(
-    ("timestamp_ns", "timestamptz_ns", "unknown", "variant", "geometry", "geography")
-)
-"""The names of the types of format version 3."""
+__all__ = [
+    "NANO_TYPES",
+    "OPAQUE_TYPES",
+    "TIMESTAMP_TYPES",
+    "V3_TYPES",
+    "ZONED_TYPES",
+    "BinaryType",
+    "BooleanType",
+    "DateType",
+    "DecimalType",
+    "DoubleType",
+    "FixedType",
+    "FloatType",
+    "GeographyType",
+    "GeometryType",
+    "IcebergType",
+    "IntegerType",
+    "ListType",
+    "LongType",
+    "MapType",
+    "NestedField",
+    "PrimitiveType",
+    "StringType",
+    "StructType",
+    "TimeType",
+    "TimestampNanoType",
+    "TimestampType",
+    "TimestamptzNanoType",
+    "TimestamptzType",
+    "UUIDType",
+    "UnknownType",
+    "VariantType",
+    "as_type",
+    "parse_type",
+]
 
 _DEFAULTS = frozenset(("initial-default", "write-default"))
 _FIELD = frozenset(("id", "name", "required", "type", "doc")) | _DEFAULTS
 _STRUCT = frozenset(("type", "fields"))
 _LIST = frozenset(("type", "element-id", "element", "element-required"))
 _MAP = frozenset(("type", "key-id", "key", "value-id", "value", "value-required"))
-
-
-class IcebergType:
-    """The base class of all types."""
-
-    __slots__ = ()
-
-    @property
-    def is_primitive(self) -> bool:
-        """True if a value is one scalar."""
-        return isinstance(self, PrimitiveType)
-
-    @property
-    def is_struct(self) -> bool:
-        """True if this is a struct."""
-        return isinstance(self, StructType)
-
-    def to_json(self) -> Any:
-        """Return the form in metadata files: a string for a primitive type, else an object."""
-        raise NotImplementedError
-
-
-class PrimitiveType(IcebergType):
-    """A type without children."""
-
-    __slots__ = ()
-    _name: ClassVar[str]
-
-    def __str__(self) -> str:
-        return self._name
-
-    def to_json(self) -> Any:
-        """Return the type's string."""
-        return str(self)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class _Named(PrimitiveType):
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-class BooleanType(_Named):
-    """True or false."""
-
-    __slots__ = ()
-    _name = "boolean"
-
-
-class IntegerType(_Named):
-    """A 32-bit signed integer; may be promoted to long."""
-
-    __slots__ = ()
-    _name = "int"
-
-
-class LongType(_Named):
-    """A 64-bit signed integer."""
-
-    __slots__ = ()
-    _name = "long"
-
-
-class FloatType(_Named):
-    """A 32-bit IEEE 754 number; may be promoted to double."""
-
-    __slots__ = ()
-    _name = "float"
-
-
-class DoubleType(_Named):
-    """A 64-bit IEEE 754 number."""
-
-    __slots__ = ()
-    _name = "double"
-
-
-class DateType(_Named):
-    """A calendar date; its values are days from 1970-01-01."""
-
-    __slots__ = ()
-    _name = "date"
-
-
-class TimeType(_Named):
-    """A time of day; its values are microseconds from midnight."""
-
-    __slots__ = ()
-    _name = "time"
-
-
-class TimestampType(_Named):
-    """A date and time without zone; its values are microseconds from 1970-01-01 00:00:00."""
-
-    __slots__ = ()
-    _name = "timestamp"
-
-
-class TimestamptzType(_Named):
-    """A point in time; its values are microseconds from 1970-01-01 00:00:00 UTC."""
-
-    __slots__ = ()
-    _name = "timestamptz"
-
-
-class StringType(_Named):
-    """Text, encoded as UTF-8."""
-
-    __slots__ = ()
-    _name = "string"
-
-
-class UUIDType(_Named):
-    """A universally unique identifier; its values are `uuid.UUID`."""
-
-    __slots__ = ()
-    _name = "uuid"
-
-
-class BinaryType(_Named):
-    """Bytes of any length."""
-
-    __slots__ = ()
-    _name = "binary"
-
-
-@dataclass(frozen=True, slots=True)
-class FixedType(PrimitiveType):
-    """Bytes of a fixed length.
-
-    Args:
-        length: The number of bytes.
-
-    Raises:
-        SchemaError: If the length is not an integer, or out of range.
-    """
-
-    length: int
-
-    def __post_init__(self) -> None:
-        length = checked_int("length of a fixed type", self.length, 0, MAX_INT, SchemaError)
-        object.__setattr__(self, "length", length)
-
-    def __str__(self) -> str:
-        return f"fixed[{self.length}]"
-
-    def __len__(self) -> int:
-        return self.length
-
-
-@dataclass(frozen=True, slots=True)
-class DecimalType(PrimitiveType):
-    """A decimal number; the precision may grow, the scale never changes.
-
-    Args:
-        precision: The number of digits in all, 1 to 38.
-        scale: The number of digits after the point, 0 to precision.
-
-    Raises:
-        SchemaError: If the numbers are out of range.
-    """
-
-    precision: int
-    scale: int
-
-    def __post_init__(self) -> None:
-        for name in ("precision", "scale"):
-            number = checked_int(f"{name} of a decimal", getattr(self, name), error=SchemaError)
-            object.__setattr__(self, name, number)
-        if not 0 < self.precision <= MAX_DECIMAL_PRECISION or not 0 <= self.scale <= self.precision:
-            raise SchemaError(
-                f"Invalid type {self}: precision must be 1 to 38 and scale 0 to precision",
-                hint="Give a precision and a scale in those ranges.",
-            )
-
-    def __str__(self) -> str:
-        return f"decimal({self.precision}, {self.scale})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +109,8 @@ class NestedField:
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        SchemaError: If a member is of the wrong type.
-        UnsupportedError: If the type belongs to format version 3.
+        SchemaError: If a member is of the wrong type, or the type is unknown and the field is
+            required.
     """
 
     field_id: int
@@ -253,6 +131,7 @@ class NestedField:
         )
         put(self, "field_type", as_type(self.field_type))
         checked_flag(f"required of field {name!r}", self.required, SchemaError)
+        _check_optional(f"field {name!r}", self.field_type, required=self.required)
         if self.doc is not None:
             put(self, "doc", any_text(f"doc of field {name!r}", self.doc, SchemaError))
 
@@ -290,7 +169,6 @@ class NestedField:
 
         Raises:
             SchemaError: If a required member is missing or has the wrong shape.
-            UnsupportedError: If the type belongs to a later format version.
         """
         field_id = required(raw, "id", int, "field", SchemaError)
         name = required(raw, "name", str, "field", SchemaError)
@@ -342,6 +220,11 @@ class StructType(IcebergType):
         put = object.__setattr__
         put(self, "fields", checked_members("fields of a struct", fields, NestedField, SchemaError))
         put(self, "extra", given.get("extra") or {})
+
+    @property
+    def is_struct(self) -> bool:
+        """True if a value is a tuple of named fields."""
+        return True
 
     def __str__(self) -> str:
         return f"struct<{', '.join(map(str, self.fields))}>"
@@ -397,6 +280,7 @@ class ListType(IcebergType):
         put(self, "element_id", checked_int("element id", element_id, error=SchemaError))
         put(self, "element_type", _one_type("element", element_type, element))
         required = checked_flag("required of a list's elements", element_required, SchemaError)
+        _check_optional("elements of a list", self.element_type, required=required)
         put(self, "element_required", required)
         put(self, "extra", extra or {})
 
@@ -457,9 +341,11 @@ class MapType(IcebergType):
         put = object.__setattr__
         put(self, "key_id", checked_int("key id", key_id, error=SchemaError))
         put(self, "key_type", _one_type("key", key_type, key))
+        _check_optional("keys of a map", self.key_type, required=True)
         put(self, "value_id", checked_int("value id", value_id, error=SchemaError))
         put(self, "value_type", _one_type("value", value_type, value))
         required = checked_flag("required of a map's values", value_required, SchemaError)
+        _check_optional("values of a map", self.value_type, required=required)
         put(self, "value_required", required)
         put(self, "extra", extra or {})
 
@@ -489,23 +375,12 @@ class MapType(IcebergType):
         }
 
 
-_PRIMITIVES: dict[str, PrimitiveType] = {
-    str(primitive): primitive
-    for primitive in (
-        BooleanType(),
-        IntegerType(),
-        LongType(),
-        FloatType(),
-        DoubleType(),
-        DateType(),
-        TimeType(),
-        TimestampType(),
-        TimestamptzType(),
-        StringType(),
-        UUIDType(),
-        BinaryType(),
-    )
-}
+def _check_optional(what: str, field_type: IcebergType, *, required: bool) -> None:
+    if required and isinstance(field_type, UnknownType):
+        raise SchemaError(
+            f"Cannot require values of type unknown, which are null: {what}",
+            hint="Make it optional, or give it another type.",
+        )
 
 
 def _one_type(what: str, given: Any, alias: Any) -> IcebergType:
@@ -524,7 +399,6 @@ def as_type(given: Any) -> IcebergType:
 
     Raises:
         SchemaError: If the argument is none of these.
-        UnsupportedError: If the type belongs to format version 3.
     """
     if isinstance(given, IcebergType):
         return given
@@ -544,10 +418,9 @@ def parse_type(raw: Any) -> IcebergType:
 
     Raises:
         SchemaError: If it is not a type.
-        UnsupportedError: If the type belongs to format version 3.
     """
     if isinstance(raw, str):
-        return _PRIMITIVES.get(raw) or _parse_primitive(raw)
+        return parse_simple_type(raw)
     if not isinstance(raw, dict):
         raise SchemaError(
             f"Invalid type: {raw!r}",
@@ -585,30 +458,6 @@ def parse_type(raw: Any) -> IcebergType:
         hint=(
             'Write it as in the specification, such as "long", "decimal(9, 2)" or a nested object.'
         ),
-    )
-
-
-def _parse_primitive(text: str) -> PrimitiveType:
-    lowered = text.strip().lower()
-    if (known := _PRIMITIVES.get(lowered)) is not None:
-        return known
-    if match := _DECIMAL.fullmatch(lowered):
-        return DecimalType(int(match[1]), int(match[2]))
-    if match := _FIXED.fullmatch(lowered):
-        return FixedType(int(match[1]))
-    if lowered.partition("(")[0].strip() in V3_TYPES:
-        raise later_type(text)
-    raise SchemaError(
-        f"Unknown type: {text!r}",
-        hint="Write it as in the specification, such as long, decimal(9, 2) or fixed[16].",
-    )
-
-
-def later_type(text: str) -> UnsupportedError:
-    """Return the error for a type of format version 3."""
-    return UnsupportedError(
-        f"Type {text} belongs to format version 3 (v3), which is not supported yet",
-        hint="Use a type of format version 2; for timestamp_ns that is timestamp.",
     )
 
 

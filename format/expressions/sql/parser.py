@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from icecomb.format.errors import ExpressionError
+from icecomb.format.errors import ExpressionError, UnsupportedError
 from icecomb.format.expressions.expression import (
     AlwaysFalse,
     AlwaysTrue,
@@ -51,7 +51,6 @@ from icecomb.format.expressions.term import (
     year,
     years,
 )
-from icecomb.format.spec.types import V3_TYPES, later_type
 
 _HINT = (
     "Compare columns with constants: a = 1, a IN (1, 2), a BETWEEN 1 AND 2, a LIKE 'x%', "
@@ -76,8 +75,20 @@ _MIRRORED = {
 _ARITHMETIC = ("+", "-", "*", "/", "%", "||", "&", "|", "^")
 _RESERVED = frozenset(("AND", "OR", "NOT", "IN", "IS", "LIKE", "BETWEEN", "ESCAPE", "SELECT"))
 _TYPES_OF_TEXT = frozenset(
-    ("DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATETIME")
+    (
+        "DATE",
+        "TIME",
+        "TIMESTAMP",
+        "TIMESTAMPTZ",
+        "TIMESTAMP_NTZ",
+        "TIMESTAMP_LTZ",
+        "TIMESTAMP_NS",
+        "TIMESTAMPTZ_NS",
+        "DATETIME",
+    )
 )
+_WITHOUT_VALUES = frozenset(("UNKNOWN", "VARIANT", "GEOMETRY", "GEOGRAPHY"))
+"""The types with which no value can be compared."""
 _UNITS: dict[str, Callable[[str], UnboundTransform]] = {
     "YEAR": year,
     "YEARS": years,
@@ -138,7 +149,7 @@ def parse(text: str, *, of_spark: bool = False) -> BooleanExpression:
 
     Raises:
         ExpressionError: If the text is not SQL, or not a predicate on columns.
-        UnsupportedError: If it names a type of format version 3.
+        UnsupportedError: If it names a type whose values cannot be compared.
     """
     if not text.strip():
         raise ExpressionError("The predicate is empty", hint=_HINT)
@@ -380,8 +391,8 @@ class _Parser:
         if self._next.kind is TokenKind.TEXT and token.value.upper() in _TYPES_OF_TEXT:
             # The column decides the type: DATE '2024-01-31' means the same as the text
             return _Constant(self._take().value)
-        if self._next.kind is TokenKind.TEXT and token.value.lower() in V3_TYPES:
-            raise later_type(token.value)
+        if self._next.kind is TokenKind.TEXT:
+            self._check_values(token)
         if token.is_word("NULL"):
             return _Constant(None)
         if token.is_word("TRUE", "FALSE"):
@@ -450,10 +461,17 @@ class _Parser:
         if token.kind is not TokenKind.WORD:
             self._at -= 1
             raise self._unexpected()
-        if token.value.lower() in V3_TYPES:
-            raise later_type(token.value)
+        self._check_values(token)
         if self._take_sign("("):
             self._skip_arguments()
+
+    def _check_values(self, token: Token) -> None:
+        if token.value.upper() in _WITHOUT_VALUES:
+            raise UnsupportedError(
+                f"No column can be compared with a value of type {token.value}, in {self._text!r}",
+                hint="Filter by other columns.",
+                predicate=self._text,
+            )
 
     def _skip_arguments(self) -> None:
         depth = 1

@@ -27,7 +27,7 @@ from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.name_mapping import NameMapping, create_name_mapping
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
-from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.schema import Schema, walk
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER, SortField, SortOrder
 from icecomb.format.spec.transform import BucketTransform, UnknownTransform
 from icecomb.format.spec.types import (
@@ -333,16 +333,34 @@ def test_a_change_that_makes_no_sense_is_refused_by_name(change, message):
         evolved(base, change)
 
 
-@pytest.mark.parametrize("text", ["timestamp_ns", "variant", "geometry(srid:3857)"])
-def test_types_of_version_3_are_refused_by_that_name(text):
-    update = UpdateSchema(table())
-    for change in (
-        lambda: update.add_column("x", text),
-        lambda: update.update_column("id", text),
-    ):
-        with pytest.raises(UnsupportedError, match=r"\(v3\)"):
-            change()
-    assert update.add_column("x", "decimal(9, 2)")
+@pytest.mark.parametrize("text", ["timestamp_ns", "unknown", "variant", "geometry(srid:3857)"])
+def test_types_of_version_3_are_refused_before_it_by_that_name(text):
+    base = table()
+    with pytest.raises(UnsupportedError, match=r"'x' is of type .* version 3 \(v3\)"):
+        evolved(base, lambda u: u.add_column("x", text))
+    assert evolved(replace(base, format_version=3), lambda u: u.add_column("x", text))
+
+
+@pytest.mark.parametrize(
+    "wanted", [IntegerType(), StringType(), ListType(0, "int"), MapType(0, "string", 0, "date")]
+)
+def test_an_unknown_column_may_get_any_type_under_the_same_id(wanted):
+    base = replace(table(), format_version=3)
+    base = commit(base, UpdateSchema(base).add_column("x", "unknown"))
+    known = base.schema().find_field("x")
+    changed = commit(base, UpdateSchema(base).update_column("x", wanted)).schema()
+    assert changed.find_field("x").field_id == known.field_id
+    assert type(changed.find_type("x")) is type(wanted)
+    inside = [f.field_id for f in walk(changed.find_type("x"))]
+    assert inside == list(range(known.field_id + 1, known.field_id + 1 + len(inside)))
+
+
+def test_a_union_with_unknown_columns_keeps_the_known_types_and_finds_the_others():
+    old = Schema((NestedField(1, "a", "unknown"), NestedField(2, "b", "int")))
+    base = table(old, **{"format-version": "3"})
+    new = Schema((NestedField(1, "a", ListType(3, "long")), NestedField(2, "b", "unknown")))
+    found = commit(base, UpdateSchema(base).union_by_name(new)).schema()
+    assert [str(f.field_type) for f in found.fields] == ["list<long>", "int"]
 
 
 def test_default_values_belong_to_version_3():

@@ -6,7 +6,7 @@ import pytest
 from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.schema import assign_fresh_schema_ids as peer_assign_fresh_schema_ids
 
-from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
+from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids
 from icecomb.format.spec.types import (
     BinaryType,
@@ -16,6 +16,8 @@ from icecomb.format.spec.types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     ListType,
     LongType,
@@ -23,10 +25,14 @@ from icecomb.format.spec.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
+    VariantType,
     parse_type,
 )
 
@@ -91,28 +97,54 @@ def test_types_are_read_leniently(text, kind):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "kind", "written"),
     [
-        "timestamp_ns",
-        "timestamptz_ns",
-        "unknown",
-        "variant",
-        "geometry",
-        "geometry(srid:3857)",
-        "geography(OGC:CRS84, karney)",
+        ("timestamp_ns", TimestampNanoType(), "timestamp_ns"),
+        ("TIMESTAMPTZ_NS", TimestamptzNanoType(), "timestamptz_ns"),
+        ("unknown", UnknownType(), "unknown"),
+        ("Variant", VariantType(), "variant"),
+        ("geometry", GeometryType(), "geometry"),
+        ("Geometry( SRID:3857 )", GeometryType("SRID:3857"), "geometry(SRID:3857)"),
+        ("geometry(OGC:CRS84)", GeometryType(), "geometry"),
+        ("geometry('EPSG:4326')", GeometryType("EPSG:4326"), "geometry(EPSG:4326)"),
+        ("geography", GeographyType(), "geography"),
+        ("geography(OGC:CRS84, spherical)", GeographyType(), "geography"),
+        ("geography(EPSG:4326)", GeographyType("EPSG:4326"), "geography(EPSG:4326)"),
+        (
+            "geography(OGC:CRS84,KARNEY)",
+            GeographyType("OGC:CRS84", "karney"),
+            "geography(OGC:CRS84, karney)",
+        ),
+        ("geometry(projjson:my_key)", GeometryType("projjson:my_key"), "geometry(projjson:my_key)"),
     ],
 )
-def test_a_type_of_version_3_is_refused_by_that_name(text):
-    for attempt in (
-        lambda: parse_type(text),
-        lambda: NestedField(1, "a", text),
-        lambda: Schema.from_json(
-            {"type": "struct", "fields": [{"id": 1, "name": "a", "required": False, "type": text}]}
-        ),
-        lambda: parse_type({"type": "list", "element-id": 1, "element": text}),
-    ):
-        with pytest.raises(UnsupportedError, match=r"belongs to format version 3 \(v3\)"):
-            attempt()
+def test_types_of_version_3_are_read_and_written_back(text, kind, written):
+    assert parse_type(text) == parse_type({"type": text}) == kind
+    assert kind.to_json() == str(kind) == written
+    assert parse_type(written) == kind
+    assert hash(parse_type(written)) == hash(kind)
+
+
+@pytest.mark.parametrize(
+    "text", ["geometry()", "geometry(a, b)", "geography(OGC:CRS84, planar)", "variant(1)", "geo"]
+)
+def test_a_type_that_is_nearly_one_of_version_3_is_refused(text):
+    with pytest.raises(SchemaError, match=r"Unknown (type|algorithm)|coordinate reference"):
+        parse_type(text)
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda: NestedField(1, "a", "unknown", required=True),
+        lambda: ListType(1, "unknown", element_required=True),
+        lambda: MapType(1, "string", 2, "unknown", value_required=True),
+        lambda: MapType(1, "unknown", 2, "string"),
+    ],
+)
+def test_what_is_unknown_cannot_be_required(attempt):
+    with pytest.raises(SchemaError, match="of type unknown, which are null"):
+        attempt()
 
 
 def test_a_type_may_be_given_as_its_string():
