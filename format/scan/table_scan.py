@@ -30,7 +30,11 @@ from icecomb.format.property.table_property import (
     SPLIT_OPEN_FILE_COST,
     SPLIT_TARGET_SIZE,
 )
-from icecomb.format.rows.values.metadata_columns import METADATA_COLUMNS, metadata_column
+from icecomb.format.rows.values.metadata_columns import (
+    LINEAGE,
+    METADATA_COLUMNS,
+    metadata_column,
+)
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
 from icecomb.format.spec.column_history import reading_schema
 from icecomb.format.spec.metadata import TableMetadata
@@ -135,14 +139,23 @@ class TableScan:
         return Schema(fields, selected.schema_id, selected.identifier_field_ids)
 
     def bound_filter(self) -> BooleanExpression:
-        """Return the filter bound to the schema of the scan.
+        """Return the filter bound to the schema of the scan, and to the columns of row lineage.
 
         Raises:
             ExpressionError: If a column is unknown, or a literal does not fit its type.
+            UnsupportedError: If it is one of row lineage, which the table's version does not have.
         """
         expression = self.row_filter
         assert isinstance(expression, BooleanExpression)  # noqa: S101 - parsed on construction
-        return bind(self.schema(), expression, self.case_sensitive)
+        schema = self.schema()
+        own = {field.name.lower() for field in schema.fields}
+        more = [field for field in LINEAGE if field.name not in own]
+        all_columns = Schema((*schema.fields, *more), schema.schema_id)
+        bound = bind(all_columns, expression, self.case_sensitive)
+        for field in more:
+            if field.field_id in bound_references(bound):
+                metadata_column(field.name, self.metadata)
+        return bound
 
     def filter(self, row_filter: RowFilter) -> TableScan:
         """Return a scan of the rows that also satisfy this filter."""

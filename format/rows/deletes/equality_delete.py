@@ -23,6 +23,7 @@ from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.values.arrow_projection import FileField, Projection
+from icecomb.format.rows.values.metadata_columns import LINEAGE
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import prune
 from icecomb.format.spec.types import NestedField, StructType
@@ -56,6 +57,11 @@ class ColumnPlaces:
             place = places.get(field_id)
             if place is not None:
                 self._paths[field_id] = (place, [])
+                continue
+            lineage = next((f for f in LINEAGE if f.field_id == field_id), None)
+            if lineage is not None:
+                self._paths[field_id] = (len(projected) + len(self.extra), [])
+                self.extra.append(lineage)
                 continue
             schema = metadata.schema_with(field_id)
             if not schema.contains(field_id):

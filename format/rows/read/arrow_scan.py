@@ -32,7 +32,10 @@ from icecomb.format.rows.values.arrow_projection import FileField, Projection
 from icecomb.format.rows.values.metadata_columns import (
     FILE_PATH,
     IS_DELETED,
+    LAST_UPDATED,
+    LINEAGE,
     PARTITION,
+    ROW_ID,
     SPEC_ID,
     partition_value,
 )
@@ -55,6 +58,7 @@ _MOST_BYTES = 1 << 62
 _WORKERS = 8
 """The default number of tasks read in parallel; of local files at most one per processor."""
 _NOT_ASCII = 0x80
+_LINEAGE_IDS = frozenset(f.field_id for f in LINEAGE)
 
 
 class ArrowScan:
@@ -211,7 +215,7 @@ class ArrowScan:
         row_groups = reader.row_groups(task.start, _range(task))
         selective = not isinstance(residual, AlwaysTrue)
         if selective:
-            row_groups = _matching(row_groups, residual, reader, constants)
+            row_groups = _matching(row_groups, residual, reader, constants, task.file)
         width = len(self._projected.fields)
         for position, raw in parts(projection.leaves, row_groups):
             rows = raw.num_rows
@@ -312,6 +316,9 @@ def file_constants(file: DataFile, spec: PartitionSpec) -> dict[int, Any]:
     constants: dict[int, Any] = {
         FILE_PATH.field_id: file.file_path,
         SPEC_ID.field_id: spec.spec_id,
+        ROW_ID.field_id: file.first_row_id,
+        # without ids, rows have no lineage at all
+        LAST_UPDATED.field_id: None if file.first_row_id is None else file.sequence_number,
     }
     for field, value in zip(spec.fields, file.partition, strict=True):
         if isinstance(field.transform, IdentityTransform):
@@ -386,7 +393,13 @@ def _matching(
     residual: BooleanExpression,
     reader: DataFileReader,
     constants: dict[int, Any],
+    file: DataFile,
 ) -> list[int]:
+    lineage = {
+        field_id: _lineage_statistics(field_id, reader, constants[field_id], file.record_count)
+        for field_id in bound_references(residual)
+        if field_id in _LINEAGE_IDS
+    }
     readers = {
         field_id: reader.statistics(field_id, term.field_type)
         for field_id, term in bound_references(residual).items()
@@ -395,12 +408,31 @@ def _matching(
 
     def known(group: int) -> Callable[[int], ChunkStatistics | None]:
         def statistics(field_id: int) -> ChunkStatistics | None:
+            if field_id in lineage:
+                return lineage[field_id]
             chunk = readers.get(field_id)
             return None if chunk is None else chunk(group)
 
         return statistics
 
     return [g for g in row_groups if may_match(residual, known(g))]
+
+
+def _lineage_statistics(
+    field_id: int, reader: DataFileReader, inherited: int | None, rows: int
+) -> ChunkStatistics | None:
+    """Return what is known of a column of row lineage in all of a file: what rows inherit.
+
+    Nothing, if the file has the column: its rows inherit where it is null.
+    """
+    if rows < 0:  # unknown to its writer
+        return None
+    if inherited is None:
+        return ChunkStatistics(rows, rows)
+    if any(f.field_id == field_id for f in reader.fields):
+        return None
+    last = inherited + rows - 1 if field_id == ROW_ID.field_id else inherited
+    return ChunkStatistics(rows, 0, inherited, last)
 
 
 def _filtered(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:

@@ -16,12 +16,14 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icecomb.format.arrow.number_view import array_of
 from icecomb.format.arrow.plain_layout import of_short_offsets, plain_batch, plain_type
 from icecomb.format.errors import CorruptFileError, SchemaError
 from icecomb.format.rows.values.arrow_values import Cast, reading_cast
-from icecomb.format.rows.values.metadata_columns import ROW_POSITION
+from icecomb.format.rows.values.metadata_columns import LINEAGE, ROW_ID, ROW_POSITION
+from icecomb.format.rows.values.value_array import default_scalar
 from icecomb.format.spec.arrow_schema import (
     child_fields,
     field_id,
@@ -38,6 +40,7 @@ from icecomb.format.spec.types import (
     StructType,
 )
 
+_LINEAGE_IDS: Final = frozenset(f.field_id for f in LINEAGE)
 _LATEST: Final[deque[tuple[pa.Schema, NameMapping | None, tuple[FileField, ...]]]] = deque(maxlen=1)
 """The latest result: most files of a table have the same schema."""
 
@@ -125,6 +128,8 @@ class Projection:
         constants: Values by field id that hold for the whole file: identity partition values,
             `_file`, `_spec_id`. A column's constant takes precedence over the file; a field of a
             struct is read if the file has it, as a null constant leaves open if the struct is null.
+            Those of row lineage are what rows inherit for which the file states none: the id of
+            its first row, the sequence number of the file; null if its rows have no lineage.
         choose: The function that chooses the cast of primitive values.
 
     Raises:
@@ -166,9 +171,15 @@ class Projection:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _reads(self, field: NestedField, by_id: Mapping[int, FileField]) -> bool:
-        if field.field_id == ROW_POSITION.field_id or field.field_id in self._constants:
+        number = field.field_id
+        if number == ROW_POSITION.field_id:
             return False
-        return field.field_id in by_id
+        if number in self._constants and not self._inherits(number):
+            return False
+        return number in by_id
+
+    def _inherits(self, number: int) -> bool:
+        return number in _LINEAGE_IDS and self._constants.get(number) is not None
 
     def _column(self, field: NestedField, by_id: Mapping[int, FileField]) -> _Build:
         if field.field_id == ROW_POSITION.field_id:
@@ -176,10 +187,29 @@ class Projection:
                 np.arange(position, position + rows, dtype=np.int64)
             )
         found = by_id.get(field.field_id) if self._reads(field, by_id) else None
+        if self._inherits(field.field_id):
+            return self._lineage(field, found)
         convert = self._field(field, found, field.name)
         if convert is None:
             return lambda array, _, __: array
         return lambda array, rows, _: convert(array, rows)
+
+    def _lineage(self, field: NestedField, found: FileField | None) -> _Build:
+        """Return the builder of a column of row lineage (spec: Row Lineage)."""
+        inherited: int = self._constants[field.field_id]
+        counts = field.field_id == ROW_ID.field_id
+        convert = None if found is None else self._field(field, found, field.name)
+
+        def build(array: pa.Array | None, rows: int, position: int) -> pa.Array:
+            if array is not None:
+                stored = array if convert is None else convert(array, rows)
+                if not stored.null_count:
+                    return stored
+            first = inherited + position if counts else inherited
+            own = array_of(np.arange(first, first + rows) if counts else np.full(rows, first))
+            return own if array is None else pc.coalesce(stored, own)
+
+        return build
 
     def _field(self, field: NestedField, found: FileField | None, path: str) -> _Convert | None:
         """Return the conversion of a field; None if the file's array is used unchanged."""
@@ -211,10 +241,13 @@ class Projection:
     def _missing(self, field: NestedField, wanted: pa.DataType, path: str) -> _Convert:
         if field.initial_default is None and field.required:
             raise CorruptFileError(
-                f"Required column {path!r} (field id {field.field_id}) is not in the file",
+                f"Required column {path!r} (field id {field.field_id}) is not in the file, and has "
+                "no initial default",
                 hint="Rewrite the file with the column, or make the column optional.",
             )
-        return _constant(field.initial_default, wanted)
+        if field.initial_default is None:
+            return _constant(None, wanted)
+        return _constant(default_scalar(field.field_type, field.initial_default), wanted)
 
     def _struct(
         self,
@@ -263,7 +296,9 @@ class Projection:
         known = [
             self._constants[f.field_id] for f in _inside(kind) if f.field_id in self._constants
         ]
-        if not known or (not field.required and all(value is None for value in known)):
+        told = known and (field.required or any(value is not None for value in known))
+        # the default of a struct that is not null is made of those of its fields
+        if field.initial_default is None and not told:
             return self._missing(field, wanted, path)
         parts = [self._field(f, None, f"{path}.{f.name}") for f in kind.fields]
         fields = [wanted.field(i) for i in range(wanted.num_fields)]

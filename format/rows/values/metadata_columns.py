@@ -1,4 +1,4 @@
-"""Metadata columns: columns of scans that no file contains (spec: Reserved Field IDs)."""
+"""Metadata columns: columns of scans that no table declares (spec: Reserved Field IDs)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.spec.types import (
     BooleanType,
     IntegerType,
@@ -53,8 +54,21 @@ PARTITION: Final = NestedField(
 )
 """The column without its fields, which `metadata_column` adds from the table."""
 
+ROW_ID: Final = NestedField(
+    2147483540, "_row_id", LongType(), doc="Implicit row ID that is automatically assigned"
+)
+LAST_UPDATED: Final = NestedField(
+    2147483539,
+    "_last_updated_sequence_number",
+    LongType(),
+    doc="Sequence number when the row was last updated",
+)
+LINEAGE: Final = (ROW_ID, LAST_UPDATED)
+"""The columns of row lineage, which files of moved rows contain, behind the table's."""
+_LINEAGE_VERSION: Final = 3
+
 METADATA_COLUMNS: Final = MappingProxyType(
-    {f.name: f for f in (FILE_PATH, ROW_POSITION, IS_DELETED, SPEC_ID, PARTITION)}
+    {f.name: f for f in (FILE_PATH, ROW_POSITION, IS_DELETED, SPEC_ID, PARTITION, *LINEAGE)}
 )
 """The metadata columns by name."""
 
@@ -64,6 +78,31 @@ DELETE_FILE_POS: Final = NestedField(2147483545, "pos", LongType(), required=Tru
 """The position column of a position delete file."""
 DELETE_FILE_ROW_ID: Final = 2147483544
 """The field id of the deleted row in a position delete file; its type is the table's."""
+
+
+def lineage(metadata: TableMetadata) -> tuple[NestedField, ...]:
+    """Return the columns that a row keeps when it moves to another file; none before version 3."""
+    return LINEAGE if metadata.format_version >= _LINEAGE_VERSION else ()
+
+
+def with_lineage(schema: Schema) -> Schema:
+    """Return the columns of files into which rows move that have ids.
+
+    Raises:
+        SchemaError: If a column of the table has the name of one of row lineage.
+    """
+    from icecomb.format.spec.schema import Schema
+
+    taken = {f.name for f in schema.fields}
+    for field in LINEAGE:
+        if field.name in taken:
+            raise SchemaError(
+                f"Column {field.name!r} has the name of a column of row lineage, which files of "
+                "moved rows must have",
+                hint="Rename the table's column.",
+                column=field.name,
+            )
+    return Schema((*schema.fields, *LINEAGE), schema.schema_id, schema.identifier_field_ids)
 
 
 def metadata_column(
@@ -77,10 +116,19 @@ def metadata_column(
         schema: The schema with which files are read; see `partition_union`.
 
     Raises:
+        UnsupportedError: For row lineage, if the table's format version does not have it.
         ValidationError: For `_partition`, if specs of the table use one id for different fields.
     """
-    if name != PARTITION.name:
-        return METADATA_COLUMNS[name]
+    found = METADATA_COLUMNS[name]
+    if found in LINEAGE and not lineage(metadata):
+        raise UnsupportedError(
+            f"{metadata.location} has no column {name}: its format version is "
+            f"{metadata.format_version}, and rows have ids from version {_LINEAGE_VERSION} on",
+            hint="Upgrade the table to version 3, or leave the column out.",
+            column=name,
+        )
+    if found is not PARTITION:
+        return found
     from icecomb.format.rows.values.partition_union import partition_union
     from icecomb.format.spec.schema import walk
 

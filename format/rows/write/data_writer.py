@@ -23,6 +23,7 @@ from icecomb.format.property.table_property import DATA_FORMAT, DISTRIBUTION_MOD
 from icecomb.format.rows.values.arrow_projection import Projection, names_as_ids
 from icecomb.format.rows.values.arrow_values import writing_cast
 from icecomb.format.rows.values.data_metrics import MetricsConfig
+from icecomb.format.rows.values.metadata_columns import with_lineage
 from icecomb.format.rows.write.file_options import load_file_options
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.frame_check import check_frame, check_required
@@ -32,7 +33,7 @@ from icecomb.format.rows.write.row_key import sort_keys
 from icecomb.format.rows.write.row_sort import RowSorter
 from icecomb.format.rows.write.write_option import USE_TABLE_LAYOUT
 from icecomb.format.spec.metadata import TableMetadata
-from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.schema import Schema, children, with_children
 from icecomb.format.spec.types import NestedField
 from icecomb.format.storage.file_io import FileIO
 
@@ -93,9 +94,12 @@ class DataWriter:
         options: Properties that override the table's for this write, for example
             `{"write.format.default": "orc"}`. Spark's
             `{"use-table-distribution-and-ordering": "false"}` leaves rows in their order.
+        moved: Whether batches may have the columns of row lineage, for rows of other files. Rows
+            without them are new.
 
     Raises:
         ConfigurationError: If a write property is invalid.
+        SchemaError: If rows are moved, and a column has the name of one of row lineage.
     """
 
     def __init__(
@@ -106,19 +110,21 @@ class DataWriter:
         task_id: int = 0,
         *,
         options: Mapping[str, str] | None = None,
+        moved: bool = False,
     ) -> None:
         properties = {**metadata.properties, **(options or {})}
         schema, order = metadata.schema(), metadata.sort_order()
         DISTRIBUTION_MODE.of(properties)
         ordered = USE_TABLE_LAYOUT.of(properties)
         keys = sort_keys(schema, metadata.spec(), order) if ordered else None
+        written = with_lineage(schema) if moved else schema
         settings = FileSettings(
-            schema,
+            written,
             load_file_options(DATA_FORMAT.of(properties), properties),
             MetricsConfig.from_properties(properties, schema, order),
             sort_order_id=None if keys is None else order.order_id,
         )
-        self._schema = schema
+        self._schema = written
         self._sorter = None if keys is None else RowSorter(keys)
         self._files = PartitionWriter(
             io,
@@ -128,7 +134,7 @@ class DataWriter:
             target=TARGET_FILE_BYTES.of(properties),
             name=lambda number: f"{0:05d}-{task_id}-{operation_id}-{number:05d}",
         )
-        self._projections = FrameProjections(schema)
+        self._projections = FrameProjections(written)
 
     def write_all(self, data: GivenRows) -> None:
         """Write all rows; a reader is consumed batch by batch.
@@ -245,5 +251,8 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _written_default(field: NestedField) -> NestedField:
-    """Return the field with its write default as the value projections fill in if missing."""
-    return replace(field, initial_default=field.write_default)
+    """Return the field with write defaults as the values that projections fill in if missing."""
+    kind = field.field_type
+    if inside := children(kind):
+        kind = with_children(kind, map(_written_default, inside))
+    return replace(field, field_type=kind, initial_default=field.write_default)

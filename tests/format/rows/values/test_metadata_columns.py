@@ -84,6 +84,8 @@ def test_ids_and_types_are_those_of_the_specification():
         "_deleted": (2147483644, "boolean"),
         "_spec_id": (2147483643, "int"),
         "_partition": (2147483642, "struct<>"),
+        "_row_id": (2147483540, "long"),
+        "_last_updated_sequence_number": (2147483539, "long"),
     }
 
 
