@@ -97,8 +97,9 @@ class SchemaEdit:
         *,
         required: bool = False,
         default: Any = None,
+        write_default: Any = None,
     ) -> None:
-        """Add a field after its siblings; existing rows have its default."""
+        """Add a field after its siblings; `write_default` is that of new rows if it is another."""
         parent, name = self._split(path)
         full = ".".join((*parent, name))
         if not name:
@@ -111,7 +112,10 @@ class SchemaEdit:
             )
         parent_id = ROOT if not parent else self._struct_id(parent, full)
         self._check_free(parent_id, name, full)
-        given = NestedField(0, name, as_type(field_type), required, doc, default, default)
+        later = default
+        if write_default is not None:
+            later = self._default(as_type(field_type), write_default, full)
+        given = NestedField(0, name, as_type(field_type), required, doc, default, later)
         prefix = full.removesuffix(name)
         added = fresh_field(field_with_given_defaults(given, prefix), lambda: next(self._ids))
         _check_names_inside(added.field_type, full)
@@ -426,7 +430,14 @@ class SchemaEdit:
                 self._union_type(known, field, (*path, known.name))
         for field, known in pairs:
             if known is None:
-                self.add((*path, field.name), field.field_type, field.doc, required=field.required)
+                self.add(
+                    (*path, field.name),
+                    field.field_type,
+                    field.doc,
+                    required=field.required,
+                    default=field.initial_default,
+                    write_default=field.write_default,
+                )
             else:
                 self._union_field(known, field, (*path, known.name))
 
@@ -461,6 +472,8 @@ class SchemaEdit:
         loosened = False if known.required and not new.required else None
         if wider is not None or doc is not None or loosened is not None:
             self.update(path, wider, doc, required=loosened)
+        if new.write_default is not None and new.write_default != known.write_default:
+            self.set_default(path, new.write_default)
 
 
 def _checked_path(path: Path) -> Path:

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.argument import MAX_LONG, checked_int, checked_text, property_texts
 from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
 from icecomb.format.property.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
+from icecomb.format.spec.default_value import check_defaults
 from icecomb.format.spec.partition import PartitionSpec, assign_fresh_partition_spec_ids
 from icecomb.format.spec.schema import (
     INITIAL_SCHEMA_ID,
     Schema,
     assign_fresh_schema_ids,
-    check_defaults,
     check_types,
 )
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -328,8 +328,8 @@ def new_table_metadata(  # noqa: PLR0917
     check_properties(given)
     kept = {PARQUET_CODEC.key: PARQUET_CODEC.default, **given}
     check_types(schema, version)
-    check_defaults(schema)
     fresh = replace(assign_fresh_schema_ids(schema), schema_id=INITIAL_SCHEMA_ID)
+    check_defaults(fresh, version)
     spec = assign_fresh_partition_spec_ids(partition_spec, schema, fresh)
     spec.check(fresh)
     order = assign_fresh_sort_order_ids(sort_order, schema, fresh)

@@ -20,12 +20,13 @@ from icecomb.format.property.table_property import (
     check_not_reserved,
     check_properties,
 )
+from icecomb.format.spec.default_value import check_defaults
 from icecomb.format.spec.metadata import (
     SUPPORTED_FORMAT_VERSIONS,
     TableMetadata,
 )
 from icecomb.format.spec.partition import INITIAL_PARTITION_SPEC_ID, PartitionSpec
-from icecomb.format.spec.schema import Schema, check_defaults
+from icecomb.format.spec.schema import Schema, check_types
 from icecomb.format.spec.snapshot import (
     MAIN_BRANCH,
     MetadataLogEntry,
@@ -120,7 +121,10 @@ class MetadataBuilder:
             last_column_id: An id that later columns must exceed.
 
         Raises:
-            UnsupportedError: If a column has a default value that the current schema lacks.
+            UnsupportedError: If the format version lacks the type of a column, or has no defaults
+                and a column has one that the current schema lacks.
+            ValidationError: If a default is not a value of its column's type, or an initial default
+                was changed.
         """
         schemas = self.metadata.schemas
         chosen = next(
@@ -133,7 +137,8 @@ class MetadataBuilder:
             None,
         )
         if chosen is None:
-            check_defaults(schema, self.metadata.schema())
+            check_types(schema, self.metadata.format_version)
+            check_defaults(schema, self.metadata.format_version, self.metadata.schema())
             chosen = max((s.schema_id for s in schemas), default=LAST_ADDED) + 1
             self.set(schemas=(*schemas, replace(schema, schema_id=chosen)))
         self._last_schema_id = chosen
