@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from icecomb.format.errors import ExpressionError, ValidationError
+from icecomb.format.errors import ValidationError, reason_of
 from icecomb.format.expressions.given_value import python_value
 from icecomb.format.expressions.literal import convert_literal
 from icecomb.format.spec.default_value import checked_default
@@ -29,10 +29,10 @@ def given_default(field_type: IcebergType, value: Any, path: str) -> Any:
     """
     try:
         found = _internal(field_type, value)
-    except (ExpressionError, KeyError, TypeError) as error:
-        reason = error.message if isinstance(error, ExpressionError) else "it has another form"
+    except (KeyError, TypeError, ValueError) as error:
         raise ValidationError(
-            f"Column {path!r} of type {field_type} cannot have the default {value!r}: {reason}",
+            f"Column {path!r} of type {field_type} cannot have the default {value!r}: "
+            f"{reason_of(error)}",
             hint="Give a value of the column's type.",
             column=path,
         ) from error
@@ -94,7 +94,7 @@ def _internal(field_type: IcebergType, value: Any) -> Any:
         }
     found = convert_literal(value, field_type)
     if not found.exact or found.above_all:
-        raise ExpressionError("it is not exactly a value of the type", hint="Give one that is.")
+        raise ValueError("it is not exactly a value of the type")
     return found.floor
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,18 +13,59 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.expressions.comparison import as_binary, bounds_column
-from icecomb.format.spec.arrow_schema import type_to_pyarrow
+from icecomb.format.spec.arrow_schema import scalar_to_pyarrow, type_to_pyarrow
 from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DecimalType,
     FixedType,
+    IcebergType,
+    ListType,
+    MapType,
     PrimitiveType,
     StringType,
+    StructType,
     UUIDType,
 )
 
 _DECIMAL_BYTES = 16
+
+
+def default_scalar(field_type: IcebergType, value: Any) -> pa.Scalar:
+    """Return the Arrow scalar of a default value, with the initial defaults of fields inside it."""
+    wanted = type_to_pyarrow(field_type, include_field_ids=False)
+    if field_type.is_primitive or value is None:
+        return scalar_to_pyarrow(value, wanted)
+    return _defaults(field_type, [value])[0]
+
+
+def _defaults(field_type: IcebergType, values: Sequence[Any]) -> pa.Array:
+    wanted = type_to_pyarrow(field_type, include_field_ids=False)
+    if isinstance(field_type, StructType):
+        children = [
+            _defaults(f.field_type, [(v or {}).get(f.field_id, f.initial_default) for v in values])
+            for f in field_type.fields
+        ]
+        mask = pa.array([value is None for value in values], pa.bool_())
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+    if isinstance(field_type, ListType | MapType):
+        ends = list(accumulate((len(value or ()) for value in values), initial=0))
+        starts = [None if v is None else at for v, at in zip(values, ends, strict=False)]
+        offsets = pa.array([*starts, ends[-1]], pa.int32())
+        flat = [inner for value in values for inner in value or ()]
+        if isinstance(field_type, ListType):
+            return pa.ListArray.from_arrays(
+                offsets, _defaults(field_type.element_type, flat), wanted
+            )
+        items = [inner for value in values for inner in (value or {}).values()]
+        keys = _defaults(field_type.key_type, flat)
+        return pa.MapArray.from_arrays(
+            offsets, keys, _defaults(field_type.value_type, items), wanted
+        )
+    if isinstance(field_type, UUIDType):
+        raw = [None if value is None else value.bytes for value in values]
+        return pa.ExtensionArray.from_storage(wanted, pa.array(raw, pa.binary(16)))
+    return pa.array(values, wanted)
 
 
 def internal_to_arrow(array: pa.Array, field_type: PrimitiveType) -> pa.Array:
