@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from icecomb.catalog.commit.commit import check_commit_allowed
 from icecomb.format.argument import checked_text, json_of_pyiceberg, name_of_type, property_texts
 from icecomb.format.errors import ValidationError
+from icecomb.format.evolution.given_default import with_given_defaults
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -59,12 +60,13 @@ class TableDefinition:
 
         Raises:
             SchemaError: If an Arrow type has no Iceberg type.
-            ValidationError: If a property is not text, or an argument is of another type.
+            ValidationError: If a property is not text, an argument is of another type, or a default
+                is not a value of its column's type.
         """
         if location is not None:
             location = checked_text("location of a table", location).rstrip("/")
         return cls(
-            as_schema(schema),
+            with_given_defaults(as_schema(schema)),
             location,
             _own(PartitionSpec, "partition spec", partition_spec),
             _own(SortOrder, "sort order", sort_order),

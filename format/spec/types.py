@@ -472,4 +472,10 @@ def _value_from_json(field_type: IcebergType, raw: Any) -> Any:
         return None
     from icecomb.format.spec import single_value
 
-    return single_value.from_json(field_type, raw)
+    value = single_value.from_json(field_type, raw)
+    if isinstance(field_type, StructType) and value:
+        raise SchemaError(
+            f"Invalid default {raw!r} of a struct: it has values of fields",
+            hint="The default of a struct is null or {}: fields have defaults of their own.",
+        )
+    return value

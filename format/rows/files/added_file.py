@@ -128,7 +128,12 @@ class AddedFiles:
         given = self._given if self._give is None else self._partition_given(self._give(location))
         partition = tuple(
             self._partition_value(
-                f, self._proven(f, columns, there, location), texts, given, location
+                f,
+                self._proven(f, columns, there, location),
+                texts,
+                given,
+                there=there,
+                location=location,
             )
             for f in self._spec.fields
         )
@@ -219,6 +224,8 @@ class AddedFiles:
         proven: tuple[Any] | None,
         texts: Mapping[str, str | None],
         given: Mapping[int, Any],
+        *,
+        there: AbstractSet[int],
         location: str,
     ) -> Any:
         if isinstance(field.transform, VoidTransform):
@@ -239,6 +246,8 @@ class AddedFiles:
                 path=location,
             )
         known = proven if proven is not None else stated
+        if known is None and column.field_id not in there and column.initial_default is not None:
+            known = self._of_default(field, there, location)
         if known is None:
             raise ValidationError(
                 f"Cannot add {location}: the value of partition field {field.name} is not known: "
@@ -257,10 +266,33 @@ class AddedFiles:
         location: str,
     ) -> tuple[Any] | None:
         """Return the partition value that the file proves for all rows, as a tuple; else None."""
-        if field.source_id not in there and not _is_identity(field):
-            # Rows of a file without the column have null there; only identity gives them a value.
+        if field.source_id in there:
+            return _proven(field, columns.get(field.source_id), location)
+        # Rows of a file without the column have its default; only identity gives them another.
+        return None if _is_identity(field) else self._of_default(field, there, location)
+
+    def _of_default(
+        self, field: PartitionField, there: AbstractSet[int], location: str
+    ) -> tuple[Any]:
+        """Return the partition value of rows in a file without the column, as a tuple."""
+        column = self._schema.find_field(field.source_id)
+        parent = self._schema.find_parent_id(column.field_id)
+        default = column.initial_default
+        if parent is not None and parent not in there:
+            # a struct that is null has no fields with defaults
+            default = (
+                default if self._schema.find_field(parent).initial_default is not None else None
+            )
+        elif parent is not None and default is not None:
+            raise ValidationError(
+                f"Cannot add {location}: it has no column for partition field {field.name}, whose "
+                "rows have a default only where the struct around it is not null",
+                hint="Append its rows instead.",
+                path=location,
+            )
+        if default is None or not isinstance(column.field_type, PrimitiveType):
             return (None,)
-        return _proven(field, columns.get(field.source_id), location)
+        return (field.transform.apply(default, column.field_type),)
 
     def _check_columns(
         self, fields: Sequence[FileField], partition: tuple[Any, ...], location: str
