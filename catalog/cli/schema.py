@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from icecomb.format.spec.sort import SortOrder
 
 _COLUMNS: Final = ("id", "name", "type", "required", "identifier", "doc")
+_DEFAULTS: Final = ("initial_default", "write_default")
+"""The columns of a table that has defaults."""
 
 
 @click.command()
@@ -31,7 +33,10 @@ def schema(application: Application, table: str, *, state: State) -> None:
     """
     loaded = application.table(table)
     shown = loaded.scan(**state.scan_arguments(loaded)).schema()
-    rows = [[field[name] for name in _COLUMNS] for field in schema_fields(shown)]
+    fields = list(schema_fields(shown))
+    defaulted = any(field[name] is not None for field in fields for name in _DEFAULTS)
+    columns = (*_COLUMNS, *_DEFAULTS) if defaulted else _COLUMNS
+    rows = [[field[name] for name in columns] for field in fields]
     metadata, missing = state.table_metadata(loaded)
     spec = None if metadata is None else spec_facts(metadata.spec(), shown)
     order = None if metadata is None else order_facts(metadata.sort_order(), shown)
@@ -39,13 +44,13 @@ def schema(application: Application, table: str, *, state: State) -> None:
         application.output.facts(
             {
                 "schema": shown.schema_id,
-                "fields": [dict(zip(_COLUMNS, row, strict=True)) for row in rows],
+                "fields": [dict(zip(columns, row, strict=True)) for row in rows],
                 "partition_spec": spec,
                 "sort_order": order,
             }
         )
     else:
-        application.output.table(_COLUMNS, rows)
+        application.output.table(columns, rows)
     if application.text:
         application.output.lines([""])
         application.output.facts(
@@ -66,6 +71,7 @@ def schema_fields(schema: Schema) -> Iterator[dict[str, Any]]:
     from icecomb.format.spec.schema import walk
 
     for field in walk(schema.as_struct()):
+        raw = field.to_json()
         yield {
             "id": field.field_id,
             "name": schema.find_column_name(field.field_id),
@@ -73,6 +79,8 @@ def schema_fields(schema: Schema) -> Iterator[dict[str, Any]]:
             "required": field.required,
             "identifier": field.field_id in schema.identifier_field_ids,
             "doc": field.doc,
+            "initial_default": raw.get("initial-default"),
+            "write_default": raw.get("write-default"),
         }
 
 

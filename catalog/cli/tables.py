@@ -191,7 +191,7 @@ def _live_rows(summary: Mapping[str, str]) -> str | None:
 def _column(field: Any) -> str:
     need = " not null" if field.required else ""
     doc = f"  -- {field.doc}" if field.doc else ""
-    return f"{field.name}  {field.field_type}{need}{doc}"
+    return f"{field.name}  {field.field_type}{need}{field.default_text}{doc}"
 
 
 def _snapshot_facts(snapshot: Snapshot) -> dict[str, Any]:

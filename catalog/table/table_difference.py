@@ -250,12 +250,14 @@ def _places(schema: Schema) -> Iterator[FieldPlace]:
     for field in walk(schema.as_struct()):
         parent = schema.find_parent_id(field.field_id)
         path = schema.find_column_name(field.field_id) or field.name
+        raw = field.to_json()
         aspects = {
             "type": own_type(field.field_type),
             "required": field.required,
             "identifier": field.field_id in schema.identifier_field_ids,
             "doc": field.doc,
-            "default": field.write_default,
+            "default": raw.get("write-default"),
+            "initial default": raw.get("initial-default"),
         }
         yield FieldPlace(
             field.field_id,

@@ -106,7 +106,8 @@ def _columns(schema: Schema) -> list[tuple[str, str, str]]:
 
 
 def _kind(field: NestedField) -> str:
-    return _cut(str(field.field_type)) + (" not null" if field.required else "")
+    need = " not null" if field.required else ""
+    return _cut(str(field.field_type)) + need + _cut(field.default_text)
 
 
 def _cut(text: str) -> str:

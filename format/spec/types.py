@@ -6,6 +6,7 @@ specification's string of a primitive type; `to_json()` returns the form in meta
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, overload
@@ -140,10 +141,22 @@ class NestedField:
         """True if the field may be null."""
         return not self.required
 
+    @property
+    def default_text(self) -> str:
+        """The defaults as in ` default 8, in older rows 7`; empty if both are null."""
+        if self.initial_default is None and self.write_default is None:
+            return ""
+        raw = self.to_json()
+        first, later = (
+            json.dumps(raw.get(key), ensure_ascii=False)
+            for key in ("initial-default", "write-default")
+        )
+        return f" default {later}" + ("" if first == later else f", in older rows {first}")
+
     def __str__(self) -> str:
         need = "required" if self.required else "optional"
         doc = f" ({self.doc})" if self.doc else ""
-        return f"{self.field_id}: {self.name}: {need} {self.field_type}{doc}"
+        return f"{self.field_id}: {self.name}: {need} {self.field_type}{self.default_text}{doc}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the field as in metadata files."""
