@@ -406,9 +406,9 @@ def assign_fresh_schema_ids(
 
     Args:
         schema: The schema, with any ids.
-        base: The schema of a table that is replaced: fields of the same full name keep their id if
-            files with their type can be read with the new one; to existing files, the others are
-            new columns.
+        base: The schema of a table that is replaced: fields of the same full name keep their id,
+            and their initial default, if files with their type can be read with the new one and no
+            other initial default is given; to existing files, the others are new columns.
         last_column_id: The highest id ever used; new ids follow it.
     """
     fresh = count(last_column_id + 1)
@@ -435,8 +435,11 @@ def _renumber(
     level: list[tuple[NestedField, tuple[NestedField, ...]]] = []
     for old in fields:
         before = namesakes.get(old.name)
-        if before is not None and can_go_on(before.field_type, old.field_type):
-            new, inside = replace(old, field_id=before.field_id), children(before.field_type)
+        if before is not None and _is_same_column(before, old):
+            # files without the column have the default that it was added with
+            first = before.initial_default
+            new = replace(old, field_id=before.field_id, initial_default=first)
+            inside = children(before.field_type)
         else:
             new, inside = replace(old, field_id=next_id()), ()
         new_ids[old.field_id] = new.field_id
@@ -453,6 +456,12 @@ def _renumber(
         )
         for f, inside in level
     )
+
+
+def _is_same_column(before: NestedField, now: NestedField) -> bool:
+    """Return whether a field of a replaced table is that of its name, as existing files have it."""
+    first = now.initial_default
+    return can_go_on(before.field_type, now.field_type) and first in (None, before.initial_default)
 
 
 def _prune_fields(fields: Iterable[NestedField], ids: Collection[int]) -> tuple[NestedField, ...]:
