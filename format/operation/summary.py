@@ -25,6 +25,8 @@ _COUNT_KEYS: Final = (
     "removed-equality-delete-files",
     "added-position-delete-files",
     "removed-position-delete-files",
+    "added-dvs",
+    "removed-dvs",
     "added-delete-files",
     "removed-delete-files",
     "added-records",
@@ -100,7 +102,8 @@ class SnapshotSummary:
 
     def add_file(self, file: DataFile, spec: PartitionSpec) -> None:
         """Count a file that this commit adds."""
-        self._count(file, spec, _ADDING[file.content], "added")
+        keys = _ADDED_VECTOR if file.is_deletion_vector else _ADDING[file.content]
+        self._count(file, spec, keys, "added")
 
     def add_data_file(
         self, spec: PartitionSpec, partition: tuple[Any, ...], rows: int, size: int
@@ -118,7 +121,8 @@ class SnapshotSummary:
 
     def remove_file(self, file: DataFile, spec: PartitionSpec) -> None:
         """Count a file that this commit removes."""
-        self._count(file, spec, _REMOVING[file.content], "removed")
+        keys = _REMOVED_VECTOR if file.is_deletion_vector else _REMOVING[file.content]
+        self._count(file, spec, keys, "removed")
 
     def to_map(self) -> dict[str, str]:
         """Return the summary keys for the changes, without totals."""
@@ -135,7 +139,9 @@ class SnapshotSummary:
         return out
 
     def _count(self, file: DataFile, spec: PartitionSpec, keys: tuple[str, ...], verb: str) -> None:
-        amounts = {keys[-1]: file.record_count, f"{verb}-files-size": file.file_size_in_bytes}
+        # a deletion vector is a part of its file
+        size = file.content_size_in_bytes if file.is_deletion_vector else file.file_size_in_bytes
+        amounts = {keys[-1]: file.record_count, f"{verb}-files-size": size or 0}
         self._count_one(spec, file.partition, keys, amounts)
 
     def _count_one(
@@ -186,6 +192,8 @@ _REMOVING: Final = {
         "removed-equality-deletes",
     ),
 }
+_ADDED_VECTOR: Final = ("added-delete-files", "added-dvs", "added-position-deletes")
+_REMOVED_VECTOR: Final = ("removed-delete-files", "removed-dvs", "removed-position-deletes")
 
 
 def with_totals(changes: Mapping[str, str], previous: Mapping[str, str] | None) -> dict[str, str]:
