@@ -44,7 +44,10 @@ REASONS = {
     ),
     "format/spec/metadata_json.py": (
         "metadata_from_json puts them behind the file's name and gives the hint",
-        {"_parse", "_required_long", "_named", "_table_uuid", "_check", "_check_log", "_unique"},
+        {
+            "_parse", "_required_long", "_next_row_id", "_named", "_table_uuid", "_check",
+            "_check_log", "_unique",
+        },
     ),
     "format/spec/view/view_json.py": (
         "view_from_json puts them behind the file's name and gives the hint",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from icecomb.format.avro.encoder import Encoder, encoder
 from icecomb.format.avro.schema import avro_schema, plain_schema
@@ -33,6 +33,10 @@ from icecomb.format.spec.types import StructType
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
+
+
+_NEW_NULLS: Final = bytes(3)
+"""The encoded fields that version 3 adds to a record: first row id, offset and size."""
 
 
 class EncodedFile(NamedTuple):
@@ -134,8 +138,16 @@ class DataFileForm:
             **maps,
         )
 
-    def entries(self, files: EncodedFiles, snapshot_id: int) -> Iterator[EncodedEntry]:
-        """Yield entries that add the files in a snapshot, for manifests of format version 2."""
+    def entries(
+        self, files: EncodedFiles, snapshot_id: int, format_version: int = 2
+    ) -> Iterator[EncodedEntry]:
+        """Yield entries that add the files in a snapshot.
+
+        Args:
+            files: The files.
+            snapshot_id: The snapshot.
+            format_version: Format version of the manifests, 2 or 3.
+        """
         head = StructType(entry_type(2, self.partition).fields[:-1])
         before = encoder(plain_schema(avro_schema(head, "manifest_entry"), ENTRY_NAMES))(
             {
@@ -146,5 +158,7 @@ class DataFileForm:
             }
         )
         added = ManifestEntryStatus.ADDED
+        # version 3 adds nulls only, beside the last field, which is null for a data file
+        after = b"" if format_version < 3 else _NEW_NULLS
         for record, partition, rows, _ in files:
-            yield EncodedEntry(before + record, added, rows, None, partition)
+            yield EncodedEntry(before + record + after, added, rows, None, partition)

@@ -54,7 +54,7 @@ class EntryEncoder:
     """An encoder of entries of one partition spec for the manifests of one snapshot.
 
     Args:
-        format_version: 1 or 2.
+        format_version: 1, 2 or 3.
         spec: The partition spec of all the files.
         schema: The table's schema.
         snapshot_id: The snapshot that adds the manifests.
@@ -83,8 +83,9 @@ class EntryEncoder:
     ) -> list[EncodedEntry]:
         """Encode entries of a manifest.
 
-        Existing entries keep their snapshot and numbers; deleted ones get this snapshot's id, and
-        so do added ones, which inherit their numbers again unless they were given one.
+        Existing entries keep their snapshot, numbers and row ids; deleted ones get this snapshot's
+        id, and so do added ones, which inherit their numbers again unless they were given one, and
+        their row ids.
 
         Args:
             columns: The manifest, with all statistics.
@@ -116,6 +117,8 @@ class EntryEncoder:
             else:
                 fields.append(field)
                 arrays.append(_file_column(columns, field.name, chosen))
+                if field.name == "first_row_id":
+                    arrays[-1] = self._first_row_ids(arrays[-1], statuses)
         for field, array in zip(fields, arrays, strict=True):
             if field.required and array.null_count:
                 raise _missing(columns, int(rows[_first_null(array)]), field.name)
@@ -149,6 +152,12 @@ class EntryEncoder:
             "sequence_number": pc.if_else(inherits, inherited, old["sequence_number"]),
             "file_sequence_number": pc.if_else(added, inherited, old["file_sequence_number"]),
         }
+
+    def _first_row_ids(self, ids: pa.Array, statuses: Statuses) -> pa.Array:
+        if self._content is not ManifestContent.DATA:
+            return pa.nulls(len(ids), ids.type)
+        added = pa.array(statuses == ManifestEntryStatus.ADDED.value)
+        return pc.if_else(added, scalar(None, ids.type), ids)
 
     def _check(
         self,

@@ -69,7 +69,7 @@ class ManifestList:
     the first block again and copies the others.
 
     Attributes:
-        format_version: Format version, 1 or 2.
+        format_version: Format version, 1, 2 or 3.
         codec: Compression codec of the blocks.
         blocks: The blocks in order.
     """
@@ -214,6 +214,7 @@ def write_manifest_list(
     snapshot_id: int,
     parent_snapshot_id: int | None,
     sequence_number: int = 0,
+    first_row_id: int = 0,
     codec: str = "gzip",
     parent: ManifestList | None = None,
 ) -> ManifestList:
@@ -222,16 +223,19 @@ def write_manifest_list(
     Args:
         io: File system to write to.
         location: Location of the list.
-        manifests: All manifests of the snapshot, with their sequence numbers assigned.
-        format_version: Format version, 1 or 2.
+        manifests: All manifests of the snapshot, with their sequence numbers and first row ids
+            assigned.
+        format_version: Format version, 1, 2 or 3.
         snapshot_id: The snapshot.
         parent_snapshot_id: Its parent, if any.
         sequence_number: Sequence number of the commit; format version 1 has none.
+        first_row_id: The table's next row id before the commit; format version 3 only.
         codec: A value of `write.manifest.compression-codec`.
         parent: The list that `manifests` was derived from, whose records and blocks are reused.
 
     Raises:
-        ValidationError: If a manifest tracks deletes in format version 1, or has no number.
+        ValidationError: If a manifest tracks deletes in format version 1, or has no number, or a
+            data manifest in format version 3 has no first row id.
     """
     form, record_type = _form(format_version)
     metadata = {
@@ -242,6 +246,8 @@ def write_manifest_list(
     }
     if format_version > 1:
         metadata["sequence-number"] = str(sequence_number)
+    if format_version > 2:
+        metadata["first-row-id"] = str(first_row_id)
     out = ContainerWriter(form, metadata, codec=codec)
     manifests = tuple(manifests)
     reusable: tuple[ListBlock, ...] = ()
@@ -323,6 +329,13 @@ def _record(manifest: ManifestFile, format_version: int) -> dict[str, Any]:
             hint="Count its entries first, as with_counts does.",
             path=manifest.manifest_path,
         )
+    is_data = manifest.content is ManifestContent.DATA
+    if format_version > 2 and is_data and manifest.first_row_id is None:
+        raise ValidationError(
+            f"{manifest.manifest_path} has no first row id yet",
+            hint="Give it one by assign_first_row_ids.",
+            path=manifest.manifest_path,
+        )
     partitions = manifest.partitions
     return {
         "manifest_path": manifest.manifest_path,
@@ -335,7 +348,7 @@ def _record(manifest: ManifestFile, format_version: int) -> dict[str, Any]:
         **counts,
         "partitions": None if partitions is None else [_summary_record(s) for s in partitions],
         "key_metadata": manifest.key_metadata,
-        "first_row_id": manifest.first_row_id,
+        "first_row_id": manifest.first_row_id if is_data else None,
     }
 
 

@@ -1,4 +1,4 @@
-"""Writer of manifests of format versions 1 and 2 (spec: Manifests, Sequence Number Inheritance)."""
+"""Writer of manifests of all format versions (spec: Manifests, Sequence Number Inheritance)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ManifestWriter:
     """A writer of one manifest.
 
     Args:
-        format_version: Format version, 1 or 2.
+        format_version: Format version, 1, 2 or 3.
         spec: Partition spec of all the files.
         schema: Schema of the table.
         snapshot_id: Snapshot that adds the manifest.
@@ -205,11 +205,10 @@ class ManifestWriter:
         file: DataFile,
     ) -> None:
         check_entry(file, self._content, self._spec)
-        record = {
-            "status": status.value,
-            "snapshot_id": snapshot_id,
-            "data_file": file_record(file, self._partition),
-        }
+        data_file = file_record(file, self._partition)
+        if status is _ADDED or self._content is not ManifestContent.DATA:
+            data_file["first_row_id"] = None  # inherited; delete files have none
+        record = {"status": status.value, "snapshot_id": snapshot_id, "data_file": data_file}
         if self._version > 1:
             record["sequence_number"] = sequence_number
             record["file_sequence_number"] = file_sequence_number
@@ -346,6 +345,28 @@ def assign_sequence_number(
         sequence_number=sequence_number,
         min_sequence_number=sequence_number if least == UNASSIGNED_SEQ else least,
     )
+
+
+def assign_first_row_ids(
+    manifests: Iterable[ManifestFile], next_row_id: int
+) -> tuple[list[ManifestFile], int]:
+    """Return the manifests of a snapshot with first row ids, and the next row id after them.
+
+    A data manifest without a first row id takes as many ids as it has live rows, even if some of
+    its files have ids of their own, as in Iceberg Java (spec: First Row ID Assignment).
+
+    Args:
+        manifests: All manifests of the snapshot in the order of its list, with their counts.
+        next_row_id: The table's next row id.
+    """
+    out = []
+    for manifest in manifests:
+        if manifest.content is ManifestContent.DATA and manifest.first_row_id is None:
+            out.append(replace(manifest, first_row_id=next_row_id))
+            next_row_id += (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
+        else:
+            out.append(manifest)
+    return out, next_row_id
 
 
 class _Summary:

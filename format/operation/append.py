@@ -9,6 +9,7 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
 from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
+    check_known_transforms,
     check_new_file,
     parent_manifests,
 )
@@ -124,7 +125,7 @@ class FastAppend(SnapshotProducer):
         form = source.form
         if base.format_version == 1:
             return map(form.decode, source)
-        return form.entries(source, self.snapshot_id)
+        return form.entries(source, self.snapshot_id, base.format_version)
 
     def _check_open(self) -> None:
         if self._written is not None:
@@ -139,8 +140,10 @@ def _check_form(base: TableMetadata, form: DataFileForm) -> None:
 
     Raises:
         ValidationError: If the table has a different partition spec with that id.
+        UnsupportedError: If it has a transform that icecomb does not know.
     """
     spec = base.spec_by_id(form.spec.spec_id)
+    check_known_transforms(spec)
     if spec != form.spec or spec.partition_type(base.schema_of(spec)) != form.partition:
         raise ValidationError(
             f"The files were described for the partition spec {form.spec}, the table has {spec}",

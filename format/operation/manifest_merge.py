@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icecomb.format.manifests.columns import joined
+from icecomb.format.manifests.columns import cache_key, joined
 from icecomb.format.manifests.manifest import (
     ManifestContent,
     ManifestEntryStatus,
@@ -39,8 +39,8 @@ class ManifestMerge:
     def __init__(self, content: ManifestContent) -> None:
         self.content = content
         self.replaced = 0
-        # A manifest of the same transaction gets another sequence number in each attempt.
-        self._done: dict[tuple[tuple[str, int], ...], ManifestFile] = {}
+        # A manifest of the same transaction inherits another sequence number in each attempt.
+        self._done: dict[tuple[tuple[Any, ...], ...], ManifestFile] = {}
 
     def apply(
         self, producer: SnapshotProducer, base: TableMetadata, manifests: Sequence[ManifestFile]
@@ -84,7 +84,7 @@ class ManifestMerge:
         spec_id: int,
         group: Sequence[ManifestFile],
     ) -> ManifestFile:
-        key = tuple((manifest.manifest_path, manifest.sequence_number) for manifest in group)
+        key = tuple(map(cache_key, group))
         merged = self._done.get(key)
         if merged is None:
             entries = _entries(producer, base, spec_id, self.content, group)

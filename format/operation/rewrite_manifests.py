@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.manifests.columns import ManifestColumns, joined
+from icecomb.format.manifests.columns import ManifestColumns, cache_key, joined
 from icecomb.format.manifests.entry_spill import EntrySpill
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
@@ -158,6 +158,8 @@ class RewriteManifests(SnapshotProducer):
         old = [m for m in parents if m.manifest_path in gone]
         new = [*self._done.created, *taken]
         self._check_live(old, new)
+        if taken and base.format_version > 2:
+            self._check_row_ids(base, old, taken)
         return [*new, *(m for m in parents if m.manifest_path not in gone)]
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
@@ -183,9 +185,9 @@ class RewriteManifests(SnapshotProducer):
 
     def _rewrite(self, base: TableMetadata, parents: Sequence[ManifestFile]) -> None:
         """Write the new manifests, unless those of an earlier attempt still fit."""
-        # A manifest of the same transaction gets another sequence number in each attempt.
-        present = {(m.manifest_path, m.sequence_number) for m in parents}
-        done = {(m.manifest_path, m.sequence_number) for m in self._done.replaced.values()}
+        # A manifest of the same transaction inherits another sequence number in each attempt.
+        present = set(map(cache_key, parents))
+        done = set(map(cache_key, self._done.replaced.values()))
         # manifests of version 1 have no sequence numbers
         if done and done <= present and self._done.version == base.format_version:
             return
@@ -285,6 +287,31 @@ class RewriteManifests(SnapshotProducer):
                 hint="Write every live entry of the replaced manifests to exactly one new one.",
             )
 
+    def _check_row_ids(
+        self, base: TableMetadata, old: Iterable[ManifestFile], added: Iterable[ManifestFile]
+    ) -> None:
+        """Refuse manifests that do not state the row ids that their files have."""
+        before = dict(self._row_ids(base, old))
+        # files without an id get one that no file has
+        numbered = (replace(manifest, first_row_id=base.next_row_id) for manifest in added)
+        for path, row_id in self._row_ids(base, numbered):
+            if before.get(path) not in {None, row_id}:
+                raise ValidationError(
+                    f"Cannot add manifests: file {path} has first row id {before[path]} in the "
+                    "table, which its new manifest does not state",
+                    hint="Write its entry with the first row id that it has in the table.",
+                    path=path,
+                )
+
+    def _row_ids(
+        self, base: TableMetadata, manifests: Iterable[ManifestFile]
+    ) -> Iterator[tuple[str, int | None]]:
+        data = [m for m in manifests if m.content is ManifestContent.DATA]
+        for columns in read_each_columns(self.io, data, base.spec_by_id, cache=None):
+            names = ("file_path", "first_row_id")
+            paths, ids = (columns.column(name).filter(columns.live) for name in names)
+            yield from zip(paths.to_pylist(), ids.to_pylist(), strict=True)
+
     def _live_counts(self, manifests: Iterable[ManifestFile]) -> Counter[ManifestContent]:
         counts: Counter[ManifestContent] = Counter(dict.fromkeys(ManifestContent, 0))
         for manifest in manifests:
@@ -299,7 +326,9 @@ def _checked(io: FileIO, manifest: ManifestFile) -> ManifestFile:
     from icecomb.format.manifests.decoder import count_manifest
 
     path = manifest.manifest_path
-    unowned = replace(manifest, added_snapshot_id=None, sequence_number=UNASSIGNED_SEQ)
+    unowned = replace(
+        manifest, added_snapshot_id=None, sequence_number=UNASSIGNED_SEQ, first_row_id=None
+    )
     counted = count_manifest(io.read(path), unowned)
     if counted.added_files_count or counted.deleted_files_count:
         what = "added" if counted.added_files_count else "deleted"

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.argument import checked_text
-from icecomb.format.errors import AlreadyCommittedError, ValidationError
+from icecomb.format.errors import AlreadyCommittedError, UnsupportedError, ValidationError
 from icecomb.format.evolution.staging import is_staged
 from icecomb.format.manifests.manifest import (
     DataFile,
+    DataFileContent,
     ManifestContent,
     ManifestEntry,
     ManifestFile,
@@ -31,6 +32,7 @@ from icecomb.format.manifests.manifest_list import (
 from icecomb.format.manifests.writer import (
     EncodedEntry,
     ManifestWriter,
+    assign_first_row_ids,
     assign_sequence_number,
 )
 from icecomb.format.manifests.written_lists import written_lists
@@ -47,7 +49,7 @@ from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTa
 from icecomb.format.spec.change.update import AddSnapshotUpdate, Changes, SetSnapshotRefUpdate
 from icecomb.format.spec.metadata_file import metadata_folder
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Snapshot
-from icecomb.format.spec.transform import VoidTransform
+from icecomb.format.spec.transform import UnknownTransform, VoidTransform
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.entry_encoder import EntryEncoder
@@ -166,6 +168,10 @@ class SnapshotProducer(ABC):
                 assign_sequence_number(manifest, own, sequence_number)
                 for manifest in self.manifests(base, parent)
             ]
+            has_row_ids = base.format_version > 2
+            next_row_id = base.next_row_id
+            if has_row_ids:
+                manifests, next_row_id = assign_first_row_ids(manifests, next_row_id)
             location, written = self._write_list(base, parent, manifests, sequence_number)
         snapshot = Snapshot(
             snapshot_id=self.snapshot_id,
@@ -175,6 +181,8 @@ class SnapshotProducer(ABC):
             manifest_list=location,
             summary=self._full_summary(base, parent, manifests),
             schema_id=base.current_schema_id,
+            first_row_id=base.next_row_id if has_row_ids else None,
+            added_rows=next_row_id - base.next_row_id if has_row_ids else None,
         )
         written_lists(self.io).keep(base.table_uuid, snapshot, written)
         return self._changes(base, parent, snapshot)
@@ -253,8 +261,8 @@ class SnapshotProducer(ABC):
         from icecomb.format.manifests.entry_encoder import EntryEncoder
 
         spec = base.spec_by_id(spec_id)
-        version, schema = min(base.format_version, 2), self._schema_of(base, spec)
-        return EntryEncoder(version, spec, schema, self.snapshot_id, content)
+        schema = self._schema_of(base, spec)
+        return EntryEncoder(base.format_version, spec, schema, self.snapshot_id, content)
 
     def new_summary(self, base: TableMetadata) -> SnapshotSummary:
         """Return an empty count of changes."""
@@ -324,10 +332,11 @@ class SnapshotProducer(ABC):
             self.io,
             location,
             manifests,
-            format_version=min(base.format_version, 2),
+            format_version=base.format_version,
             snapshot_id=self.snapshot_id,
             parent_snapshot_id=None if parent is None else parent.snapshot_id,
             sequence_number=sequence_number,
+            first_row_id=base.next_row_id,
             codec=MANIFEST_CODEC.of(base.properties),
             parent=_written(self.io, base, parent),
         )
@@ -379,7 +388,7 @@ class SnapshotProducer(ABC):
     ) -> ManifestWriter:
         spec = base.spec_by_id(spec_id)
         return ManifestWriter(
-            min(base.format_version, 2),
+            base.format_version,
             spec,
             self._schema_of(base, spec),
             self.snapshot_id,
@@ -437,9 +446,13 @@ def check_new_file(base: TableMetadata, file: DataFile) -> None:
 
     Raises:
         ValidationError: If the file does not fit; the message names the file and the reason.
+        UnsupportedError: If its partition spec has a transform that icecomb does not know.
     """
     check_data_file(file)
-    fields = base.spec_by_id(file.spec_id).fields
+    spec = base.spec_by_id(file.spec_id)
+    if file.content is DataFileContent.DATA:
+        check_known_transforms(spec)
+    fields = spec.fields
     if len(fields) != len(file.partition):
         raise ValidationError(
             f"File {file.file_path!r} has {len(file.partition)} partition values, "
@@ -447,6 +460,22 @@ def check_new_file(base: TableMetadata, file: DataFile) -> None:
             hint="Describe the file by the partition spec it was written with.",
             path=file.file_path,
         )
+
+
+def check_known_transforms(spec: PartitionSpec) -> None:
+    """Refuse new files of a partition spec with an unknown transform (spec: Partition Transforms).
+
+    Raises:
+        UnsupportedError: If a transform is unknown.
+    """
+    for field in spec.fields:
+        if isinstance(field.transform, UnknownTransform):
+            raise UnsupportedError(
+                f"Cannot add files of partition spec {spec.spec_id}: the transform "
+                f"{field.transform} of its field {field.name!r} is unknown",
+                hint="Write with the engine that partitioned the table, or evolve the partition "
+                "spec.",
+            )
 
 
 def with_counts(io: FileIO, manifest: ManifestFile) -> ManifestFile:

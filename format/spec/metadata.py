@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         SnapshotRef,
     )
 
-SUPPORTED_FORMAT_VERSIONS: Final = (1, 2)
+SUPPORTED_FORMAT_VERSIONS: Final = (1, 2, 3)
 DEFAULT_FORMAT_VERSION: Final = 2
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -55,7 +55,7 @@ class TableMetadata:
     """One version of a table's metadata.
 
     Attributes:
-        format_version: 1 or 2.
+        format_version: 1, 2 or 3.
         table_uuid: The identity of the table; None in some files of version 1.
         location: The folder of the table, as text.
         last_updated_ms: The time of this version, in milliseconds since the epoch.
@@ -355,6 +355,6 @@ def _format_version(text: str) -> int:
     if text not in {str(version) for version in SUPPORTED_FORMAT_VERSIONS}:
         raise UnsupportedError(
             f"Cannot create a table of format version {text} (v{text}), which is not supported",
-            hint="Set the property format-version to 1 or 2.",
+            hint="Set the property format-version to 1, 2 or 3.",
         )
     return int(text)

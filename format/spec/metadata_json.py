@@ -1,7 +1,7 @@
 """Conversion of metadata files to `TableMetadata` and back (spec: Table Metadata, appendix C).
 
 Version 1 is read leniently, since the specification allows its optional fields to be absent,
-version 2 strictly. The written form is canonical, and version 1 has the single `schema` and
+later versions strictly. The written form is canonical, and version 1 has the single `schema` and
 `partition-spec` that its oldest readers know.
 """
 
@@ -16,7 +16,11 @@ from typing import Any, Final, TypeVar, cast
 from icecomb.format.argument import MAX_LONG
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.spec.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
-from icecomb.format.spec.partition import PARTITION_FIELD_ID_START, PartitionSpec
+from icecomb.format.spec.partition import (
+    PARTITION_FIELD_ID_START,
+    PartitionSpec,
+    has_several_sources,
+)
 from icecomb.format.spec.schema import Schema, check_types
 from icecomb.format.spec.snapshot import (
     MAIN_BRANCH,
@@ -58,6 +62,8 @@ _KNOWN: Final = frozenset(
         "refs",
         "statistics",
         "partition-statistics",
+        "next-row-id",
+        "encryption-keys",
     }
 )
 
@@ -86,7 +92,11 @@ def metadata_to_json(metadata: TableMetadata) -> str:
     out["sort-orders"] = [order.to_json() for order in metadata.sort_orders]
     out["properties"] = dict(metadata.properties)
     current = metadata.current_snapshot_id
-    out["current-snapshot-id"] = _NO_SNAPSHOT if current is None else current
+    out["current-snapshot-id"] = _NO_SNAPSHOT if current is None and version < 3 else current
+    if version > 2:
+        out["next-row-id"] = metadata.next_row_id
+    if metadata.encryption_keys:
+        out["encryption-keys"] = [dict(key) for key in metadata.encryption_keys]
     out["refs"] = {name: ref.to_json() for name, ref in metadata.refs.items()}
     out["snapshots"] = lazily(metadata.snapshots, Snapshot.from_json)
     out["statistics"] = [dict(file) for file in metadata.statistics]
@@ -159,7 +169,8 @@ def _parse(raw: Mapping[str, Any]) -> TableMetadata:
     if version < 1:
         raise CorruptFileError(f"the field 'format-version' is {version}")
     if version not in SUPPORTED_FORMAT_VERSIONS:
-        known = " and ".join(str(v) for v in SUPPORTED_FORMAT_VERSIONS)
+        *others, last = map(str, SUPPORTED_FORMAT_VERSIONS)
+        known = f"{', '.join(others)} and {last}"
         raise UnsupportedError(
             f"the table is of format version {version} (v{version}), supported are {known}",
             hint="Use an engine that knows this version.",
@@ -170,8 +181,13 @@ def _parse(raw: Mapping[str, Any]) -> TableMetadata:
         check_types(schema, version)
     specs, default_spec_id = _specs(raw, strict=strict)
     orders, default_order_id = _sort_orders(raw, strict=strict)
+    if version < 3:
+        _check_sources(version, (*specs, *orders))
     current = optional(raw, "current-snapshot-id", int)
     current = None if current == _NO_SNAPSHOT else current
+    keys = optional(raw, "encryption-keys", list)
+    # before version 3, it is a member like any other that icecomb does not know
+    members = _KNOWN if version > 2 else _KNOWN - {"next-row-id"}
     highest = max((f.field_id for s in specs for f in s.fields), default=_NO_PARTITION_FIELD)
     return TableMetadata(
         format_version=version,
@@ -199,7 +215,9 @@ def _parse(raw: Mapping[str, Any]) -> TableMetadata:
         refs=MappingProxyType(_refs(raw, current)),
         statistics=tuple(optional(raw, "statistics", list) or ()),
         partition_statistics=tuple(optional(raw, "partition-statistics", list) or ()),
-        extra=MappingProxyType({k: v for k, v in raw.items() if k not in _KNOWN}),
+        next_row_id=_next_row_id(raw) if version > 2 else 0,
+        encryption_keys=tuple(_encryption_key(key) for key in keys or ()),
+        extra=MappingProxyType({k: v for k, v in raw.items() if k not in members}),
     )
 
 
@@ -229,7 +247,7 @@ def _plain_snapshot(item: dict[str, Any]) -> bool:
         and type(item.get("schema-id", 0)) is int
         and _is_long(item.get("parent-snapshot-id", 0))
         and _is_row_number(item.get("first-row-id", 0))
-        and _is_row_number(item.get("added-rows", 0))
+        and _is_row_number(item.get("added-rows", 0 if "first-row-id" not in item else None))
         and type(item.get("key-id", "")) is str
         and type(item.get("summary")) is dict
     )
@@ -256,6 +274,19 @@ def _required_long(raw: Mapping[str, Any], key: str) -> int:
     if not _is_long(number):
         raise CorruptFileError(f"the field {key!r} is {number}, which is not a 64-bit number")
     return number
+
+
+def _next_row_id(raw: Mapping[str, Any]) -> int:
+    number = _required_long(raw, "next-row-id")
+    if number < 0:
+        raise CorruptFileError(f"the field 'next-row-id' is {number}")
+    return number
+
+
+def _encryption_key(raw: Any) -> Mapping[str, Any]:
+    for name in ("key-id", "encrypted-key-metadata"):
+        required(raw, name, str, "encryption-keys entry")
+    return MappingProxyType(raw)
 
 
 def _named(key: str, decode: Callable[[Any], _T], item: Any) -> _T:
@@ -308,6 +339,15 @@ def _sort_orders(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[SortOrd
     return (UNSORTED_SORT_ORDER,), UNSORTED_SORT_ORDER.order_id
 
 
+def _check_sources(version: int, orders: Iterable[PartitionSpec | SortOrder]) -> None:
+    if any(has_several_sources(f.extra) for one in orders for f in one.fields):
+        raise UnsupportedError(
+            "A partition or sort field has several source columns, which belongs to format version "
+            f"3 (v3), and the table has version {version}",
+            hint="Give every field one source column, or the table the version 3.",
+        )
+
+
 def _refs(raw: Mapping[str, Any], current: int | None) -> dict[str, SnapshotRef]:
     refs = {
         name: _named("refs", SnapshotRef.from_json, item)
@@ -353,6 +393,13 @@ def _check(metadata: TableMetadata) -> None:
         raise CorruptFileError(
             f"snapshots: a snapshot has sequence number {newest}, "
             f"after last-sequence-number {metadata.last_sequence_number}"
+        )
+    first_ids, counts = (snapshots.members(key) for key in ("first-row-id", "added-rows"))
+    ends = ((first or 0) + (count or 0) for first, count in zip(first_ids, counts, strict=True))
+    if metadata.format_version > 2 and (end := max(ends, default=0)) > metadata.next_row_id:
+        raise CorruptFileError(
+            f"snapshots: row ids up to {end} are assigned, beyond next-row-id "
+            f"{metadata.next_row_id}"
         )
 
 

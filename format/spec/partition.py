@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 from urllib.parse import quote_plus
 
 from icecomb.format.argument import any_text, checked_int, checked_members, members_or_named
-from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.errors import ValidationError
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import (
     IdentityTransform,
@@ -22,9 +22,13 @@ from icecomb.format.spec.transform import (
 from icecomb.format.spec.types import IcebergType, NestedField, StringType, StructType
 from icecomb.format.spec.values.json_object import extra_field, required, unknown_members
 
+if TYPE_CHECKING:
+    from icecomb.format.spec.sort import SortField
+
 PARTITION_FIELD_ID_START = 1000
 INITIAL_PARTITION_SPEC_ID = 0
-_FIELD = frozenset(("name", "transform", "source-id", "source-ids", "field-id"))
+_FIELD = frozenset(("name", "transform", "source-id", "field-id"))
+_SOURCES = "source-ids"
 _SPEC = frozenset(("spec-id", "fields"))
 
 
@@ -33,7 +37,7 @@ class PartitionField:
     """A field of the partition tuple.
 
     Args:
-        source_id: The id of the source column.
+        source_id: The id of the source column, the first one if `extra` has several `source-ids`.
         field_id: The id of the partition field, 1000 or higher.
         transform: The transform of the column's values, or its text, for example ``"day"``.
         name: The name in partition paths and manifests.
@@ -65,7 +69,7 @@ class PartitionField:
         return {
             "name": self.name,
             "transform": self.transform.to_json(),
-            "source-id": self.source_id,
+            **source_members(self),
             "field-id": self.field_id,
             **self.extra,
         }
@@ -80,7 +84,6 @@ class PartitionField:
 
         Raises:
             ValidationError: If a member is missing or has the wrong shape.
-            UnsupportedError: If the field has several sources (format version 3).
         """
         name = required(raw, "name", str, "partition field")
         transform = required(raw, "transform", str, "partition field")
@@ -90,7 +93,7 @@ class PartitionField:
         return cls(
             source_id(raw, "partition field"),
             field_id,
-            parse_transform(transform),
+            transform_of(raw, transform),
             name,
             unknown_members(raw, _FIELD),
         )
@@ -232,7 +235,6 @@ class PartitionSpec:
 
         Raises:
             ValidationError: If a member is missing or has the wrong shape.
-            UnsupportedError: If a field has several sources (format version 3).
         """
         spec_id = required(raw, "spec-id", int, "partition spec")
         fields = required(raw, "fields", list, "partition spec")
@@ -256,7 +258,6 @@ def fields_from_json(raw: list[Any]) -> tuple[PartitionField, ...]:
 
     Raises:
         ValidationError: If a member is missing, or only some of the fields have ids.
-        UnsupportedError: If a field has several sources (format version 3).
     """
     with_ids = sum(isinstance(f, dict) and "field-id" in f for f in raw)
     if with_ids not in (0, len(raw)):
@@ -285,28 +286,41 @@ def source_name(schema: Schema, field_id: int, what: str) -> str:
 
 
 def source_id(raw: dict[str, Any], what: str) -> int:
-    """Return the id of the only source of a partition or sort field.
+    """Return the id of the source of a partition or sort field, the first one of several.
 
     Raises:
         ValidationError: If it is missing.
-        UnsupportedError: If there are several (format version 3).
     """
     found = raw.get("source-id")
-    several = raw.get("source-ids")
-    if found is None and isinstance(several, list):
-        if len(several) != 1:
-            raise UnsupportedError(
-                f"Invalid {what} {raw.get('name', '')!r}: several source columns belong to format "
-                "version 3 (v3), which is not supported yet",
-                hint="Give every field one source column.",
-            )
+    several = raw.get(_SOURCES)
+    if isinstance(several, list) and several and all(type(one) is int for one in several):
         found = several[0]
+    elif several is not None:
+        found = None
     if type(found) is not int:
         raise ValidationError(
             f"Invalid {what} {raw.get('name', '')!r}: source-id is missing",
             hint="Name the source column by its id.",
         )
     return found
+
+
+def has_several_sources(extra: Mapping[str, Any]) -> bool:
+    """Return whether the unknown members of a partition or sort field name several columns."""
+    return len(extra.get(_SOURCES) or ()) > 1
+
+
+def transform_of(raw: Mapping[str, Any], text: str) -> Transform:
+    """Return the transform of a partition or sort field; unknown if it has several sources.
+
+    The specification defines no transform of several columns.
+    """
+    return UnknownTransform(text) if has_several_sources(raw) else parse_transform(text)
+
+
+def source_members(field: PartitionField | SortField) -> dict[str, int]:
+    """Return the member `source-id` of a field; there is none beside several `source-ids`."""
+    return {} if has_several_sources(field.extra) else {"source-id": field.source_id}
 
 
 def assign_fresh_partition_spec_ids(

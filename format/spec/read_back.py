@@ -38,6 +38,7 @@ _NUMBERS: Final = (
     "last_partition_id",
     "default_sort_order_id",
     "last_sequence_number",
+    "next_row_id",
 )
 _SHORT: Final[dict[str, Callable[[Any], Any]]] = {
     "schemas": Schema.from_json,
@@ -63,6 +64,7 @@ _STATISTICS: Final[dict[str, dict[str, type]]] = {
     },
     "partition_statistics": _PARTITION_STATISTICS,
 }
+_KEY: Final = {"key-id": str, "encrypted-key-metadata": str}
 _BLOB: Final = {"type": str, "snapshot-id": int, "sequence-number": int, "fields": list}
 _OPERATIONS: Final = frozenset((None, *map(str, Operation)))
 
@@ -105,6 +107,8 @@ def check_table(metadata: TableMetadata, base: TableMetadata | None = None) -> N
                 _check_kinds(name, file, members)
                 for blob in file.get("blob-metadata", ()):
                     _check_kinds(f"{name}: blob-metadata", blob, _BLOB)
+    for key in metadata.encryption_keys:
+        _check_kinds("encryption_keys", key, _KEY)
 
 
 def unreadable(what: str, why: object) -> ValidationError:

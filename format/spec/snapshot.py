@@ -95,7 +95,8 @@ class Snapshot:
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        ValidationError: If a number is not an integer of 64 bits (the schema's id: 32 bits).
+        ValidationError: If a number is not an integer of 64 bits (the schema's id: 32 bits), or
+            `added_rows` is missing.
     """
 
     snapshot_id: int
@@ -120,6 +121,11 @@ class Snapshot:
         for name in ("first_row_id", "added_rows"):
             if (number := getattr(self, name)) is not None:
                 object.__setattr__(self, name, checked_int(name, number, 0, MAX_LONG))
+        if self.first_row_id is not None and self.added_rows is None:
+            raise ValidationError(
+                f"Invalid snapshot {self.snapshot_id}: it has a first-row-id, but no added-rows",
+                hint="Give both, or none before format version 3.",
+            )
 
     @property
     def operation(self) -> str | None:

@@ -9,19 +9,18 @@ from typing import Any, TypeVar, overload
 
 from icecomb.format.argument import checked_int, checked_members, members_or_named
 from icecomb.format.errors import ValidationError
-from icecomb.format.spec.partition import source_id, source_name
+from icecomb.format.spec.partition import source_id, source_members, source_name, transform_of
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import (
     IdentityTransform,
     Transform,
     as_transform,
-    parse_transform,
 )
 from icecomb.format.spec.values.json_object import extra_field, required, unknown_members
 
 UNSORTED_SORT_ORDER_ID = 0
 INITIAL_SORT_ORDER_ID = 1
-_FIELD = frozenset(("transform", "source-id", "source-ids", "direction", "null-order"))
+_FIELD = frozenset(("transform", "source-id", "direction", "null-order"))
 _ORDER = frozenset(("order-id", "fields"))
 
 
@@ -44,7 +43,7 @@ class SortField:
     """One key of a sort order.
 
     Args:
-        source_id: The id of the column.
+        source_id: The id of the column, the first one if `extra` has several `source-ids`.
         transform: The transform of the values before they are compared, or its text.
         direction: Ascending or descending, or ``"asc"``, ``"desc"``.
         null_order: The position of nulls; None means first if ascending, last if descending.
@@ -80,7 +79,7 @@ class SortField:
         """Return the field as in metadata files."""
         return {
             "transform": self.transform.to_json(),
-            "source-id": self.source_id,
+            **source_members(self),
             "direction": self.direction.value,
             "null-order": (self.null_order or NullOrder.NULLS_FIRST).value,
             **self.extra,
@@ -92,12 +91,11 @@ class SortField:
 
         Raises:
             ValidationError: If a member is missing or has the wrong shape.
-            UnsupportedError: If the field has several sources (format version 3).
         """
         transform = required(raw, "transform", str, "sort field")
         return cls(
             source_id(raw, "sort field"),
-            parse_transform(transform),
+            transform_of(raw, transform),
             _one_of(SortDirection, raw.get("direction")),
             _one_of(NullOrder, raw.get("null-order")),
             unknown_members(raw, _FIELD),
@@ -196,7 +194,6 @@ class SortOrder:
 
         Raises:
             ValidationError: If a member is missing or has the wrong shape.
-            UnsupportedError: If a field has several sources (format version 3).
         """
         order_id = required(raw, "order-id", int, "sort order")
         fields = required(raw, "fields", list, "sort order")

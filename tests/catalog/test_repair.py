@@ -295,12 +295,12 @@ def test_a_file_of_a_later_format_or_out_of_reach_needs_no_repair(icecomb, catal
     table, files = grown
     entry = catalog.client.table(*table.name())
     whole = path(files[3]).read_text()
-    spoil(files[3], **{"format-version": 3})
+    spoil(files[3], **{"format-version": 4})
     problem = _problem(icecomb, table)
     assert "a repair cannot mend that" in problem["message"]
     assert files[2] not in str(problem)
     code, _, err = icecomb("repair", name(table))
-    assert (code, "--to" in err, "version 3" in err) == (1, False, True)
+    assert (code, "--to" in err, "version 4" in err) == (1, False, True)
 
     path(files[3]).unlink()
     path(files[3]).mkdir()  # as a file that may not be read: the file system refuses

@@ -104,13 +104,16 @@ class MetadataBuilder:
         if version not in SUPPORTED_FORMAT_VERSIONS:
             raise UnsupportedError(
                 f"Cannot upgrade to format version {version} (v{version}), which is not supported",
-                hint="Supported are 1 and 2.",
+                hint="Supported are 1, 2 and 3.",
             )
         if version < current:
             raise ValidationError(
                 f"Cannot go back from format version {current} to {version}",
                 hint="Create a new table of that version and copy the rows.",
             )
+        if current < 3 <= version:
+            kept = {k: v for k, v in self.metadata.extra.items() if k != "next-row-id"}
+            self.set(next_row_id=0, extra=MappingProxyType(kept))
         self.set(format_version=version)
 
     def add_schema(self, schema: Schema, last_column_id: int = 0) -> None:
@@ -252,8 +255,9 @@ class MetadataBuilder:
         """Add a snapshot; no branch or tag points to it yet.
 
         Raises:
-            ValidationError: If its id is taken.
-            CommitFailedError: If its sequence number is not above all others.
+            ValidationError: If its id is taken, or it has no row ids in format version 3.
+            CommitFailedError: If its sequence number is not above all others, or its row ids are
+                assigned already.
         """
         metadata = self.metadata
         newest = metadata.last_sequence_number
@@ -270,6 +274,7 @@ class MetadataBuilder:
                 f"{snapshot.snapshot_id} is not above the table's {newest}",
                 hint="Load the table again and repeat the change.",
             )
+        next_row_id = self._next_row_id(snapshot)
         self._added.add(snapshot.snapshot_id)
         self._now_ms = max(self._now_ms, snapshot.timestamp_ms)
         self.metadata = replace(
@@ -278,7 +283,27 @@ class MetadataBuilder:
             last_sequence_number=max(newest, snapshot.sequence_number)
             if metadata.format_version > 1
             else newest,
+            next_row_id=next_row_id,
         )
+
+    def _next_row_id(self, snapshot: Snapshot) -> int:
+        """Return the table's next row id after a snapshot."""
+        metadata, first = self.metadata, snapshot.first_row_id
+        if metadata.format_version < 3:
+            return metadata.next_row_id
+        if first is None:
+            raise ValidationError(
+                f"Snapshot {snapshot.snapshot_id} has no first-row-id, which format version "
+                f"{metadata.format_version} requires",
+                hint="The table was upgraded meanwhile: load it again and repeat the change.",
+            )
+        if first < metadata.next_row_id:
+            raise CommitFailedError(
+                f"The first-row-id {first} of snapshot {snapshot.snapshot_id} is below the "
+                f"table's next-row-id {metadata.next_row_id}",
+                hint="Load the table again and repeat the change.",
+            )
+        return checked_int("next-row-id", first + (snapshot.added_rows or 0), 0, MAX_LONG)
 
     def set_ref(self, name: str, ref: SnapshotRef) -> None:
         """Point a branch or tag to a snapshot; moves of `main` are recorded in the snapshot log.

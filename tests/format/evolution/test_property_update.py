@@ -36,8 +36,9 @@ def test_setting_the_format_version_upgrades_the_table():
     )
     assert metadata.format_version == 2
     assert "format-version" not in metadata.properties
+    assert commit(metadata, UpdateProperties().set("format-version", "3")).format_version == 3
     with pytest.raises(UnsupportedError):
-        commit(metadata, UpdateProperties().set("format-version", "3"))
+        commit(metadata, UpdateProperties().set("format-version", "4"))
     with pytest.raises(ValidationError, match="go back"):
         commit(metadata, UpdateProperties().set("format-version", "1"))
 

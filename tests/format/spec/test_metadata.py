@@ -361,7 +361,6 @@ def test_clocks_may_differ_by_a_minute():
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (lambda d: d.update({"format-version": 3}), "v3"),
         (lambda d: d.update({"format-version": 4}), "v4"),
         (lambda d: d["schemas"][1]["fields"][0].update({"type": "timestamp_ns"}), "v3"),
         (
@@ -484,9 +483,9 @@ def test_the_schema_of_a_spec_need_not_have_what_is_void():
     assert table.schema_of(PartitionSpec(spec.fields[0])).schema_id == 2
 
 
-def test_a_new_table_of_version_3_is_refused():
-    with pytest.raises(UnsupportedError, match="v3"):
-        fresh(format_version="3")
+def test_a_new_table_of_version_4_is_refused():
+    with pytest.raises(UnsupportedError, match="v4"):
+        fresh(format_version="4")
 
 
 @pytest.mark.parametrize(

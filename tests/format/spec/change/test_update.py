@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from pyiceberg.table.metadata import TableMetadataUtil
@@ -288,9 +288,52 @@ def test_a_version_1_table_is_upgraded_in_place():
     assert appended(TableMetadata.from_json(new.to_json()), 2, sequence=1).last_sequence_number == 1
 
 
-def test_an_upgrade_to_version_3_is_refused_by_name():
-    with pytest.raises(UnsupportedError, match="v3"):
-        update_table_metadata(table(), (UpgradeFormatVersionUpdate(3),))
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_an_upgrade_to_version_3_begins_row_ids_at_0_and_changes_nothing_else(version):
+    old = appended(table(version), 1, sequence=0 if version == "1" else 1)
+    old = replace(old, extra={"next-row-id": 7, "more": [1]})
+    new = update_table_metadata(old, (UpgradeFormatVersionUpdate(3),))
+    assert (new.format_version, new.next_row_id, new.extra) == (3, 0, {"more": [1]})
+    assert new.snapshots == old.snapshots
+    changed = {"format_version", "extra", "last_updated_ms"}
+    assert {f.name for f in fields(new) if getattr(new, f.name) != getattr(old, f.name)} <= changed
+    assert json.loads(new.to_json())["next-row-id"] == 0
+    with pytest.raises(ValidationError, match="go back"):
+        update_table_metadata(new, (UpgradeFormatVersionUpdate(2),))
+
+
+def test_an_upgrade_to_version_4_is_refused_by_name():
+    with pytest.raises(UnsupportedError, match="v4"):
+        update_table_metadata(table(), (UpgradeFormatVersionUpdate(4),))
+
+
+def with_rows(number, first, rows, parent=None):
+    return replace(snapshot(number, parent), first_row_id=first, added_rows=rows)
+
+
+def test_snapshots_of_version_3_move_the_next_row_id():
+    base = table("3")
+    first = update_table_metadata(base, (AddSnapshotUpdate(with_rows(1, 0, 5)),))
+    assert first.next_row_id == 5
+    # also two of one transaction, and one that takes no ids
+    rest = (AddSnapshotUpdate(with_rows(2, 5, 0, 1)), AddSnapshotUpdate(with_rows(3, 5, 2, 2)))
+    assert update_table_metadata(first, rest).next_row_id == 7
+
+
+def test_a_snapshot_whose_row_ids_are_taken_is_to_be_made_again():
+    base = update_table_metadata(table("3"), (AddSnapshotUpdate(with_rows(1, 0, 5)),))
+    with pytest.raises(CommitFailedError, match=r"first-row-id 4 .* below .* next-row-id 5"):
+        update_table_metadata(base, (AddSnapshotUpdate(with_rows(2, 4, 1, 1)),))
+
+
+def test_a_snapshot_of_an_older_version_does_not_fit_a_table_of_version_3():
+    with pytest.raises(ValidationError, match="no first-row-id"):
+        update_table_metadata(table("3"), (AddSnapshotUpdate(snapshot(1)),))
+
+
+def test_row_ids_end_at_the_largest_long():
+    with pytest.raises(ValidationError, match="Next-row-id"):
+        update_table_metadata(table("3"), (AddSnapshotUpdate(with_rows(1, 2**63 - 1, 1)),))
 
 
 def test_a_schema_is_added_under_the_next_id_and_used_again():
