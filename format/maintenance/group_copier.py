@@ -25,6 +25,7 @@ from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.raw_footer import BLOOM, GROUP_ROWS, NotCopyableError, RawFooter
 from icecomb.format.rows.parquet.row_group_copy import CopiedDataFile, CopyOptions, FileLayout
+from icecomb.format.rows.values.metadata_columns import LINEAGE
 from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatistics
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
@@ -78,7 +79,7 @@ class GroupCopier:
     ) -> None:
         self._io = io
         self._spec = spec
-        self._schema = metadata.schema()
+        self._schema = settings.schema
         self._mapping = metadata.name_mapping()
         self._least_bytes = COPY_MIN_ROW_GROUP_BYTES.of(metadata.properties)
         self._settings = settings
@@ -148,6 +149,7 @@ class GroupCopier:
                     first = layout
                 first.check(layout)
                 digests.append(footer.digest)
+                self._check_lineage(footer, task.file)
                 self._check_bloom_filters(footer)
                 self._check_partition(footer, group.partition)
                 for _, one in footer.numbered_groups():
@@ -185,6 +187,17 @@ class GroupCopier:
                 f"its row groups have {size // groups} bytes on average or less, "
                 f"{COPY_MIN_ROW_GROUP_BYTES.key} is {self._least_bytes}"
             )
+
+    def _check_lineage(self, footer: RawFooter, file: DataFile) -> None:
+        """Refuse a file whose rows inherit ids, which they would lose in another file."""
+        for field in LINEAGE:
+            at = self._columns.get(field.field_id)
+            if at is None:
+                continue
+            statistics = ColumnStatistics(footer.parsed, at, field.field_type)
+            chunks = (statistics.chunk(number) for number, _ in footer.numbered_groups())
+            if file.first_row_id is None or any(chunk.null_count != 0 for chunk in chunks):
+                raise NotCopyableError(f"rows of it inherit {field.name}")
 
     def _check_bloom_filters(self, footer: RawFooter) -> None:
         """Refuse a file without the table's bloom filters, which are made from decoded rows."""

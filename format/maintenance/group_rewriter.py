@@ -25,7 +25,7 @@ from icecomb.format.property.table_property import DATA_FORMAT
 from icecomb.format.rows.parquet.raw_footer import NotCopyableError
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.data_metrics import MetricsConfig
-from icecomb.format.rows.values.metadata_columns import ROW_POSITION
+from icecomb.format.rows.values.metadata_columns import ROW_POSITION, lineage, with_lineage
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import in_pieces
 from icecomb.format.rows.write.file_options import load_file_options
@@ -106,6 +106,7 @@ class GroupRewriter:
         self._copy = copy
         self._sources = sources
         self._schema = metadata.schema()
+        self._written = with_lineage(self._schema) if lineage(metadata) else self._schema
 
     def rewrite(self, number: int, group: FileGroup, workers: int) -> RewrittenGroup:
         """Write the rows of a group; if anything fails, the written files are removed.
@@ -193,7 +194,7 @@ class GroupRewriter:
         metadata, order = self._metadata, self._order
         properties = metadata.properties
         return FileSettings(
-            self._schema,
+            self._written,
             load_file_options(DATA_FORMAT.of(properties), properties),
             MetricsConfig.from_properties(properties, self._schema, metadata.sort_order()),
             sort_order_id=None if order is None else order.sort_order_id,
@@ -206,7 +207,7 @@ class GroupRewriter:
         return lambda file: f"{0:05d}-{number}-{self._operation_id}-{file:05d}"
 
     def _rows(self, tasks: Sequence[FileScanTask], workers: int) -> Iterator[pa.RecordBatch]:
-        projected = Schema((*self._schema.fields, ROW_POSITION))
+        projected = Schema((*self._written.fields, ROW_POSITION))
         # Once the file is gone, a wrong value can no longer be noticed.
         scan = ArrowScan(self._metadata, self._io, projected, workers=1, checksums=True)
         producers = (
@@ -231,7 +232,7 @@ class GroupRewriter:
 
     def _read(self, scan: ArrowScan, source: int, task: FileScanTask) -> Iterator[pa.RecordBatch]:
         check_wanted()
-        width, count = len(self._schema.fields), 0
+        width, count = len(self._written.fields), 0
         for batch in scan.read(task):
             count += batch.num_rows
             yield with_origins(batch.select(range(width)), source, batch.column(width))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import ConflictError, ValidationError
 from icecomb.format.spec.column_history import reading_schema
 from icecomb.format.spec.promotion import unlike_columns
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -141,6 +141,30 @@ def check_moved(metadata: TableMetadata, snapshot: Snapshot, refused: str, hint:
     own, now = reading_schema(metadata, snapshot), metadata.schema()
     if own is not now and (changed := changed_column(own, now)):
         raise ValidationError(f"{refused}: the table's {changed}", hint=hint)
+
+
+def check_no_ids_since(base: TableMetadata, branch: str, start: int | None) -> None:
+    """Refuse rows that were moved without ids to a table whose rows may have got ids since.
+
+    The first commit after an upgrade to format version 3 gives ids to all rows of its branch.
+
+    Args:
+        base: The current table metadata.
+        branch: The branch to commit to.
+        start: Id of the snapshot that the rows were read from.
+
+    Raises:
+        ConflictError: If other writers committed since, to a table that has ids.
+    """
+    head = base.snapshot_by_name(branch if branch in base.refs else MAIN_BRANCH)
+    if base.format_version < 3 or head is None or head.snapshot_id == start:
+        return
+    raise ConflictError(
+        f"Snapshot {head.snapshot_id} may have given ids to rows that were read without ids from "
+        f"snapshot {start}, and would lose them",
+        hint="Load the table again and repeat the operation.",
+        snapshot_id=head.snapshot_id,
+    )
 
 
 def _refusal(what: str) -> ValidationError:
