@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import scalar
 from icecomb.format.arrow.storage_type import internal_array, without_nulls
-from icecomb.format.avro.schema import decimal_size
+from icecomb.format.avro.schema import decimal_size, is_null_first
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.spec.types import (
+    TIMESTAMP_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -36,9 +37,8 @@ from icecomb.format.spec.types import (
     NestedField,
     StringType,
     StructType,
-    TimestampType,
-    TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
 )
 
@@ -46,7 +46,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 Counts: TypeAlias = npt.NDArray[np.int64]
 
 _NOTHING = scalar(b"", pa.large_binary())
-_NUMBERS = (IntegerType, LongType, DateType, TimeType, TimestampType, TimestamptzType)
+_NUMBERS = (IntegerType, LongType, DateType, TimeType, *TIMESTAMP_TYPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def encode_rows(fields: Iterable[NestedField], columns: Iterable[pa.Array], rows
     """Encode rows as Avro records.
 
     Args:
-        fields: The columns; optional ones are unions with null first.
+        fields: The columns; optional ones are unions with null, see `schema.is_null_first`.
         columns: The values, in the Arrow types of `arrow.type_to_pyarrow` or their large
             variants; a map may be a list of key-value structs.
         rows: Number of rows.
@@ -84,22 +84,26 @@ def encode_rows(fields: Iterable[NestedField], columns: Iterable[pa.Array], rows
 def _field(field: NestedField, array: pa.Array) -> Ragged:
     if field.required:
         return _value(field.field_type, array)
-    return _optional(field.field_type, array)
+    if isinstance(field.field_type, UnknownType):
+        return Ragged(np.zeros(len(array), np.int64), np.empty(0, np.uint8))
+    return _optional(field.field_type, array, null_first=is_null_first(field))
 
 
-def _optional(kind: IcebergType, array: pa.Array) -> Ragged:
-    """Encode each value after the index of its branch: 0 = null, 1 (zigzag: 2) = a value."""
+def _optional(kind: IcebergType, array: pa.Array, *, null_first: bool) -> Ragged:
+    """Encode each value after the index of its branch: 0, or 1 (zigzag: 2)."""
     rows = len(array)
+    null, some = (0, 2) if null_first else (2, 0)
     if array.null_count == rows:
-        return _fixed(np.zeros(rows, np.uint8), 1)
+        return _fixed(np.full(rows, null, np.uint8), 1)
     if not array.null_count:
-        branch = Ragged(np.ones(rows, np.int64), np.full(rows, 2, np.uint8))
+        branch = Ragged(np.ones(rows, np.int64), np.full(rows, some, np.uint8))
         return _woven([branch, _value(kind, array)], rows)
     valid = np.asarray(array.is_valid().cast(pa.uint8()))
     present = _value(kind, without_nulls(array))
     lengths = np.zeros(rows, np.int64)
     lengths[valid == 1] = present.lengths
-    branch = Ragged(np.ones(rows, np.int64), valid * np.uint8(2))
+    branches = np.where(valid == 1, some, null).astype(np.uint8)
+    branch = Ragged(np.ones(rows, np.int64), branches)
     return _woven([branch, Ragged(lengths, present.data)], rows)
 
 

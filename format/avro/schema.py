@@ -32,9 +32,12 @@ from icecomb.format.spec.types import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
 )
 from icecomb.format.spec.values.decimal_value import rescaled, scaled, unscaled
@@ -51,6 +54,9 @@ _PRIMITIVES: Final[dict[type[PrimitiveType], Any]] = {
     TimeType: {"type": "long", "logicalType": "time-micros"},
     TimestampType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
     TimestamptzType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+    TimestampNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
+    TimestamptzNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
+    UnknownType: "null",
     UUIDType: {"type": "fixed", "name": "uuid_fixed", "size": 16, "logicalType": "uuid"},
 }
 _SIMPLE: Final[dict[str, PrimitiveType]] = {
@@ -69,10 +75,18 @@ def avro_schema(struct: StructType, name: str) -> dict[str, Any]:
     """Return the Avro schema of a record, as JSON values.
 
     Args:
-        struct: Fields of the record; an optional one becomes a union with null first.
+        struct: Fields of the record; an optional one becomes a union, see `is_null_first`.
         name: Name of the record.
     """
     return _record(struct, name, set())
+
+
+def is_null_first(field: NestedField) -> bool:
+    """Return whether null is the first branch of an optional field's union.
+
+    A default is of the first branch in all versions of Avro, and equals the initial default.
+    """
+    return field.initial_default is None
 
 
 def avro_name(name: str) -> str:
@@ -123,6 +137,8 @@ def iceberg_type(schema: Any) -> PrimitiveType | None:
         found = TimeType()
     elif logical in ("timestamp-micros", "local-timestamp-micros") and kind == "long":
         found = TimestamptzType() if schema.get("adjust-to-utc") else TimestampType()
+    elif logical in ("timestamp-nanos", "local-timestamp-nanos") and kind == "long":
+        found = TimestamptzNanoType() if schema.get("adjust-to-utc") else TimestampNanoType()
     elif kind == "fixed":
         found = FixedType(schema["size"])
     elif isinstance(kind, str):
@@ -198,13 +214,37 @@ def _record(struct: StructType, name: str, seen: set[str]) -> dict[str, Any]:
 def _field(field: NestedField, seen: set[str]) -> dict[str, Any]:
     name = avro_name(field.name)
     inner = _convert(field.field_type, field.field_id, seen)
-    out: dict[str, Any] = {"name": name, "type": inner if field.required else ["null", inner]}
-    if not field.required:
-        out["default"] = None
+    union = _nullable(inner) if is_null_first(field) else [inner, "null"]
+    out: dict[str, Any] = {"name": name, "type": inner if field.required else union}
+    if not field.required or field.initial_default is not None:
+        out["default"] = _default(field.field_type, field.initial_default)
     if name != field.name:
         out["iceberg-field-name"] = field.name
     out["field-id"] = field.field_id
     return out
+
+
+def _default(field_type: IcebergType, value: Any) -> Any:
+    """Return an internal value as the default of an Avro field."""
+    if isinstance(field_type, StructType) and value is not None:
+        # not every reader fills in the defaults of fields
+        return {
+            avro_name(f.name): _default(f.field_type, value.get(f.field_id, f.initial_default))
+            for f in field_type.fields
+        }
+    if isinstance(field_type, ListType) and value is not None:
+        return [_default(field_type.element_type, each) for each in value]
+    if isinstance(field_type, MapType) and value is not None:
+        pairs = [
+            (_default(field_type.key_type, key), _default(field_type.value_type, each))
+            for key, each in value.items()
+        ]
+        if isinstance(field_type.key_type, StringType):
+            return dict(pairs)
+        return [{"key": key, "value": each} for key, each in pairs]
+    found = to_avro(field_type, value)
+    # bytes are text in JSON, one character each
+    return found.decode("latin-1") if isinstance(found, bytes) else found
 
 
 def _convert(field_type: IcebergType, field_id: int, seen: set[str]) -> Any:
@@ -213,7 +253,7 @@ def _convert(field_type: IcebergType, field_id: int, seen: set[str]) -> Any:
     if isinstance(field_type, ListType):
         items = _convert(field_type.element_type, field_type.element_id, seen)
         if not field_type.element_required:
-            items = ["null", items]
+            items = _nullable(items)
         return {"type": "array", "items": items, "element-id": field_type.element_id}
     if isinstance(field_type, MapType):
         return _map(field_type, seen)
@@ -244,12 +284,16 @@ def _map(field_type: MapType, seen: set[str]) -> dict[str, Any]:
     if isinstance(field_type.key_type, StringType):
         values = _convert(field_type.value_type, field_type.value_id, seen)
         if not field_type.value_required:
-            values = ["null", values]
+            values = _nullable(values)
         ids = {"key-id": field_type.key_id, "value-id": field_type.value_id}
         return {"type": "map", "values": values, **ids}
     pair = StructType((field_type.key_field, field_type.value_field))
     name = f"k{field_type.key_id}_v{field_type.value_id}"
     return {"type": "array", "items": _record(pair, name, seen), "logicalType": "map"}
+
+
+def _nullable(schema: Any) -> Any:
+    return schema if schema == "null" else ["null", schema]
 
 
 def _named(schema: dict[str, Any], field_id: int, seen: set[str]) -> Any:
