@@ -119,7 +119,7 @@ class DataFile:
     sequence_number: int | None = field(default=None, compare=False)
 
     def __hash__(self) -> int:
-        return hash(self.file_path)
+        return hash((self.file_path, self.content_offset))
 
     @property
     def is_deletion_vector(self) -> bool:
@@ -133,6 +133,12 @@ class DataFile:
     def identity(self) -> tuple[str, int | None, int | None]:
         """Path, offset and length: a Puffin file holds many deletion vectors."""
         return self.file_path, self.content_offset, self.content_size_in_bytes
+
+    @property
+    def content_length(self) -> int:
+        """Length of what is read of the file: of a deletion vector not the whole Puffin file."""
+        size = self.content_size_in_bytes
+        return self.file_size_in_bytes if size is None else size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,10 @@
 """An index of delete files by the data files whose rows they may delete (spec: Scan Planning).
 
 A position delete file applies to data files of its partition that are not newer; when all its rows
-name one data file it applies only to that file. An equality delete file applies to data files of
-its partition that are older, and that may hold values that it deletes; one of an unpartitioned spec
-applies to such data files of all partitions.
+name one data file it applies only to that file. The deletion vector of a data file stands for all
+position deletes of it: other ones are left out, as in Iceberg Java. An equality delete file applies
+to data files of its partition that are older, and that may hold values that it deletes; one of an
+unpartitioned spec applies to such data files of all partitions.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from icecomb.format.arrow.array_build import integers
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
+from icecomb.format.rows.deletes.vector_reader import damaged_vector, several_vectors
 from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH
 from icecomb.format.scan.equality_ranges import EqualityRanges
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
@@ -28,6 +30,8 @@ DELETE_STATISTICS = ("null_value_counts", *BOUNDS)
 _FILE_BYTES = 1000
 
 PartitionKey = tuple[Hashable, ...]
+_Vector = tuple[int, PartitionKey, DataFile]
+"""A deletion vector with its sequence number and its partition."""
 
 
 class _BySequence:
@@ -111,6 +115,7 @@ class DeleteFileIndex:
         self._equality: dict[PartitionKey, _BySequence] = {}
         self._position: dict[PartitionKey, _ByPath] = {}
         self._by_path: dict[str, _BySequence] = {}
+        self._vectors: dict[str, _Vector] = {}
 
     @property
     def nbytes(self) -> int:
@@ -118,7 +123,9 @@ class DeleteFileIndex:
         return len(self.files) * _FILE_BYTES
 
     def __bool__(self) -> bool:
-        return bool(self._global or self._equality or self._position or self._by_path)
+        return bool(
+            self._global or self._equality or self._position or self._by_path or self._vectors
+        )
 
     def add(
         self,
@@ -133,6 +140,9 @@ class DeleteFileIndex:
             columns: A delete manifest, with `DELETE_STATISTICS`.
             rows: Indices of the rows to add; all by default.
             unpartitioned: Whether its spec has no fields, so that equality deletes are global.
+
+        Raises:
+            CorruptFileError: If a data file has several deletion vectors, or one has no data file.
         """
         indices = None if rows is None else integers(rows)
         lower, upper = (_path_bounds(columns, name, indices) for name in BOUNDS)
@@ -145,6 +155,8 @@ class DeleteFileIndex:
             sequence_number = number or 0
             if file.content is DataFileContent.EQUALITY_DELETES:
                 self._add_equality(file, sequence_number, key, unpartitioned=unpartitioned)
+            elif file.is_deletion_vector:
+                self._add_vector(file, sequence_number, key)
             elif (path := _only_path(file, low, high)) is not None:
                 self._by_path.setdefault(path, _BySequence()).add(sequence_number, file)
             else:
@@ -167,6 +179,9 @@ class DeleteFileIndex:
         Args:
             columns: A data manifest; with bounds, equality deletes of other values are left out.
             rows: Indices of its rows to look up; all by default.
+
+        Raises:
+            CorruptFileError: If the deletion vector of one is older, or of another partition.
         """
         indices = None if rows is None else integers(rows)
         numbers = _picked(columns.column("sequence_number"), indices)
@@ -187,13 +202,11 @@ class DeleteFileIndex:
             elif files:
                 for at in members:
                     found[at] = files
-            if (position := self._position.get(key)) is not None:
-                for at in members:
-                    found[at] += position.files_for_path(number or 0, paths[at])
-        if self._by_path:
-            for at, path in enumerate(paths):
-                if (exact := self._by_path.get(path)) is not None:
-                    found[at] += exact.files_for(numbers[at] or 0)
+            position = self._position.get(key)
+            if position is None and not self._by_path and not self._vectors:
+                continue
+            for at in members:
+                found[at] += self._position_files(number or 0, key, paths[at])
         return found
 
     def files_for_data_file(
@@ -205,18 +218,29 @@ class DeleteFileIndex:
             sequence_number: The file's data sequence number.
             key: The file's partition, as `partition_keys` returns it.
             path: The file's location.
+
+        Raises:
+            CorruptFileError: If its deletion vector is older, or of another partition.
         """
-        found = self._equality_files(sequence_number, key)
-        if (position := self._position.get(key)) is not None:
-            found += position.files_for_path(sequence_number, path)
-        if (exact := self._by_path.get(path)) is not None:
-            found += exact.files_for(sequence_number)
-        return found
+        equality = self._equality_files(sequence_number, key)
+        return equality + self._position_files(sequence_number, key, path)
 
     def may_reach(self, manifest: ManifestFile) -> bool:
         """Return whether bounds of a manifest's data files can rule out equality deletes."""
         first = manifest.min_sequence_number
         return bool(self.ranges) and (first is None or first <= self._newest)
+
+    def _position_files(
+        self, sequence_number: int, key: PartitionKey, path: str
+    ) -> tuple[DataFile, ...]:
+        if (vector := self._vectors.get(path)) is not None:
+            return (_checked(vector, sequence_number, key),)
+        found: tuple[DataFile, ...] = ()
+        if (position := self._position.get(key)) is not None:
+            found = position.files_for_path(sequence_number, path)
+        if (exact := self._by_path.get(path)) is not None:
+            found += exact.files_for(sequence_number)
+        return found
 
     def _equality_files(self, sequence_number: int, key: PartitionKey) -> tuple[DataFile, ...]:
         found: tuple[DataFile, ...] = ()
@@ -225,6 +249,14 @@ class DeleteFileIndex:
         if (equality := self._equality.get(key)) is not None:
             found += equality.files_for(sequence_number)
         return found
+
+    def _add_vector(self, file: DataFile, sequence_number: int, key: PartitionKey) -> None:
+        path = file.referenced_data_file
+        if path is None:
+            raise damaged_vector(file, "does not name its data file")
+        known = self._vectors.setdefault(path, (sequence_number, key, file))[2]
+        if known is not file:
+            raise several_vectors(path, known, file)
 
     def _add_equality(
         self, file: DataFile, sequence_number: int, key: PartitionKey, *, unpartitioned: bool
@@ -236,6 +268,18 @@ class DeleteFileIndex:
             self._global.add(sequence_number - 1, file)
         else:
             self._equality.setdefault(key, _BySequence()).add(sequence_number - 1, file)
+
+
+def _checked(vector: _Vector, sequence_number: int, key: PartitionKey) -> DataFile:
+    """Return the deletion vector of a data file, unless the two do not belong together."""
+    number, own_key, file = vector
+    if number < sequence_number:
+        raise damaged_vector(
+            file, f"has sequence number {number}, less than {sequence_number} of its data file"
+        )
+    if own_key != key:
+        raise damaged_vector(file, f"has spec and partition {own_key}, and its data file has {key}")
+    return file
 
 
 def partition_keys(columns: ManifestColumns, indices: pa.Array | None) -> Iterable[PartitionKey]:

@@ -41,6 +41,8 @@ _DELETE_FILES: Final = pa.schema(
         pa.field("equality_ids", pa.list_(pa.int32())),
         pa.field("referenced_data_file", pa.string()),
         pa.field("key_metadata", pa.binary()),
+        pa.field("content_offset", pa.int64()),
+        pa.field("content_size_in_bytes", pa.int64()),
     ]
 )
 

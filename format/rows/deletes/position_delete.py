@@ -1,4 +1,8 @@
-"""Position deletes: the deleted rows of data files by number (spec: Position Delete Files)."""
+"""Position deletes: the deleted rows of data files by number.
+
+They stand in position delete files, or in one deletion vector for each data file, which takes the
+place of all others (spec: Position Delete Files, Deletion Vectors).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import pyarrow as pa
 
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.read.data_file_reader import DataFileReader
 from icecomb.format.rows.values.arrow_projection import FileField
@@ -30,7 +35,7 @@ _NAMES = NameMapping(
 
 
 class PositionDeletes:
-    """The deleted positions of data files, read from delete files on demand.
+    """The deleted positions of data files, read from delete files and vectors on demand.
 
     A delete file for several data files is read once and cached, up to a capacity.
 
@@ -41,6 +46,7 @@ class PositionDeletes:
 
     def __init__(self, io: FileIO, capacity: int = 1 << 24) -> None:
         self._io = io
+        self._vectors = VectorReader(io)
         self._capacity = capacity
         self._lock = Lock()
         self._reading: dict[str, Lock] = {}
@@ -52,9 +58,18 @@ class PositionDeletes:
 
         Args:
             data_file: The data file.
-            delete_files: The position delete files that apply to it.
+            delete_files: The position delete files that apply to it, or its deletion vector.
+
+        Raises:
+            CorruptFileError: If a delete file or the vector is damaged.
+            NoSuchFileError: If it does not exist.
         """
         path = data_file.file_path
+        delete_files = tuple(delete_files)
+        vectors = [file for file in delete_files if file.is_deletion_vector]
+        if vectors:
+            deleted = self._vectors.of(path, vectors)
+            return deleted if len(deleted) else None
         found = [self._from_file(path, d) for d in delete_files]
         positions = [p for p in found if len(p)]
         if not positions:
@@ -119,12 +134,14 @@ def positions_by_path(io: FileIO, delete_file: DataFile) -> Mapping[str, Positio
 
     Args:
         io: File system that holds the delete file.
-        delete_file: The position delete file.
+        delete_file: The position delete file, or a deletion vector.
 
     Raises:
         CorruptFileError: If the delete file is damaged.
     """
     target = only_target(delete_file)
+    if target is not None and delete_file.is_deletion_vector:
+        return {target: VectorReader(io).positions(delete_file)}
     if target is not None:
         return {target: _read_positions(io, delete_file)}
     return _read_by_path(io, delete_file)

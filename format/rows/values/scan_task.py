@@ -142,7 +142,7 @@ class FileScanTask:
     def weight(self, open_file_cost: int) -> int:
         """Return the cost of reading this, in bytes: its length and deletes, or that of opening."""
         deletes = self.delete_files
-        size = self.length + sum(file.file_size_in_bytes for file in deletes)
+        size = self.length + sum(file.content_length for file in deletes)
         return max(size, (1 + len(deletes)) * open_file_cost)
 
     def _usable_offsets(self) -> tuple[int, ...] | None:

@@ -188,6 +188,8 @@ def test_the_delete_files_are_described_once(table):
         "equality_ids": None,
         "referenced_data_file": "/t/data/1-1",
         "key_metadata": b"k",
+        "content_offset": None,
+        "content_size_in_bytes": None,
     }
     assert found["/t/data/eq2"]["equality_ids"] == [1]
     assert (found["/t/data/eq2"]["content"], found["/t/data/eq2"]["spec_id"]) == (2, 1)

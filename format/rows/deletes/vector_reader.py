@@ -1,0 +1,150 @@
+"""Reading of deletion vectors: ranges of Puffin files, whose footers are not needed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import CorruptFileError, NoSuchFileError
+from icecomb.format.rows.deletes.deletion_vector import DamagedVectorError, decode_vector
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from icecomb.format.arrow.number_view import Longs
+    from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.storage.file_io import FileIO
+
+_NEAR: Final = 64 << 10
+_FAR: Final = 1 << 20
+"""What is read at once, in bytes: at least so much where a request takes long."""
+_KEPT: Final = 8
+_PIECE: Final = 16 << 20
+
+
+class VectorReader:
+    """A reader of deletion vectors.
+
+    A Puffin file may hold the vectors of many data files: more than one vector is read at once, and
+    kept for the next ones, at most 8 MiB in all.
+
+    Args:
+        io: File system that holds the Puffin files.
+    """
+
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
+        self._lock = Lock()
+        self._reading: dict[str, Lock] = {}
+        self._kept: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
+
+    def of(self, path: str, vectors: Sequence[DataFile]) -> Longs:
+        """Return the deleted positions of a data file, ascending.
+
+        Args:
+            path: The data file.
+            vectors: The vectors that apply to it; at least one.
+
+        Raises:
+            CorruptFileError: If there are several, or it is that of another data file; and as
+                `positions` does.
+            NoSuchFileError: If the Puffin file does not exist.
+        """
+        first, *others = vectors
+        if others:
+            raise several_vectors(path, first, others[0])
+        if first.referenced_data_file != path:
+            raise damaged_vector(first, f"is not that of {path}, to which it is applied")
+        return self.positions(first)
+
+    def positions(self, vector: DataFile) -> Longs:
+        """Return the positions of a deletion vector, ascending.
+
+        Args:
+            vector: The vector, as its manifest describes it.
+
+        Raises:
+            CorruptFileError: If it is damaged, or is not what its manifest says.
+            NoSuchFileError: If the Puffin file does not exist.
+        """
+        try:
+            return decode_vector(self._blob(vector), vector.record_count)
+        except DamagedVectorError as problem:
+            raise damaged_vector(vector, str(problem)) from problem
+
+    def _blob(self, vector: DataFile) -> bytes:
+        path, offset, length = vector.identity
+        if offset is None or length is None or offset < 0 or length < 0:
+            raise damaged_vector(vector, f"states offset {offset} and length {length}")
+        end = offset + length
+        size = vector.file_size_in_bytes
+        if end > size:
+            raise damaged_vector(vector, f"ends at byte {end} of a file of {size}")
+        with self._lock:
+            reading = self._reading.setdefault(path, Lock())
+        with reading:
+            start, known = self._kept.get(path, (0, b""))
+            if not (start <= offset and end <= start + len(known)):
+                least = _FAR if self._io.at_once(path) > 1 else _NEAR
+                stop = max(end, min(offset + least, size))
+                start, known = offset, self._range(vector, offset, stop)
+                self._keep(path, start, known)
+        blob = known[offset - start : end - start]
+        if len(blob) < length:
+            raise damaged_vector(vector, f"ends at byte {end} of a file of {start + len(known)}")
+        return blob
+
+    def _range(self, vector: DataFile, start: int, end: int) -> bytes:
+        pieces = []
+        try:
+            with self._io.open_input(vector.file_path, vector.file_size_in_bytes) as stream:
+                stream.seek(start)
+                # in pieces, as memory is allocated for what a damaged manifest states
+                while start < end and (piece := stream.read(min(end - start, _PIECE))):
+                    pieces.append(piece)
+                    start += len(piece)
+        except (CorruptFileError, NoSuchFileError) as problem:
+            raise type(problem)(
+                f"The deletion vector of data file {vector.referenced_data_file} cannot be read: "
+                f"{problem.message}",
+                hint=problem.hint,
+                path=vector.file_path,
+                data_file=vector.referenced_data_file,
+            ) from problem
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _keep(self, path: str, start: int, content: bytes) -> None:
+        with self._lock:
+            self._kept.pop(path, None)
+            if len(content) <= _FAR:
+                self._kept[path] = start, content
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+
+
+def damaged_vector(vector: DataFile, problem: str) -> CorruptFileError:
+    """Return the error for a deletion vector that is not valid.
+
+    Args:
+        vector: The vector.
+        problem: What it is or does, as the end of a sentence about it.
+    """
+    return CorruptFileError(
+        f"The deletion vector of data file {vector.referenced_data_file} in {vector.file_path} "
+        f"(offset {vector.content_offset}) {problem}",
+        hint="Read an older snapshot, or restore the file from a backup.",
+        path=vector.file_path,
+        data_file=vector.referenced_data_file,
+    )
+
+
+def several_vectors(path: str, first: DataFile, second: DataFile) -> CorruptFileError:
+    """Return the error for a data file with more than one deletion vector."""
+    both = (f"{one.file_path} (offset {one.content_offset})" for one in (first, second))
+    return CorruptFileError(
+        f"Data file {path} has several deletion vectors: {' and '.join(both)}",
+        hint="A writer damaged the table: read an older snapshot, or roll back to it.",
+        path=second.file_path,
+        data_file=path,
+    )
