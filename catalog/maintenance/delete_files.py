@@ -22,6 +22,7 @@ from icecomb.format.maintenance.file_group import RewriteGroup
 from icecomb.format.maintenance.position_deletes import PositionDeletePlan, PositionDeleteRewriter
 from icecomb.format.maintenance.rewrite_options import GroupOptions
 from icecomb.format.maintenance.rewritten_deletes import DeleteGroup, RewrittenDeletes
+from icecomb.format.maintenance.vector_conversion import VectorConverter, VectorGroup, plan_vectors
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -159,7 +160,12 @@ class _DeleteRun(GroupRun[G, RewrittenDeletes]):
             "rewritten_delete_files_count": sum(len(one.group.tasks) for one in self.rewritten),
             "added_delete_files_count": len(added),
             "rewritten_bytes_count": sum(one.group.size for one in self.rewritten),
-            "added_bytes_count": sum(file.file_size_in_bytes for file in added),
+            "added_bytes_count": sum(
+                file.file_size_in_bytes
+                if file.content_size_in_bytes is None
+                else file.content_size_in_bytes
+                for file in added
+            ),
             "failed_delete_files_count": self.failed_files,
         }
 
@@ -198,7 +204,7 @@ class _DeleteRun(GroupRun[G, RewrittenDeletes]):
         return PlannedDeletes(
             spec.partition_to_path(group.partition, metadata.schema()) if group.partition else "",
             len(group.tasks),
-            len(group.data) if isinstance(group, EqualityGroup) else 0,
+            len(group.data) if isinstance(group, EqualityGroup | VectorGroup) else 0,
             group.size,
             group.record_count,
         )
@@ -216,6 +222,8 @@ class _PositionRun(_DeleteRun[DeleteGroup]):
     def plan(self, head: Snapshot, chosen: Collection[str]) -> list[DeleteGroup]:
         """Implement `_DeleteRun.plan`."""
         table, options = self._table, self._grouping
+        if table.metadata.format_version >= 3:
+            return plan_vectors(table.io, table.metadata, head, chosen, options)
         if self._plan is not None:  # planned again: whatever is left of a group
             properties = table.metadata.properties
             again = {**self._request.options, "rewrite-all": "true"}
@@ -228,8 +236,10 @@ class _PositionRun(_DeleteRun[DeleteGroup]):
         groups: Sequence[DeleteGroup],  # noqa: ARG002 - ages were looked up with the plan
     ) -> Callable[[int, RewriteGroup[Any], int], RewrittenDeletes]:
         """Implement `GroupRun.rewriter`."""
-        assert self._plan is not None  # noqa: S101 - there are groups
         table = self._table
+        if table.metadata.format_version >= 3:
+            return VectorConverter(table.io, table.metadata, self._operation_id).rewrite
+        assert self._plan is not None  # noqa: S101 - there are groups
         made = PositionDeleteRewriter(table.io, table.metadata, self._operation_id, self._plan.ages)
         return made.rewrite
 

@@ -20,6 +20,7 @@ from icecomb.format.spec.change.update import Changes
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
+    from icecomb.format.operation.position_rule import FileIdentity
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
@@ -112,15 +113,22 @@ def dangling_deletes(io: FileIO, metadata: TableMetadata, head: Snapshot) -> lis
         # the table may have a file several times
         for path, age in zip(named.paths.to_pylist(), named.ages.tolist(), strict=True):
             there[path] = min(there.get(path, age), age)
-    dangling: dict[str, DataFile] = {}
+    # with a vector, readers ignore position delete files about its data file
+    covered = {
+        one.file.referenced_data_file
+        for one in deletes
+        if one.file.is_deletion_vector and not _is_dangling(one, oldest, there)
+    } - {None}
+    dangling: dict[FileIdentity, DataFile] = {}
     needed = set()
     for one in deletes:
-        if _is_dangling(one, oldest, there):
-            dangling[one.file_path] = one.file
+        is_ignored = not one.file.is_deletion_vector and _target(one.file) in covered
+        if is_ignored or _is_dangling(one, oldest, there):
+            dangling[one.file.identity] = one.file
         else:
-            needed.add(one.file_path)
+            needed.add(one.file.identity)
     # a file that the table has several times can only be removed as a whole
-    return [file for path, file in dangling.items() if path not in needed]
+    return [file for identity, file in dangling.items() if identity not in needed]
 
 
 def _is_dangling(delete: LiveDelete, oldest: _Oldest, there: Mapping[str, int]) -> bool:

@@ -12,13 +12,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from icecomb.format.errors import NoSuchFileError
+from icecomb.format.errors import ConflictError, NoSuchFileError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.equality_conversion import EqualityGroup, reached_files
 from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart, head_of
 from icecomb.format.maintenance.live_files import changed_ages
 from icecomb.format.maintenance.rewritten_deletes import RewrittenDeletes
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.operation.conflict import History
+from icecomb.format.operation.file_addition import known_paths
 from icecomb.format.operation.overwrite import ConvertDeletes, RewriteFiles
 from icecomb.format.scan.scan_planner import ScanPlanner
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from icecomb.format.scan.delete_index import DeleteFileIndex
     from icecomb.format.spec.change.update import Changes
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
 
@@ -54,7 +57,10 @@ class DeleteReplacement:
         converts = any(isinstance(one.group, EqualityGroup) for one in groups)
         kind = ConvertDeletes if converts else RewriteFiles
         self._operation = kind(io, snapshot_properties, start.branch).rewrite_files(
-            [delete.file for one in groups for delete in one.group.tasks],
+            [
+                *(delete.file for one in groups for delete in one.group.tasks),
+                *(file for one in groups for file in one.replaced),
+            ],
             [file for one in groups for file in one.files],
             delete_sequence_numbers={
                 file.file_path: one.number
@@ -100,12 +106,14 @@ class DeleteReplacement:
             before = {m.manifest_path for m in read_manifests(self._io, self._start.snapshot)}
         new = [m for m in manifests if m.manifest_path not in before]
         problems: dict[int, str] = {}
-        there = {file.file_path for file in index.files}
+        there = {file.identity for file in index.files}
         for at, one in enumerate(self._groups):
-            gone = [delete.file_path for delete in one.group.tasks if delete.file_path not in there]
+            asked = (*(delete.file for delete in one.group.tasks), *one.replaced)
+            gone = [file.file_path for file in asked if file.identity not in there]
             if gone:
                 problems[at] = f"delete file {gone[0]} is gone"
         problems |= self._changed_data(base, new)
+        problems |= self._changed_vectors(base, head)
         problems |= self._not_looked_at(planner, new, index)
         if problems:
             raise GroupConflictError(problems, hint="rewrite them again")
@@ -118,6 +126,30 @@ class DeleteReplacement:
         for at, one in enumerate(self._groups):
             for path in changed_ages(self._io, base, manifests, one.ages):
                 problems[at] = f"data file {path} was added again"
+        return problems
+
+    def _changed_vectors(self, base: TableMetadata, head: Snapshot) -> dict[int, str]:
+        """Return the groups whose vectors do not fit their data files any more, with the reason.
+
+        A vector stands for all position deletes of its data file, and must not outlive it.
+        """
+        vectors = [[f for f in one.files if f.is_deletion_vector] for one in self._groups]
+        targets = [[f.referenced_data_file or "" for f in of_group] for of_group in vectors]
+        every = [path for of_group in targets for path in of_group]
+        if not every:
+            return {}
+        history = History(self._io, base, head, self._start.snapshot.snapshot_id)
+        there = known_paths(self._io, base, head, every, set())
+        problems: dict[int, str] = {}
+        for at, of_group in enumerate(vectors):
+            gone = [path for path in targets[at] if path not in there]
+            if gone:
+                problems[at] = f"data file {gone[0]} is gone"
+                continue
+            try:
+                history.no_new_vectors(of_group)
+            except ConflictError as error:
+                problems[at] = error.message
         return problems
 
     def _not_looked_at(

@@ -25,6 +25,7 @@ from icecomb.format.maintenance.live_files import LiveDelete, check_once, live_d
 from icecomb.format.maintenance.rewritten_deletes import RewrittenDeletes
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
 from icecomb.format.operation.conflict import index_key
+from icecomb.format.rows.deletes.deletion_vector_writer import DeletionVectorWriter, OlderDeletes
 from icecomb.format.rows.deletes.equality_delete import KeySet, compared_columns, read_keys
 from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from icecomb.format.maintenance.rewrite_options import GroupOptions
+    from icecomb.format.operation.position_rule import FileIdentity
     from icecomb.format.scan.delete_index import DeleteFileIndex, PartitionKey
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
@@ -97,12 +99,14 @@ def plan_conversion(
     planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue())
     manifests, index = planner.live(head)
     scopes: dict[PartitionKey, list[LiveDelete]] = {}
-    scope_of: dict[str, PartitionKey] = {}
     for delete in live_deletes(io, metadata, manifests):
         if delete.file.content is DataFileContent.EQUALITY_DELETES and delete.file_path in chosen:
             key = () if delete.is_global else index_key(delete.file)
             scopes.setdefault(key, []).append(delete)
-            scope_of[delete.file_path] = key
+    if () in scopes and metadata.format_version >= 3:
+        # a data file gets one vector, whichever deletes apply to it
+        scopes = {(): [delete for deletes in scopes.values() for delete in deletes]}
+    scope_of = {delete.file_path: key for key, deletes in scopes.items() for delete in deletes}
     data: dict[PartitionKey, list[ReachedFile]] = {key: [] for key in scopes}
     for one in reached_files(planner, manifests if scopes else (), index, scope_of):
         own: dict[PartitionKey, list[DataFile]] = {}
@@ -247,6 +251,9 @@ class EqualityConverter:
             UnsupportedError: If no schema of the table has a compared column any more.
             FileIOError: If the storage fails.
         """
+        ages = {one.task.file_path: one.age for one in group.data}
+        if self._metadata.format_version >= 3:
+            return self._to_vectors(number, group, workers, ages)
         files: list[DataFile] = []
         parts = 0
 
@@ -262,8 +269,26 @@ class EqualityConverter:
         except BaseException:
             self._io.delete([file.file_path for file in files])
             raise
-        ages = {one.task.file_path: one.age for one in group.data}
         return RewrittenDeletes(group, tuple(files), None, ages)
+
+    def _to_vectors(
+        self, number: int, group: EqualityGroup, workers: int, ages: Mapping[str, int]
+    ) -> RewrittenDeletes:
+        """Write vectors of the data files that lose rows, with those deleted before."""
+        writer = DeletionVectorWriter(self._io, self._metadata, f"{self._operation_id}-{number}")
+        older = OlderDeletes(self._io)
+        replaced: dict[FileIdentity, DataFile] = {}
+        try:
+            for keys in self._rounds(group):
+                for one, positions in self._found(group.data, keys, workers):
+                    everything, own = older.joined(one.task, positions)
+                    replaced |= {file.identity: file for file in own}
+                    writer.add(one.task.file, everything)
+            files = writer.close()
+        except BaseException:
+            writer.abort()
+            raise
+        return RewrittenDeletes(group, tuple(files), None, ages, tuple(replaced.values()))
 
     def _convert(
         self,
@@ -274,13 +299,9 @@ class EqualityConverter:
         files: list[DataFile],
     ) -> None:
         """Write the positions of rows with some keys; finished files are added to `files`."""
-        # once the deletes are gone, a wrong value can no longer be noticed
-        scan = ArrowScan(self._metadata, self._io, _MATCHED, workers=1, checksums=True, keys=keys)
-        producers = (partial(self._matches, scan, one, keys) for one in data)
         writer, held = new_writer(), 0
         try:
-            for one, positions in stream(producers, workers):
-                check_wanted()
+            for one, positions in self._found(data, keys, workers):
                 writer.add(one.task.file, positions)
                 held += len(positions)
                 if held > _POSITIONS_AT_ONCE:
@@ -290,6 +311,17 @@ class EqualityConverter:
         except BaseException:
             writer.abort()
             raise
+
+    def _found(
+        self, data: Iterable[ReachedFile], keys: _Round, workers: int
+    ) -> Iterator[tuple[ReachedFile, Positions]]:
+        """Yield the positions of rows with some keys that are not deleted by position, by file."""
+        # once the deletes are gone, a wrong value can no longer be noticed
+        scan = ArrowScan(self._metadata, self._io, _MATCHED, workers=1, checksums=True, keys=keys)
+        producers = (partial(self._matches, scan, one, keys) for one in data)
+        for found in stream(producers, workers):
+            check_wanted()
+            yield found
 
     def _matches(
         self, scan: ArrowScan, one: ReachedFile, keys: _Round

@@ -43,12 +43,14 @@ class RewriteStart:
         name_mapping: The mapping by which files without field ids were read, if any.
         snapshot: The snapshot that was read.
         branch: The branch whose head it was.
+        format_version: The table's format version.
     """
 
     written_with: WrittenWith
     name_mapping: NameMapping | None
     snapshot: Snapshot
     branch: str
+    format_version: int
 
     @classmethod
     def of(cls, metadata: TableMetadata, branch: str) -> RewriteStart:
@@ -63,7 +65,13 @@ class RewriteStart:
                 f"Branch {branch!r} of {metadata.location} has no snapshot",
                 hint="there is nothing to rewrite",
             )
-        return cls(WrittenWith.of(metadata), metadata.name_mapping(), snapshot, branch)
+        return cls(
+            WrittenWith.of(metadata),
+            metadata.name_mapping(),
+            snapshot,
+            branch,
+            metadata.format_version,
+        )
 
     @property
     def schema(self) -> Schema:
@@ -71,14 +79,18 @@ class RewriteStart:
         return self.written_with.schema
 
     def check_names(self, base: TableMetadata, groups: int) -> None:
-        """Check that the name mapping is unchanged.
+        """Check that the name mapping is unchanged, and the format version still below 3 if it was.
 
         Raises:
-            GroupConflictError: If it has changed; for all groups.
+            GroupConflictError: If one of them has changed; for all groups.
         """
         if base.name_mapping() != self.name_mapping:
             # new files have field ids; those of the sources came from the mapping, which changed
             why = "the names of columns were mapped to others"
+            raise _of_all(groups, why)
+        if self.format_version < 3 <= base.format_version:
+            # version 3 has deletion vectors instead of position delete files, and ids of rows
+            why = f"the table was upgraded to format version {base.format_version}"
             raise _of_all(groups, why)
 
     def moved_to(self, io: FileIO, base: TableMetadata, groups: int) -> Snapshot | None:

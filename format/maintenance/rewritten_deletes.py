@@ -33,16 +33,18 @@ class RewrittenDeletes:
         files: The files that were written.
         number: The data sequence number of these files; None for that of the commit.
         ages: The age of each data file that mattered, by path; -1 for files that did not exist.
+        replaced: Other delete files that go, because new deletion vectors stand for them, too.
     """
 
     group: DeleteGroup
     files: tuple[DataFile, ...]
     number: int | None
     ages: Mapping[str, int]
+    replaced: tuple[DataFile, ...] = ()
 
     def release(self) -> None:
         """Do nothing, as no resources are held."""
 
     def discard(self, io: FileIO) -> None:
         """Delete the new files."""
-        io.delete([file.file_path for file in self.files])
+        io.delete(dict.fromkeys(file.file_path for file in self.files))

@@ -128,8 +128,7 @@ class ManifestFilter:
         if not self.removes_files and not rule:
             return list(manifests)
         # older data than at the last attempt, after a rollback, needs older deletes
-        is_older = min_sequence_number < self._oldest
-        if self._schema_id != base.current_schema_id or is_older or rule != self._rule:
+        if self._schema_id != base.current_schema_id or min_sequence_number < self._oldest:
             self._done = {}
         self._schema_id, self._oldest = base.current_schema_id, min_sequence_number
         self._rule = rule

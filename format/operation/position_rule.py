@@ -63,14 +63,6 @@ class VectorRule:
     def __bool__(self) -> bool:
         return bool(self._removed or self._covered)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, VectorRule):
-            return NotImplemented
-        return (self._removed, self._covered) == (other._removed, other._covered)
-
-    def __hash__(self) -> int:
-        return hash((self._removed, self._covered))
-
     def left_alone(self, columns: ManifestColumns) -> Mask:
         """Return a mask of the vectors in a delete manifest whose data file is removed."""
         mask = np.zeros(len(columns), dtype=bool)

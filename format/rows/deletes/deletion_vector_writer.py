@@ -1,0 +1,156 @@
+"""Writing of deletion vectors: all those of an operation in one Puffin file.
+
+A vector stands for all position deletes of its data file, so that it is the union of those that
+apply so far and of the new ones; readers ignore the others. Delete files about that data file alone
+must be removed by the commit that adds the vector.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.rows.deletes.deletion_vector import BLOB_TYPE, decode_vector, encode_vector
+from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions, only_target
+from icecomb.format.rows.deletes.position_delete_writer import DeleteTarget, PositionDeleteWriter
+from icecomb.format.rows.deletes.puffin_file import PuffinWriter
+from icecomb.format.rows.values.metadata_columns import ROW_POSITION
+from icecomb.format.rows.write.location_provider import load_location_provider
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.values.scan_task import FileScanTask
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+_NONE: Final = np.empty(0, np.int64)
+
+
+class DeletionVectorWriter:
+    """A writer of the deletion vectors of one operation.
+
+    Args:
+        io: File system for the file.
+        metadata: Metadata of the table.
+        operation_id: The distinct part of the file name.
+    """
+
+    def __init__(self, io: FileIO, metadata: TableMetadata, operation_id: str) -> None:
+        self._io = io
+        self._locations = load_location_provider(metadata.location, metadata.properties)
+        self._operation_id = operation_id
+        self._vectors: dict[str, tuple[DeleteTarget, bytes, int]] = {}
+        self._written: str | None = None
+
+    def add(self, file: DeleteTarget, positions: Positions) -> None:
+        """Delete rows of a data file.
+
+        Args:
+            file: The data file; it may be given several times.
+            positions: The positions of its deleted rows, ascending.
+        """
+        if not len(positions):
+            return
+        known = self._vectors.get(file.file_path)
+        if known is not None:
+            positions = np.union1d(decode_vector(known[1], known[2]), positions)
+        self._vectors[file.file_path] = file, encode_vector(positions), len(positions)
+
+    def close(self) -> list[DataFile]:
+        """Write the file, and return the vectors in it."""
+        if not self._vectors:
+            return []
+        name = f"{0:05d}-0-{self._operation_id}-{1:05d}-deletes.puffin"
+        location = self._locations.new_data_location(name)
+        self._written = location
+        with self._io.create_stream(location) as stream:
+            puffin = PuffinWriter(stream)
+            blobs = [
+                puffin.add(
+                    content,
+                    BLOB_TYPE,
+                    [ROW_POSITION.field_id],
+                    {"referenced-data-file": path, "cardinality": str(count)},
+                )
+                for path, (_, content, count) in self._vectors.items()
+            ]
+            size = puffin.finish()
+        return [
+            DataFile(
+                content=DataFileContent.POSITION_DELETES,
+                file_path=location,
+                file_format=FileFormat.PUFFIN,
+                partition=file.partition,
+                record_count=count,
+                file_size_in_bytes=size,
+                referenced_data_file=file.file_path,
+                content_offset=blob.offset,
+                content_size_in_bytes=blob.length,
+                spec_id=file.spec_id,
+            )
+            for (file, _, count), blob in zip(self._vectors.values(), blobs, strict=True)
+        ]
+
+    def abort(self) -> None:
+        """Remove the file, if it was written."""
+        self._vectors = {}
+        if self._written is not None:
+            self._io.delete(self._written)
+
+
+class OlderDeletes:
+    """The position deletes that data files have so far.
+
+    Args:
+        io: File system that holds the delete files.
+    """
+
+    def __init__(self, io: FileIO) -> None:
+        self._deletes = PositionDeletes(io)
+
+    def joined(
+        self, task: FileScanTask, positions: Positions = _NONE
+    ) -> tuple[Positions, list[DataFile]]:
+        """Return what a new vector of a data file deletes, and the delete files that it replaces.
+
+        Args:
+            task: The data file, with all deletes that apply to it.
+            positions: The positions of more rows to delete, ascending.
+
+        Raises:
+            CorruptFileError: If a delete file is damaged.
+        """
+        before = self._deletes.of(task.file, _positional(task))
+        return positions if before is None else np.union1d(before, positions), replaced_by(task)
+
+
+def replaced_by(task: FileScanTask) -> list[DataFile]:
+    """Return the delete files that go when a data file gets a vector: those about it alone.
+
+    Args:
+        task: The data file, with all deletes that apply to it.
+    """
+    return [file for file in _positional(task) if only_target(file) == task.file_path]
+
+
+def delete_writer(
+    io: FileIO, metadata: TableMetadata, operation_id: str
+) -> PositionDeleteWriter | DeletionVectorWriter:
+    """Return a writer of what the table's format version deletes rows by position with.
+
+    Args:
+        io: File system for the files.
+        metadata: Metadata of the table.
+        operation_id: The common part of the file names.
+
+    Raises:
+        ConfigurationError: If a write property of position delete files is invalid.
+    """
+    if metadata.format_version < 3:
+        return PositionDeleteWriter(io, metadata, operation_id)
+    return DeletionVectorWriter(io, metadata, operation_id)
+
+
+def _positional(task: FileScanTask) -> list[DataFile]:
+    return [f for f in task.delete_files if f.content is DataFileContent.POSITION_DELETES]
