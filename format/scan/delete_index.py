@@ -210,19 +210,22 @@ class DeleteFileIndex:
         return found
 
     def files_for_data_file(
-        self, sequence_number: int, key: PartitionKey, path: str
+        self, sequence_number: int, key: PartitionKey, path: str, *, is_own: bool = True
     ) -> tuple[DataFile, ...]:
         """Return the delete files for one data file, whatever values they delete.
 
         Args:
-            sequence_number: The file's data sequence number.
+            sequence_number: The file's data sequence number, or a later one.
             key: The file's partition, as `partition_keys` returns it.
             path: The file's location.
+            is_own: Whether the number is that of the file, so that no deletion vector is older.
 
         Raises:
             CorruptFileError: If its deletion vector is older, or of another partition.
         """
         equality = self._equality_files(sequence_number, key)
+        if not is_own and (vector := self._vectors.get(path)) is not None:
+            return (*equality, vector[2])
         return equality + self._position_files(sequence_number, key, path)
 
     def may_reach(self, manifest: ManifestFile) -> bool:
