@@ -85,7 +85,16 @@ def _boolean(value: bool) -> bytes:  # noqa: FBT001 - the value to encode
     return b"\x01" if value else b"\x00"
 
 
+def _null(value: None) -> bytes:
+    if value is not None:
+        raise ValidationError(
+            f"{value!r} is not null, the only value of an unknown type", hint="Leave it out."
+        )
+    return b""
+
+
 _PRIMITIVES: Final[Mapping[str, Encoder]] = {
+    "null": _null,
     "boolean": _boolean,
     "int": encode_long,
     "long": encode_long,

@@ -116,5 +116,5 @@ class SortEdit:
     ) -> None:
         """Add a key after the others."""
         source = self._schema.find_field(column, self._case_sensitive)
-        transform.check(source.field_type)
+        transform.check(source.field_type, self._schema.find_column_name(source.field_id))
         self.fields.append(SortField(source.field_id, transform, direction, null_order))

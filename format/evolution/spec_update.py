@@ -140,7 +140,7 @@ class SpecEdit:
         """Add a field."""
         schema = self._base.schema()
         source = schema.find_field(column, self._case_sensitive)
-        transform.check(source.field_type)
+        transform.check(source.field_type, schema.find_column_name(source.field_id))
         for field in self._fields.values():
             if (field.source_id, field.transform) == (source.field_id, transform):
                 if field.field_id not in self._deletes:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from icecomb.format.errors import ExpressionError, ValidationError
+from icecomb.format.errors import ExpressionError, UnsupportedError, ValidationError
 from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
     BoundPredicate,
@@ -41,11 +41,13 @@ from icecomb.format.expressions.term import Reference, Term, UnboundTransform
 from icecomb.format.property.property import similar
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
+    OPAQUE_TYPES,
     BinaryType,
     FixedType,
     ListType,
     MapType,
     StringType,
+    UnknownType,
 )
 
 
@@ -66,6 +68,7 @@ def bind(
 
     Raises:
         ExpressionError: If a column is unknown, or a literal does not fit its type.
+        UnsupportedError: If the values of a column cannot be read.
     """
     return replaced(
         rewrite_not(expression),
@@ -135,6 +138,13 @@ def _bind_reference(schema: Schema, name: str, *, case_sensitive: bool) -> Bound
     except ValidationError as error:
         raise unresolved_column(schema, name, error) from None
     full_name = schema.find_column_name(found.field_id) or name
+    if isinstance(found.field_type, OPAQUE_TYPES):
+        raise UnsupportedError(
+            f"Cannot filter by {Reference(full_name)}: values of type {found.field_type} cannot be "
+            "read",
+            hint="Filter by other columns.",
+            column=full_name,
+        )
     may_be_null, nested = not found.required, False
     parent_id = schema.find_parent_id(found.field_id)
     while parent_id is not None:
@@ -172,6 +182,9 @@ def unresolved_column(schema: Schema, name: str, problem: ValidationError) -> Ex
 
 def _bind_unary(operation: Operation, term: BoundReference) -> BooleanExpression:
     if operation in (Operation.IS_NULL, Operation.NOT_NULL):
+        if isinstance(term.field_type, UnknownType):
+            # whatever files and their metrics say of such a column
+            return AlwaysTrue() if operation is Operation.IS_NULL else AlwaysFalse()
         if term.may_be_null:
             return BoundUnaryPredicate(operation, term)
         return AlwaysFalse() if operation is Operation.IS_NULL else AlwaysTrue()

@@ -35,6 +35,8 @@ from icecomb.format.expressions.expression import (
 )
 from icecomb.format.expressions.fold import folded
 from icecomb.format.spec.types import (
+    NANO_TYPES,
+    TIMESTAMP_TYPES,
     BooleanType,
     DateType,
     DecimalType,
@@ -43,8 +45,6 @@ from icecomb.format.spec.types import (
     IcebergType,
     IntegerType,
     LongType,
-    TimestampType,
-    TimestamptzType,
     TimeType,
     UUIDType,
 )
@@ -59,12 +59,12 @@ _KERNELS: dict[Operation, Callable[[Any, Any], Any]] = {
 }
 _TRUE_FOR_LESS = (Operation.LT, Operation.LT_EQ, Operation.NOT_EQ)
 _DECIMAL_BYTES = 16
-_INTEGERS = (IntegerType, LongType, DateType, TimeType, TimestampType, TimestamptzType)
+_INTEGERS = (IntegerType, LongType, DateType, TimeType, *TIMESTAMP_TYPES)
 _SERIALISED: tuple[tuple[tuple[type[IcebergType], ...], dict[int, pa.DataType]], ...] = (
     ((IntegerType, DateType), {4: pa.int32()}),
     # Old files of a column promoted from int or float have bounds of four bytes.
     ((LongType,), {8: pa.int64(), 4: pa.int32()}),
-    ((TimeType, TimestampType, TimestamptzType), {8: pa.int64()}),
+    ((TimeType, *TIMESTAMP_TYPES), {8: pa.int64()}),
     ((FloatType,), {4: pa.float32()}),
     ((DoubleType,), {8: pa.float64(), 4: pa.float32()}),
 )
@@ -156,7 +156,8 @@ def typed_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
         if pa.types.is_date32(kind) or pa.types.is_time32(kind):
             array = array.view(pa.int32())
         elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
-            array = array.cast(_microseconds(kind)).view(pa.int64())
+            fine = isinstance(field_type, NANO_TYPES)
+            array = array.cast(_in_unit(kind, "ns" if fine else "us")).view(pa.int64())
     elif isinstance(field_type, BooleanType):
         kind = pa.binary()
         array = pc.if_else(array, scalar(b"\x01", kind), scalar(b"\x00", kind))
@@ -301,8 +302,8 @@ def _constant(values: pa.Array, holds: bool) -> pa.BooleanArray:  # noqa: FBT001
     return pc.if_else(values.is_valid(), mask(len(values), value=holds), null(pa.bool_()))
 
 
-def _microseconds(kind: pa.DataType) -> pa.DataType:
-    return pa.time64("us") if pa.types.is_time64(kind) else pa.timestamp("us", kind.tz)
+def _in_unit(kind: pa.DataType, unit: str) -> pa.DataType:
+    return pa.time64(unit) if pa.types.is_time64(kind) else pa.timestamp(unit, kind.tz)
 
 
 def _fixed_width(array: pa.Array, by_width: dict[int, pa.DataType]) -> pa.Array:

@@ -1,8 +1,8 @@
 """Conversion of predicates' literals to internal values of a column's type.
 
 Internal values are bool, int, float, str, bytes, `Decimal` and `UUID`; a date is days from
-1970-01-01, a time microseconds from midnight, a timestamp microseconds from 1970-01-01 00:00:00
-(UTC where the type has a zone).
+1970-01-01, a time microseconds from midnight, a timestamp micro- or nanoseconds from 1970-01-01
+00:00:00 (UTC where the type has a zone).
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from uuid import UUID
 
 from icecomb.format.errors import ExpressionError
 from icecomb.format.spec.types import (
+    NANO_TYPES,
+    TIMESTAMP_TYPES,
+    ZONED_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -29,13 +32,13 @@ from icecomb.format.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampType,
-    TimestamptzType,
     TimeType,
     UUIDType,
 )
 
 _DAY = 86_400_000_000
+_NANOS = 1_000
+"""The nanoseconds in a microsecond."""
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the epoch of timestamps without a zone
 _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _EPOCH_ORDINAL = _EPOCH.toordinal()
@@ -49,6 +52,10 @@ _TIMESTAMP = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?))?"
     r"\s?(Z|z|UTC|[+-]\d{2}(?::?\d{2})?)?"
 )
+
+
+_TO_MICROS = len("12:34:56.789012")
+"""The characters of a time of day up to its microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,7 @@ def integer_range(field_type: IcebergType) -> tuple[int, int] | None:
     """Return the least and greatest internal value of a type if these are integers, else None."""
     if isinstance(field_type, (IntegerType, DateType)):
         return _INT_RANGE
-    if isinstance(field_type, (LongType, TimestampType, TimestamptzType)):
+    if isinstance(field_type, (LongType, *TIMESTAMP_TYPES)):
         return _LONG_RANGE
     return (0, _DAY - 1) if isinstance(field_type, TimeType) else None
 
@@ -94,7 +101,7 @@ def convert_literal(value: Any, field_type: IcebergType) -> Converted:
         return _decimal(_number(value), field_type)
     if isinstance(field_type, (FloatType, DoubleType)):
         return _floating(_number(value), single=isinstance(field_type, FloatType))
-    if isinstance(field_type, (DateType, TimestampType, TimestamptzType)):
+    if isinstance(field_type, (DateType, *TIMESTAMP_TYPES)):
         return _instant(value, field_type)
     if isinstance(field_type, TimeType):
         return _within(_time(value), 0, _DAY - 1)
@@ -179,12 +186,13 @@ def _instant(value: Any, field_type: IcebergType) -> Converted:
     low, high = integer_range(field_type) or _LONG_RANGE
     if isinstance(value, int) and not isinstance(value, bool):
         return _within(value, low, high)
+    nanos = 0
     if isinstance(value, str):
-        micros = _parse_timestamp(value, field_type)
+        micros, nanos = _parse_timestamp(value, field_type)
     elif isinstance(value, dt.datetime):
         micros = _datetime_micros(value, field_type)
     elif isinstance(value, dt.date):
-        if isinstance(field_type, TimestamptzType):
+        if isinstance(field_type, ZONED_TYPES):
             raise _needs_zone()
         micros = (value.toordinal() - _EPOCH_ORDINAL) * _DAY
     else:
@@ -194,10 +202,13 @@ def _instant(value: Any, field_type: IcebergType) -> Converted:
         )
     if isinstance(field_type, DateType):
         return Converted(micros // _DAY, exact=micros % _DAY == 0)
+    if isinstance(field_type, NANO_TYPES):
+        return _within(micros * _NANOS + nanos, low, high)
     return Converted(micros)
 
 
-def _parse_timestamp(text: str, field_type: IcebergType) -> int:
+def _parse_timestamp(text: str, field_type: IcebergType) -> tuple[int, int]:
+    """Return microseconds, and the nanoseconds beyond them."""
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
         raise ExpressionError(
@@ -211,19 +222,23 @@ def _parse_timestamp(text: str, field_type: IcebergType) -> int:
         raise ExpressionError(
             f"it is not a date: {error}", hint="Write it as 2024-01-31."
         ) from error
+    nanos = 0
     if time is not None:
+        if isinstance(field_type, NANO_TYPES):
+            time, fine = time[:_TO_MICROS], time[_TO_MICROS:]
+            nanos = int(fine.ljust(3, "0"))
         micros += _time(time)
-    if isinstance(field_type, TimestamptzType):
+    if isinstance(field_type, ZONED_TYPES):
         if zone is None:
             raise _needs_zone()
-        return micros - _offset_micros(zone)
+        return micros - _offset_micros(zone), nanos
     if zone is not None:
         raise _has_zone(field_type)
-    return micros
+    return micros, nanos
 
 
 def _datetime_micros(value: dt.datetime, field_type: IcebergType) -> int:
-    if isinstance(field_type, TimestamptzType):
+    if isinstance(field_type, ZONED_TYPES):
         if value.tzinfo is None:
             raise _needs_zone()
         return (value - _EPOCH_UTC) // _MICROSECOND

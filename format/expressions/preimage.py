@@ -38,10 +38,11 @@ from icecomb.format.spec.transform import (
     Transform,
     TruncateTransform,
     YearTransform,
+    units_per_hour,
 )
 from icecomb.format.spec.types import BinaryType, DateType, DecimalType, IcebergType, StringType
 from icecomb.format.spec.values.decimal_value import scaled, unscaled
-from icecomb.format.spec.values.temporal import MICROS_PER_DAY, MICROS_PER_HOUR, days_from_civil
+from icecomb.format.spec.values.temporal import days_from_civil
 
 _NEGATIVE: Final = (
     Operation.NOT_EQ,
@@ -141,8 +142,9 @@ def _thresholds(transform: Transform, source: IcebergType, label: int) -> tuple[
         above = (label // transform.width + 1) * transform.width
         return (above if label % transform.width else label), above
     if isinstance(transform, HourTransform):
-        return label * MICROS_PER_HOUR, (label + 1) * MICROS_PER_HOUR
-    unit = 1 if isinstance(source, DateType) else MICROS_PER_DAY
+        unit = units_per_hour(source)
+        return label * unit, (label + 1) * unit
+    unit = 1 if isinstance(source, DateType) else 24 * units_per_hour(source)
     return _first_day(transform, label) * unit, _first_day(transform, label + 1) * unit
 
 

@@ -14,8 +14,9 @@ from icecomb.format.rows.values.metadata_columns import (
     SPEC_ID,
 )
 from icecomb.format.rows.values.partition_union import partition_union
-from icecomb.format.spec.schema import Schema, walk
+from icecomb.format.spec.schema import Schema, prune, walk
 from icecomb.format.spec.types import (
+    OPAQUE_TYPES,
     BinaryType,
     BooleanType,
     IcebergType,
@@ -162,9 +163,12 @@ def partitions_schema(metadata: TableMetadata) -> Schema:
 def position_deletes_schema(metadata: TableMetadata) -> Schema:
     """Return the schema of `position_deletes`, with partition field ids that no column ever had."""
     union = partition_union(metadata)
-    row = NestedField(
-        DELETED_ROW_ID, "row", metadata.schema().as_struct(), doc="Deleted row values"
-    )
+    columns = metadata.schema()
+    inside = list(walk(columns.as_struct()))
+    if any(isinstance(f.field_type, OPAQUE_TYPES) for f in inside):
+        shown = [f for f in inside if not isinstance(f.field_type, OPAQUE_TYPES)]
+        columns = prune(columns, [f.field_id for f in shown if f.field_type.is_primitive])
+    row = NestedField(DELETED_ROW_ID, "row", columns.as_struct(), doc="Deleted row values")
     path = replace(DELETE_FILE_PATH, doc="Path of a file in which a deleted row is stored")
     position = replace(DELETE_FILE_POS, doc="Ordinal position of a deleted row in the data file")
     spec = replace(SPEC_ID, name="spec_id", doc="Spec ID used to track the file containing a row")

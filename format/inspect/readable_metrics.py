@@ -6,7 +6,13 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.spec.schema import Schema, walk
-from icecomb.format.spec.types import LongType, NestedField, PrimitiveType, StructType
+from icecomb.format.spec.types import (
+    OPAQUE_TYPES,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +33,7 @@ def readable_metrics_field(schema: Schema, highest_field_id: int) -> NestedField
 
     Args:
         schema: The table schema. Each primitive field, of any depth, gets a struct under its full
-            name.
+            name, but those whose bounds cannot be read.
         highest_field_id: The highest id in the other columns of the metadata table, after which
             new ids follow.
     """
@@ -104,4 +110,5 @@ def _primitives(schema: Schema) -> dict[str, PrimitiveType]:
         schema.find_column_name(field.field_id) or field.name: field.field_type
         for field in walk(schema.as_struct())
         if isinstance(field.field_type, PrimitiveType)
+        and not isinstance(field.field_type, OPAQUE_TYPES)
     }

@@ -21,6 +21,7 @@ from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import (
+    TIMESTAMP_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -32,8 +33,6 @@ from icecomb.format.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampType,
-    TimestamptzType,
     TimeType,
     UUIDType,
 )
@@ -41,7 +40,7 @@ from icecomb.format.spec.types import (
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 """An array with one row of bytes per value."""
 
-_WHOLE: Final = (IntegerType, LongType, DateType, TimeType, TimestampType, TimestamptzType)
+_WHOLE: Final = (IntegerType, LongType, DateType, TimeType, *TIMESTAMP_TYPES)
 _WIDTH: Final = 8
 _ROWS: Final = 1 << 16
 _SIGN: Final = np.uint64(1 << 63)

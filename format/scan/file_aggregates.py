@@ -21,6 +21,7 @@ from icecomb.format.spec.column_history import unlike_in_table
 from icecomb.format.spec.single_value import from_bytes
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import (
+    TIMESTAMP_TYPES,
     BooleanType,
     DateType,
     DecimalType,
@@ -31,8 +32,7 @@ from icecomb.format.spec.types import (
     LongType,
     PrimitiveType,
     StructType,
-    TimestampType,
-    TimestamptzType,
+    UnknownType,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 _ALWAYS_EXACT: Final = (BooleanType, IntegerType, LongType)
 """The types whose bounds are values in the file, whichever writer wrote it."""
 _EXACT: Final = (*_ALWAYS_EXACT, DateType, DecimalType, DoubleType, FloatType)
-_TIMESTAMPS: Final = (TimestampType, TimestamptzType)
 
 
 class AggregateFunction(Enum):
@@ -201,6 +200,9 @@ class _Files:
         field_id = aggregate.field_id
         if field_id is None:
             return self.records
+        if isinstance(self._schema.find_type(field_id), UnknownType):
+            # whatever the file has under its id
+            return [None] * len(self.records)
         counts = aggregate.function is AggregateFunction.COUNT
         if field_id in self._identities:
             constants = self.constants(field_id)
@@ -251,9 +253,9 @@ class _Files:
         """Reject types whose bounds need not be values in the file."""
         if isinstance(field_type, _ALWAYS_EXACT):
             return
-        if self._foreign or not isinstance(field_type, (*_EXACT, *_TIMESTAMPS)):
+        if self._foreign or not isinstance(field_type, (*_EXACT, *TIMESTAMP_TYPES)):
             raise _NotKnownError
-        if isinstance(field_type, _TIMESTAMPS):
+        if isinstance(field_type, TIMESTAMP_TYPES):
             self._check_parquet()
 
     def _check_structs(self, parent: int | None) -> None:

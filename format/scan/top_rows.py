@@ -23,13 +23,12 @@ from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.spec.column_history import unlike_in_table
 from icecomb.format.spec.single_value import from_bytes
 from icecomb.format.spec.types import (
+    TIMESTAMP_TYPES,
     DateType,
     DecimalType,
     IntegerType,
     LongType,
     PrimitiveType,
-    TimestampType,
-    TimestamptzType,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 _WHOLE_NUMBERS: Final = (IntegerType, LongType)
 _OTHERS: Final = (DateType, DecimalType)
-_TIMES: Final = (TimestampType, TimestamptzType)
 _NULLS_FIRST: Final = (0, 0)
 _VALUE: Final = 1
 _NULLS_LAST: Final = (2, 0)
@@ -77,7 +75,7 @@ class TopRows:
         if self.field_id in unlike_in_table(metadata, schema):
             return None
         foreign = metadata.name_mapping() is not None
-        ordered = _WHOLE_NUMBERS if foreign else (*_WHOLE_NUMBERS, *_OTHERS, *_TIMES)
+        ordered = _WHOLE_NUMBERS if foreign else (*_WHOLE_NUMBERS, *_OTHERS, *TIMESTAMP_TYPES)
         found = schema.find_type(self.field_id)
         return found if isinstance(found, PrimitiveType) and isinstance(found, ordered) else None
 
@@ -174,7 +172,7 @@ class TopFiles:
                 or counted != rows
                 or not 0 <= nulls <= counted
                 or (
-                    isinstance(field_type, _TIMES)
+                    isinstance(field_type, TIMESTAMP_TYPES)
                     and FileFormat(file_format) is not FileFormat.PARQUET
                 )
             ):

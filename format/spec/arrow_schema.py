@@ -18,6 +18,7 @@ from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.spec.name_mapping import MappedField, NameMapping
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids
 from icecomb.format.spec.types import (
+    OPAQUE_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -34,9 +35,12 @@ from icecomb.format.spec.types import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
 )
 
@@ -54,6 +58,9 @@ _TO_ARROW: dict[type[IcebergType], pa.DataType] = {
     TimeType: pa.time64("us"),
     TimestampType: pa.timestamp("us"),
     TimestamptzType: pa.timestamp("us", tz="UTC"),
+    TimestampNanoType: pa.timestamp("ns"),
+    TimestamptzNanoType: pa.timestamp("ns", tz="UTC"),
+    UnknownType: pa.null(),
     StringType: pa.string(),
     UUIDType: pa.uuid(),
     BinaryType: pa.binary(),
@@ -77,7 +84,13 @@ def schema_to_pyarrow(
 
 
 def field_to_pyarrow(field: NestedField, *, include_field_ids: bool = True) -> pa.Field:
-    """Return the Arrow field of a field, with its id and doc in the metadata."""
+    """Return the Arrow field of a field, with its id and doc in the metadata.
+
+    Raises:
+        UnsupportedError: If its values can be neither read nor written; the message names it.
+    """
+    if isinstance(field.field_type, OPAQUE_TYPES):
+        raise opaque_column(field.name, field.field_type)
     metadata = {}
     if field.doc:
         metadata[DOC_KEY] = field.doc.encode()
@@ -113,6 +126,15 @@ def type_to_pyarrow(field_type: IcebergType, *, include_field_ids: bool = True) 
         raise UnsupportedError(
             f"Type {field_type} has no Arrow type", hint="Give the column another type."
         ) from None
+
+
+def opaque_column(path: str, field_type: IcebergType) -> UnsupportedError:
+    """Return the error for a column whose values can be neither read nor written."""
+    return UnsupportedError(
+        f"Column {path!r} is of type {field_type}: such values can be neither read nor written",
+        hint="Select the other columns by name; write rows with an engine that has the type.",
+        column=path,
+    )
 
 
 def pyarrow_to_schema(schema: pa.Schema, name_mapping: NameMapping | None = None) -> Schema:

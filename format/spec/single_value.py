@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from icecomb.format.errors import ValidationError, reason_of
 from icecomb.format.spec.types import (
+    OPAQUE_TYPES,
+    ZONED_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -27,9 +29,12 @@ from icecomb.format.spec.types import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
 )
 from icecomb.format.spec.values.decimal_value import decimal_bytes, rescaled, scaled, unscaled
@@ -37,10 +42,13 @@ from icecomb.format.spec.values.temporal import (
     human_date,
     iso_time,
     iso_timestamp,
+    iso_timestamp_ns,
     parse_date,
     parse_time,
     parse_timestamp,
+    parse_timestamp_ns,
     parse_timestamptz,
+    parse_timestamptz_ns,
 )
 
 _PACKED: dict[type, str] = {
@@ -50,6 +58,8 @@ _PACKED: dict[type, str] = {
     TimeType: "<q",
     TimestampType: "<q",
     TimestamptzType: "<q",
+    TimestampNanoType: "<q",
+    TimestamptzNanoType: "<q",
     FloatType: "<f",
     DoubleType: "<d",
 }
@@ -211,6 +221,8 @@ def _inside(field: NestedField, raw: Any) -> Any:
 
 
 def _primitive_to_json(field_type: IcebergType, value: Any) -> Any:
+    if isinstance(field_type, (UnknownType, *OPAQUE_TYPES)):
+        raise TypeError("only null can be written as JSON")
     if isinstance(field_type, DateType):
         return human_date(value)
     if isinstance(field_type, TimeType):
@@ -219,6 +231,10 @@ def _primitive_to_json(field_type: IcebergType, value: Any) -> Any:
         return iso_timestamp(value)
     if isinstance(field_type, TimestamptzType):
         return f"{iso_timestamp(value)}+00:00"
+    if isinstance(field_type, TimestampNanoType):
+        return iso_timestamp_ns(value)
+    if isinstance(field_type, TimestamptzNanoType):
+        return f"{iso_timestamp_ns(value)}+00:00"
     if isinstance(field_type, UUIDType):
         return str(value)
     if isinstance(field_type, DecimalType):
@@ -229,6 +245,8 @@ def _primitive_to_json(field_type: IcebergType, value: Any) -> Any:
 
 
 def _primitive_from_json(field_type: IcebergType, raw: Any) -> Any:
+    if isinstance(field_type, (UnknownType, *OPAQUE_TYPES)):
+        raise TypeError("only null can be written as JSON")
     if isinstance(field_type, (BooleanType, StringType)):
         return _checked(raw, bool if isinstance(field_type, BooleanType) else str)
     if isinstance(field_type, (IntegerType, LongType)):
@@ -242,10 +260,13 @@ def _primitive_from_json(field_type: IcebergType, raw: Any) -> Any:
         return parse_time(text)
     if isinstance(field_type, TimestampType):
         return _packed(field_type, parse_timestamp(text))
-    if isinstance(field_type, TimestamptzType):
+    if isinstance(field_type, TimestampNanoType):
+        return _packed(field_type, parse_timestamp_ns(text))
+    if isinstance(field_type, ZONED_TYPES):
         if not text.endswith(_UTC):
             raise ValueError("its offset is not +00:00")
-        return _packed(field_type, parse_timestamptz(text))
+        fine = isinstance(field_type, TimestamptzNanoType)
+        return _packed(field_type, (parse_timestamptz_ns if fine else parse_timestamptz)(text))
     if isinstance(field_type, UUIDType):
         return uuid.UUID(_matching(_UUID, text, "36 characters"))
     if isinstance(field_type, DecimalType):

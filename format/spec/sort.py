@@ -181,7 +181,7 @@ class SortOrder:
             )
         for f in self.fields:
             source_name(schema, f.source_id, f"Sort field {f}")
-            f.transform.check(schema.find_type(f.source_id))
+            f.transform.check(schema.find_type(f.source_id), schema.find_column_name(f.source_id))
 
     def to_json(self) -> dict[str, Any]:
         """Return the order as in metadata files."""

@@ -1,8 +1,8 @@
 """Partition transforms (spec: Partition Transforms, Appendix B).
 
 A transform converts a column's value to a partition value. Values are icecomb's internal ones: days
-for a date, microseconds for a time or timestamp. Arrow arrays are transformed without a Python
-object per row where possible; see `icecomb.format.spec.transform_arrow`.
+for a date, micro- or nanoseconds for a time or timestamp. Arrow arrays are transformed without a
+Python object per row where possible; see `icecomb.format.spec.transform_arrow`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from icecomb.format.argument import checked_int, json_of_pyiceberg
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.spec.types import (
+    NANO_TYPES,
+    OPAQUE_TYPES,
+    TIMESTAMP_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -29,19 +32,22 @@ from icecomb.format.spec.types import (
     LongType,
     PrimitiveType,
     StringType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     TimeType,
     UUIDType,
 )
 from icecomb.format.spec.values.decimal_value import decimal_bytes, scaled, unscaled
 from icecomb.format.spec.values.temporal import (
-    MICROS_PER_DAY,
     MICROS_PER_HOUR,
+    NANOS_PER_MICRO,
     civil_from_days,
     human_date,
     human_time,
     human_timestamp,
+    human_timestamp_ns,
     human_timestamptz,
 )
 
@@ -56,8 +62,7 @@ _BUCKET_SOURCES = (
     DecimalType,
     DateType,
     TimeType,
-    TimestampType,
-    TimestamptzType,
+    *TIMESTAMP_TYPES,
     StringType,
     UUIDType,
     FixedType,
@@ -112,15 +117,20 @@ class Transform:
 
         return transform_arrow.apply(self, array)
 
-    def check(self, source: IcebergType) -> None:
+    def check(self, source: IcebergType, column: str | None = None) -> None:
         """Check that columns of a type can be transformed.
+
+        Args:
+            source: The type.
+            column: The name of the column, for the error.
 
         Raises:
             ValidationError: If the transform does not apply to columns of this type.
         """
         if not self.can_transform(source):
+            named = "a column" if column is None else f"column {column!r}"
             raise ValidationError(
-                f"Cannot apply transform {self} to a column of type {source}",
+                f"Cannot apply transform {self} to {named} of type {source}",
                 hint="Choose a transform that fits the type.",
             )
 
@@ -156,7 +166,7 @@ class IdentityTransform(Transform):
 
     def can_transform(self, source: IcebergType) -> bool:
         """Return whether columns of this type can be transformed."""
-        return source.is_primitive
+        return source.is_primitive and not isinstance(source, OPAQUE_TYPES)
 
     def result_type(self, source: IcebergType) -> PrimitiveType:
         """Return the type of the partition values."""
@@ -191,7 +201,10 @@ class BucketTransform(Transform):
         """Return the type of the partition values."""
         return IntegerType()
 
-    def _apply(self, value: Any, source: IcebergType) -> Any:  # noqa: ARG002
+    def _apply(self, value: Any, source: IcebergType) -> Any:
+        if isinstance(source, NANO_TYPES):
+            # so that a column of microseconds has the same buckets
+            value //= NANOS_PER_MICRO
         return (bucket_hash(value) & _MAX_INT) % self.num_buckets
 
     def __str__(self) -> str:
@@ -253,7 +266,7 @@ class TimeTransform(Transform):
 
     unit: ClassVar[str]
     granularity: ClassVar[int]
-    _sources: ClassVar[tuple[type, ...]] = (DateType, TimestampType, TimestamptzType)
+    _sources: ClassVar[tuple[type, ...]] = (DateType, *TIMESTAMP_TYPES)
 
     @property
     def preserves_order(self) -> bool:
@@ -273,7 +286,7 @@ class TimeTransform(Transform):
         return IntegerType()
 
     def _apply(self, value: Any, source: IcebergType) -> Any:
-        days = value if isinstance(source, DateType) else value // MICROS_PER_DAY
+        days = value if isinstance(source, DateType) else value // (24 * units_per_hour(source))
         return self.from_days(days)
 
     def from_days(self, days: int) -> int:
@@ -339,10 +352,10 @@ class HourTransform(TimeTransform):
 
     unit = "hour"
     granularity = 1
-    _sources = (TimestampType, TimestamptzType)
+    _sources = TIMESTAMP_TYPES
 
-    def _apply(self, value: Any, source: IcebergType) -> Any:  # noqa: ARG002
-        return value // MICROS_PER_HOUR
+    def _apply(self, value: Any, source: IcebergType) -> Any:
+        return value // units_per_hour(source)
 
     def to_human_string(self, source: IcebergType, value: Any) -> str:  # noqa: ARG002
         """Return a partition value as text, as in partition paths and listings."""
@@ -440,6 +453,11 @@ def parse_transform(text: str) -> Transform:
     return UnknownTransform(text)
 
 
+def units_per_hour(source: IcebergType) -> int:
+    """Return an hour in the unit of a timestamp type: micro- or nanoseconds."""
+    return MICROS_PER_HOUR * (NANOS_PER_MICRO if isinstance(source, NANO_TYPES) else 1)
+
+
 def bucket_hash(value: Any) -> int:
     """Return the 32-bit Murmur3 hash of an internal value (spec: Appendix B), signed."""
     import mmh3
@@ -485,6 +503,10 @@ def human_string(field_type: IcebergType, value: Any) -> str:
         return human_timestamp(value)
     if isinstance(field_type, TimestamptzType):
         return human_timestamptz(value)
+    if isinstance(field_type, TimestampNanoType):
+        return human_timestamp_ns(value)
+    if isinstance(field_type, TimestamptzNanoType):
+        return f"{human_timestamp_ns(value)}+00:00"
     if isinstance(field_type, (BinaryType, FixedType)):
         return base64.b64encode(value).decode()
     if isinstance(field_type, (FloatType, DoubleType)):

@@ -90,8 +90,8 @@ MUTATIONS = [
     Mutation(
         "days before 1970 are rounded toward it",
         "format/spec/transform.py",
-        "days = value if isinstance(source, DateType) else value // MICROS_PER_DAY",
-        "days = value if isinstance(source, DateType) else int(value / MICROS_PER_DAY)",
+        "days = value if isinstance(source, DateType) else value // (24 * units_per_hour(source))",
+        "days = value if isinstance(source, DateType) else int(value / (24 * units_per_hour(source)))",
         ("tests/format/spec/test_transform.py",),
     ),
     Mutation(

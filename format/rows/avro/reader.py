@@ -58,6 +58,8 @@ _LOGICAL = {
     "timestamp-micros": pa.timestamp("us", "UTC"),
     "local-timestamp-millis": pa.timestamp("ms"),
     "local-timestamp-micros": pa.timestamp("us"),
+    "timestamp-nanos": pa.timestamp("ns", "UTC"),
+    "local-timestamp-nanos": pa.timestamp("ns"),
     "uuid": pa.binary(16),
 }
 

@@ -22,10 +22,9 @@ from icecomb.format.rows.values.arrow_projection import FileField
 from icecomb.format.rows.values.file_tail import ColumnSummary, FileTail, is_old
 from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.types import (
+    TIMESTAMP_TYPES,
     DecimalType,
     PrimitiveType,
-    TimestampType,
-    TimestamptzType,
 )
 from icecomb.format.spec.values.decimal_value import rescaled
 
@@ -107,7 +106,7 @@ class OrcFileTail(FileTail):
     def _trusted(self, found: ChunkStatistics, kind: PrimitiveType) -> tuple[ChunkStatistics, bool]:
         """Return the trusted part of counts and bounds, and whether there are old dates."""
         old = self._tail.julian and is_old(kind, found.lower)
-        if isinstance(kind, TimestampType | TimestamptzType):
+        if isinstance(kind, TIMESTAMP_TYPES):
             return replace(found, lower=None, upper=None), old
         if isinstance(kind, DecimalType) and found.lower is not None:
             try:

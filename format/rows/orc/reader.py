@@ -133,14 +133,24 @@ class OrcReader(DataFileReader):
                 raise
         from icecomb.format.rows.orc.fallback import read_columns
 
-        schema, numbers = self._file.schema, [places[name] for name in timed]
+        # the fallback cuts nanoseconds, so that only columns get it that pyarrow cannot read
+        far = [name for name in timed if not self._is_near(number, name)]
+        schema, numbers = self._file.schema, [places[name] for name in far]
         arrays = read_columns(self._source, self.location, schema, number, numbers)
-        found = dict(zip(timed, arrays, strict=True))
+        found = dict(zip(far, arrays, strict=True))
         others = [name for name in names if name not in found]
         if others:
             rest = self._file.read_stripe(number, columns=others)
             found |= {name: rest.column(name) for name in others}
         return pa.record_batch({name: found[name] for name in names})
+
+    def _is_near(self, number: int, name: str) -> bool:
+        """Return whether the timestamps of a column in a stripe are in the range of nanoseconds."""
+        try:
+            self._file.read_stripe(number, columns=[name])
+        except pa.ArrowInvalid:
+            return False
+        return True
 
     def _load_statistics(self) -> None:
         if self._statistics_loaded:

@@ -21,6 +21,8 @@ import pyarrow as pa
 
 from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.types import (
+    NANO_TYPES,
+    TIMESTAMP_TYPES,
     BooleanType,
     DateType,
     DecimalType,
@@ -30,8 +32,6 @@ from icecomb.format.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampType,
-    TimestamptzType,
     TimeType,
 )
 
@@ -182,11 +182,12 @@ class OrcTail:
             return _texts(known)
         if isinstance(kind, DecimalType):
             return _decimals(known)
-        zoned = isinstance(kind, (TimestampType, TimestamptzType))
-        if zoned and stored in _TIMESTAMP_KINDS and version >= _TRUSTED_TIMES:
+        timed = isinstance(kind, TIMESTAMP_TYPES) and stored in _TIMESTAMP_KINDS
+        if timed and version >= _TRUSTED_TIMES:
             lower, upper = _signed(known, _TIMESTAMPS, 3)
             if lower is not None and upper is not None:
-                return lower * 1000 - _DAY, (upper + 1) * 1000 + _DAY
+                unit = 1000 if isinstance(kind, NANO_TYPES) else 1
+                return (lower * 1000 - _DAY) * unit, ((upper + 1) * 1000 + _DAY) * unit
         return None, None
 
     def _unpacked(self, section: bytes) -> bytes:

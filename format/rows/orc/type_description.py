@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from icecomb.format.errors import SchemaError
 from icecomb.format.spec.types import (
+    NANO_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -21,7 +22,9 @@ from icecomb.format.spec.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     TimeType,
     UUIDType,
@@ -37,6 +40,8 @@ _NAMES: dict[type[IcebergType], str] = {
     TimeType: "bigint",
     TimestampType: "timestamp",
     TimestamptzType: "timestamp with local time zone",
+    TimestampNanoType: "timestamp",
+    TimestamptzNanoType: "timestamp with local time zone",
     StringType: "string",
     UUIDType: "binary",
     FixedType: "binary",
@@ -73,6 +78,8 @@ def orc_attributes(field: NestedField) -> dict[str, str]:
         about["iceberg.long-type"] = "LONG"
     elif isinstance(kind, TimeType):
         about["iceberg.long-type"] = "TIME"
+    elif isinstance(kind, NANO_TYPES):
+        about["iceberg.timestamp-unit"] = "NANOS"
     elif isinstance(kind, UUIDType):
         about["iceberg.binary-type"] = "UUID"
     elif isinstance(kind, FixedType):

@@ -257,12 +257,14 @@ def _check_moments(array: pa.Array, path: str) -> None:
     """
     kind = array.type
     if pa.types.is_timestamp(kind):
-        micros = np.asarray(array.view(pa.int64()).drop_null())
-        wrong = micros[(micros < 0) & (micros % 1_000_000 != 0)]
+        counts = np.asarray(array.view(pa.int64()).drop_null())
+        second = 1_000_000_000 if kind.unit == "ns" else 1_000_000
+        wrong = counts[(counts < 0) & (counts % second != 0)]
         if len(wrong):
             raise UnsupportedError(
                 f"Column {path!r} has timestamps before 1970 that are not whole seconds "
-                f"({int(wrong[0])} microseconds): they cannot be written to ORC",
+                f"({int(wrong[0])} {'nano' if kind.unit == 'ns' else 'micro'}seconds): they cannot "
+                "be written to ORC",
                 hint="Write Parquet, or round them.",
                 column=path,
             )

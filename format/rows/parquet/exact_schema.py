@@ -43,15 +43,19 @@ from icecomb.format.spec.types import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
 )
 
 _REQUIRED, _OPTIONAL = range(2)
 _PLAIN: Final[tuple[str, dict[str, Any]]] = ("None", {})
 _MICROS: Final = {"timeUnit": "microseconds"}
+_NANOS: Final = {"timeUnit": "nanoseconds"}
 _FORMS: Final[dict[type[PrimitiveType], tuple[str, tuple[tuple[str, dict[str, Any]], ...]]]] = {
     BooleanType: ("BOOLEAN", (_PLAIN,)),
     IntegerType: ("INT32", (_PLAIN, ("Int", {"bitWidth": 32, "isSigned": True}))),
@@ -62,6 +66,8 @@ _FORMS: Final[dict[type[PrimitiveType], tuple[str, tuple[tuple[str, dict[str, An
     TimeType: ("INT64", (("Time", _MICROS),)),
     TimestampType: ("INT64", (("Timestamp", {**_MICROS, "isAdjustedToUTC": False}),)),
     TimestamptzType: ("INT64", (("Timestamp", {**_MICROS, "isAdjustedToUTC": True}),)),
+    TimestampNanoType: ("INT64", (("Timestamp", {**_NANOS, "isAdjustedToUTC": False}),)),
+    TimestamptzNanoType: ("INT64", (("Timestamp", {**_NANOS, "isAdjustedToUTC": True}),)),
     StringType: ("BYTE_ARRAY", (("String", {}),)),
     UUIDType: ("FIXED_LEN_BYTE_ARRAY", (("UUID", {}),)),
     BinaryType: ("BYTE_ARRAY", (_PLAIN,)),
@@ -108,6 +114,7 @@ class _Comparison:
     def _fields(
         self, found: Sequence[FileField], wanted: Sequence[NestedField], before: str
     ) -> None:
+        wanted = [f for f in wanted if not isinstance(f.field_type, UnknownType)]
         ids = [f.field_id for f in found]
         if ids != [f.field_id for f in wanted]:
             where = f" in {before.rstrip('.')}" if before else ""
@@ -126,7 +133,7 @@ class _Comparison:
             raise NotCopyableError(f"column {path} is not required in it, or repeated")
         kind = field.field_type
         if isinstance(kind, StructType):
-            if element.get(NUM_CHILDREN, 0) != len(kind.fields) or _annotated(element):
+            if element.get(NUM_CHILDREN, 0) != len(found.children) or _annotated(element):
                 raise NotCopyableError(f"column {path} is {found.arrow_type} in it")
             self._fields(found.children, kind.fields, f"{path}.")
         elif isinstance(kind, ListType):

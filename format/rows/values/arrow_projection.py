@@ -38,6 +38,7 @@ from icecomb.format.spec.types import (
     MapType,
     NestedField,
     StructType,
+    UnknownType,
 )
 
 _LINEAGE_IDS: Final = frozenset(f.field_id for f in LINEAGE)
@@ -214,11 +215,16 @@ class Projection:
     def _field(self, field: NestedField, found: FileField | None, path: str) -> _Convert | None:
         """Return the conversion of a field; None if the file's array is used unchanged."""
         wanted = type_to_pyarrow(field.field_type, include_field_ids=False)
+        if isinstance(field.field_type, UnknownType):
+            # files leave it out: values that one has do not count (spec: Primitive Types)
+            self._used.extend(() if found is None else found.leaves)
+            return _constant(None, wanted)
         if found is None and field.field_id in self._constants:
             return _constant(self._constants[field.field_id], wanted)
         if found is not None and pa.types.is_null(found.arrow_type):
             self._used.extend(found.leaves)
-            self._choose(found.arrow_type, field.field_type, path)
+            if field.required:
+                self._choose(found.arrow_type, field.field_type, path)
             return _constant(None, wanted)
         if isinstance(field.field_type, StructType):
             return self._struct(field, field.field_type, found, wanted, path)

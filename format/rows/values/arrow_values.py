@@ -14,9 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow.plain_layout import of_short_offsets
-from icecomb.format.errors import CorruptFileError, SchemaError
+from icecomb.format.errors import CorruptFileError, SchemaError, UnsupportedError
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
 from icecomb.format.spec.types import (
+    TIMESTAMP_TYPES,
+    ZONED_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -28,8 +30,6 @@ from icecomb.format.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampType,
-    TimestamptzType,
     TimeType,
     UUIDType,
 )
@@ -75,12 +75,15 @@ def _cast(
     source: pa.DataType, target: IcebergType, path: str, *, lossless: bool
 ) -> tuple[bool, Cast | None]:
     wanted = type_to_pyarrow(target)
+    if source == wanted and pa.types.is_timestamp(wanted) and wanted.unit == "ns":
+        # what ORC declares as nanoseconds may come as microseconds
+        return True, None if lossless else _timestamp_cast(source, wanted, path, lossless=False)
     if source == wanted:
         return True, _checked_text(path) if lossless and isinstance(target, StringType) else None
     if lossless and pa.types.is_null(source):
         return True, _plain_cast(wanted, path)
     if _is_timestamp(target) and pa.types.is_timestamp(source):
-        zoned = isinstance(target, TimestamptzType)
+        zoned = isinstance(target, ZONED_TYPES)
         if lossless and zoned is (source.tz is None):
             return False, None
         return True, _timestamp_cast(source, wanted, path, lossless=lossless)
@@ -152,7 +155,7 @@ def _stored_as(source: pa.DataType, target: IcebergType) -> bool:
 
 
 def _is_timestamp(target: IcebergType) -> bool:
-    return isinstance(target, (TimestampType, TimestamptzType))
+    return isinstance(target, TIMESTAMP_TYPES)
 
 
 def _needs_text_check(source: pa.DataType, target: IcebergType, *, lossless: bool) -> bool:
@@ -177,12 +180,19 @@ def _timestamp_cast(source: pa.DataType, wanted: pa.DataType, path: str, *, loss
     def cast(array: pa.Array) -> pa.Array:
         # ORC batches come in the unit that holds their values, not always the declared one.
         unit = array.type.unit
+        if unit != source.unit and wanted.unit == "ns":
+            raise UnsupportedError(
+                f"Column {path!r} cannot be read in nanoseconds: its timestamps in the file, or "
+                "those beside them, are out of their range",
+                hint="Rewrite the file as Parquet with the engine that wrote it.",
+                column=path,
+            )
         # Zones only affect printing: the stored number counts from the same epoch.
         plain = array.view(pa.timestamp(unit)) if zoned else array
-        if unit == "ns" and not lossless:
+        if unit == "ns" and wanted.unit == "us" and not lossless:
             plain = pc.floor_temporal(plain, unit="microsecond")
         try:
-            return plain.cast(pa.timestamp("us")).view(wanted)
+            return plain.cast(pa.timestamp(wanted.unit)).view(wanted)
         except pa.ArrowInvalid as problem:
             raise _misfit(path, wanted, problem) from problem
 
@@ -202,7 +212,9 @@ def _checked_text(path: str) -> Cast:
 
 def _misfit(path: str, wanted: pa.DataType, problem: Exception) -> SchemaError:
     hint = "Correct the value, or change the type of the column."
-    if pa.types.is_timestamp(wanted) or pa.types.is_time(wanted):
+    if pa.types.is_timestamp(wanted) and wanted.unit == "ns":
+        hint = "Nanoseconds reach from 1677-09-21 to 2262-04-11; a column of microseconds further."
+    elif pa.types.is_timestamp(wanted) or pa.types.is_time(wanted):
         hint = (
             "Iceberg counts microseconds: round the values first (pyarrow.compute.floor_temporal)."
         )

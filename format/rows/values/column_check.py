@@ -19,14 +19,15 @@ from icecomb.format.rows.values.arrow_projection import FileField, ids_of
 from icecomb.format.rows.values.statistics import logical_type
 from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (
+    NANO_TYPES,
+    TIMESTAMP_TYPES,
+    ZONED_TYPES,
     BinaryType,
     IcebergType,
     LongType,
     NestedField,
     StringType,
     StructType,
-    TimestampType,
-    TimestamptzType,
 )
 
 if TYPE_CHECKING:
@@ -228,16 +229,18 @@ class _Walk:
         ):
             text = f"it holds {kind}, which Iceberg Java cannot read as {known}"
             yield ColumnProblem(FOREIGN_TYPE, path, text, f)
-        times = isinstance(known, TimestampType | TimestamptzType) and pa.types.is_timestamp(kind)
+        times = isinstance(known, TIMESTAMP_TYPES) and pa.types.is_timestamp(kind)
         orc = self.file_format is FileFormat.ORC
-        if orc and times and (kind.tz is None) is isinstance(known, TimestamptzType):
+        if orc and times and (kind.tz is None) is isinstance(known, ZONED_TYPES):
             held = "instants" if kind.tz is not None else "local times"
             text = f"it holds {held}, the table says {known}: Iceberg Java cannot read it"
             yield ColumnProblem(ZONES, path, text, f)
         # Iceberg Java reads other units, too, but its filters take the numbers in a row group's
-        # statistics for microseconds, and skip rows that match. INT96 has no statistics.
-        if self.footer is not None and (unit := _unit(self.footer, f.leaves[0])) is not None:
-            text = f"it holds {unit}, Iceberg has microseconds: filters would skip rows"
+        # statistics for those of the column, and skip rows that match. INT96 has no statistics.
+        wanted = "nanoseconds" if isinstance(known, NANO_TYPES) else "microseconds"
+        if self.footer is not None and (unit := _unit(self.footer, f.leaves[0], wanted)):
+            owner = "the column" if isinstance(known, NANO_TYPES) else "Iceberg"
+            text = f"it holds {unit}, {owner} has {wanted}: filters would skip rows"
             yield ColumnProblem(UNITS, path, text, f)
 
 
@@ -258,9 +261,12 @@ def _other_id(f: FileField, wanted: NestedField) -> str:
     return f"it carries {own} where the table has {wanted.field_id} ({wanted.name})"
 
 
-def _unit(footer: pq.ParquetSchema, leaf: int) -> str | None:
-    """Return the unit of times in a Parquet column; None for Iceberg's (spec, Appendix A)."""
-    kind = logical_type(footer.column(leaf))
-    if kind["Type"] in {"Timestamp", "Time"} and kind["timeUnit"] != "microseconds":
+def _unit(footer: pq.ParquetSchema, leaf: int, wanted: str) -> str | None:
+    """Return the unit of times in a Parquet column; None for the wanted one (spec, Appendix A)."""
+    column = footer.column(leaf)
+    kind = logical_type(column)
+    if kind["Type"] in {"Timestamp", "Time"} and kind["timeUnit"] != wanted:
         return str(kind["timeUnit"])
+    if column.physical_type == "INT96" and wanted != "microseconds":
+        return "INT96, which is read as microseconds"
     return None

@@ -47,7 +47,7 @@ def is_old(kind: PrimitiveType, lower: Any) -> bool:
     """Return whether the least value of a column is before 1582-10-15.
 
     Args:
-        kind: The type of the column; only dates and timestamps can be old.
+        kind: The type of the column; only dates and timestamps in microseconds can be old.
         lower: The least value, in days or microseconds; None if there is none.
     """
     if lower is None:

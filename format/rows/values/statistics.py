@@ -22,6 +22,8 @@ import pyarrow.parquet as pq
 
 from icecomb.format.rows.values.arrow_projection import FileField
 from icecomb.format.spec.types import (
+    NANO_TYPES,
+    TIMESTAMP_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -33,13 +35,11 @@ from icecomb.format.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampType,
-    TimestamptzType,
     TimeType,
     UUIDType,
 )
 
-_UNIT_TO_MICROS = {"milliseconds": 1000, "microseconds": 1}
+_UNIT_TO_NANOS = {"milliseconds": 1_000_000, "microseconds": 1000, "nanoseconds": 1}
 _OLD_PARQUET_MR = re.compile(r"parquet-mr (version )?1\.\d(\.|$|-| )")
 _EXACT = Context(prec=80)
 
@@ -185,8 +185,8 @@ class ColumnStatistics:
         if isinstance(raw, float):
             usable = isinstance(target, (FloatType, DoubleType)) and not math.isnan(raw)
             return raw if usable else None
-        if isinstance(target, (TimestampType, TimestamptzType, TimeType)):
-            return self._micros(int(raw))
+        if isinstance(target, (TimeType, *TIMESTAMP_TYPES)):
+            return self._time(int(raw))
         if isinstance(target, (IntegerType, LongType)):
             return int(raw) if kind in ("None", "Int") else None
         if isinstance(target, DateType):
@@ -211,10 +211,13 @@ class ColumnStatistics:
             return raw
         return None
 
-    def _micros(self, raw: int) -> int | None:
-        unit = self._logical.get("timeUnit", "microseconds")
-        if unit == "nanoseconds":
-            # Values are rounded down when read, and so are their bounds.
-            return raw // 1000
-        factor = _UNIT_TO_MICROS.get(unit)
-        return None if factor is None else raw * factor
+    def _time(self, raw: int) -> int | None:
+        """Return a time in the unit of its column's type."""
+        fine = isinstance(self._type, NANO_TYPES)
+        factor = _UNIT_TO_NANOS.get(
+            self._logical.get("timeUnit", "nanoseconds" if fine else "microseconds")
+        )
+        if factor is None:
+            return None
+        # Nanoseconds are rounded down when read as microseconds, and so are their bounds.
+        return raw * factor if fine else raw * factor // 1000

@@ -25,6 +25,7 @@ from icecomb.format.spec.types import (
     PrimitiveType,
     StringType,
     StructType,
+    UnknownType,
     UUIDType,
 )
 
@@ -88,6 +89,8 @@ def bounds_to_arrow(array: pa.Array, field_type: PrimitiveType) -> pa.Array:
     A bound that cannot be decoded becomes null. A truncated fixed value is padded with zeros, which
     leaves it a bound.
     """
+    if isinstance(field_type, UnknownType):
+        return pa.nulls(len(array))
     array = as_binary(array)
     if isinstance(field_type, StringType):
         return _text(array)

@@ -13,6 +13,7 @@ from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.values.data_metrics import data_file
 from icecomb.format.rows.write.file_settings import FileSettings
+from icecomb.format.rows.write.stored_columns import StoredColumns
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.storage.file_io import FileIO
 
@@ -44,11 +45,13 @@ class OpenDataFile:
         self._location = location
         self._spec = spec
         self._partition = partition
+        self._stored = StoredColumns(settings.schema)
         self._creation: AbstractContextManager[BinaryIO] = io.create_stream(location)
         self._stream = self._creation.__enter__()
         try:
             with writing(location):
-                self._writer = settings.options.open(self._stream, settings)
+                stored = replace(settings, schema=self._stored.schema)
+                self._writer = settings.options.open(self._stream, stored)
         except BaseException as problem:
             self.abort(problem)
             raise
@@ -61,7 +64,7 @@ class OpenDataFile:
     def write(self, batches: list[pa.RecordBatch]) -> None:
         """Write batches, in Parquet as one row group."""
         with writing(self._location):
-            self._writer.write(batches)
+            self._writer.write([self._stored.of(batch) for batch in batches])
 
     def close(self) -> DataFile:
         """Finish the file and return its description."""

@@ -10,9 +10,12 @@ from icecomb.format.errors import ValidationError
 MICROS_PER_SECOND = 1_000_000
 MICROS_PER_HOUR = 3_600 * MICROS_PER_SECOND
 MICROS_PER_DAY = 24 * MICROS_PER_HOUR
+NANOS_PER_MICRO = 1_000
+NANOS_PER_SECOND = NANOS_PER_MICRO * MICROS_PER_SECOND
 
 _DATE = re.compile(r"([+-]?\d{4,9})-(\d{2})-(\d{2})")
 _TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
+_FINE = re.compile(r"(.*:\d{2}:\d{2})\.(\d{1,9})")
 _OFFSET = re.compile(r"(.*)(?:([zZ])|([+-])(\d{2}):(\d{2})(?::(\d{2}))?)")
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -92,6 +95,19 @@ def iso_timestamp(micros: int) -> str:
     return f"{human_date(days)}T{iso_time(rest)}"
 
 
+def iso_timestamp_ns(nanos: int) -> str:
+    """Return a timestamp with seconds, and with nine decimal places if not whole."""
+    seconds, fraction = divmod(nanos, NANOS_PER_SECOND)
+    text = iso_timestamp(seconds * MICROS_PER_SECOND)
+    return f"{text}.{fraction:09d}" if fraction else text
+
+
+def human_timestamp_ns(nanos: int) -> str:
+    """Return a timestamp with seconds, and with as many decimal places as it needs."""
+    text = iso_timestamp_ns(nanos)
+    return text.rstrip("0") if "." in text else text
+
+
 def utc_moment(millis: int) -> str:
     """Return a time in whole seconds of UTC as text, for messages."""
     return f"{iso_timestamp(millis // 1000 * MICROS_PER_SECOND).replace('T', ' ')} UTC"
@@ -149,17 +165,43 @@ def parse_timestamptz(text: str) -> int:
     Raises:
         ValidationError: If the text is not a timestamp, or has no offset.
     """
+    local, offset = _without_offset(text)
+    return parse_timestamp(local) - offset * MICROS_PER_SECOND
+
+
+def parse_timestamp_ns(text: str) -> int:
+    """Return the nanoseconds since 1970-01-01 00:00:00 of an ISO 8601 timestamp without zone.
+
+    Raises:
+        ValidationError: If the text is not a timestamp, or has a zone.
+    """
+    if match := _FINE.fullmatch(text):
+        return parse_timestamp(match[1]) * NANOS_PER_MICRO + int(match[2].ljust(9, "0"))
+    return parse_timestamp(text) * NANOS_PER_MICRO
+
+
+def parse_timestamptz_ns(text: str) -> int:
+    """Return the nanoseconds since 1970-01-01 00:00:00 UTC of an ISO 8601 timestamp with offset.
+
+    Raises:
+        ValidationError: If the text is not a timestamp, or has no offset.
+    """
+    local, offset = _without_offset(text)
+    return parse_timestamp_ns(local) - offset * NANOS_PER_SECOND
+
+
+def _without_offset(text: str) -> tuple[str, int]:
+    """Return the local time and the seconds that it is ahead of UTC."""
     match = _OFFSET.fullmatch(text)
     if not match:
         raise ValidationError(
             f"Not a timestamp with an offset from UTC: {text!r}",
             hint="Write it as 2017-11-16T22:31:08+00:00.",
         )
-    local = parse_timestamp(match[1])
     if match[2]:
-        return local
+        return match[1], 0
     offset = int(match[4]) * 3600 + int(match[5]) * 60 + int(match[6] or 0)
-    return local - (offset if match[3] == "+" else -offset) * MICROS_PER_SECOND
+    return match[1], offset if match[3] == "+" else -offset
 
 
 def _year(year: int) -> str:

@@ -1,0 +1,354 @@
+"""Rows with nanoseconds and unknown values in all formats; columns that cannot be read or written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import orc
+
+from icecomb.catalog import load_catalog
+from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import SortField, SortOrder
+from icecomb.format.spec.transform import IdentityTransform, parse_transform
+from icecomb.format.spec.types import (
+    GeographyType,
+    GeometryType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    UnknownType,
+    VariantType,
+)
+
+FORMATS = ("parquet", "orc", "avro")
+MOMENTS = [1510871468123456789, 0, 1_700_000_000_000_000_001, None]
+INSIDE = StructType(
+    NestedField(6, "x", LongType()),
+    NestedField(7, "nothing", UnknownType()),
+    NestedField(8, "times", ListType(9, TimestampNanoType())),
+)
+SCHEMA = Schema(
+    NestedField(1, "id", LongType()),
+    NestedField(2, "t", TimestampNanoType()),
+    NestedField(3, "z", TimestamptzNanoType()),
+    NestedField(4, "u", UnknownType()),
+    NestedField(5, "s", INSIDE),
+)
+ROWS = pa.table(
+    {
+        "id": [1, 2, 3, 4],
+        "t": pa.array(MOMENTS, pa.timestamp("ns")),
+        "z": pa.array(MOMENTS, pa.timestamp("ns", "UTC")),
+        "s": pa.array(
+            [{"x": 1, "times": [1, None]}, None, {"x": 3, "times": None}, {"x": 4, "times": []}],
+            pa.struct([("x", pa.int64()), ("times", pa.list_(pa.timestamp("ns")))]),
+        ),
+    }
+)
+OPAQUE = [VariantType(), GeometryType("EPSG:3857"), GeographyType("OGC:CRS84", "karney")]
+
+
+@pytest.fixture
+def create(tmp_path):
+    """Makes tables of version 3 in a folder."""
+    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+
+    def make(schema, spec=None, order=None, **properties):
+        known = {"format-version": "3", **{k.replace("_", "."): v for k, v in properties.items()}}
+        more = {"partition_spec": spec, "sort_order": order}
+        given = {name: value for name, value in more.items() if value is not None}
+        return catalog.create_table("db.t", schema, properties=known, **given)
+
+    return make
+
+
+def counts(column):
+    return column.cast(pa.int64()).to_pylist()
+
+
+def ids(table, row_filter):
+    return sorted(table.scan(row_filter).to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_nanoseconds_and_what_is_unknown_come_back(create, file_format):
+    table = create(SCHEMA, write_format_default=file_format)
+    table.append(ROWS)
+    found = table.scan().to_arrow().sort_by("id")
+    assert found.schema.equals(SCHEMA.as_arrow(), check_metadata=False)
+    assert counts(found["t"]) == counts(found["z"]) == MOMENTS
+    assert found["u"].null_count == 4
+    inside = found["s"].combine_chunks()
+    assert inside.is_valid().to_pylist() == [True, False, True, True]
+    assert inside.field("x").to_pylist() == [1, None, 3, 4]
+    lists = inside.field("times").cast(pa.list_(pa.int64())).to_pylist()
+    assert lists == [[1, None], None, None, []]
+    assert ids(table, "t = '2017-11-16T22:31:08.123456789'") == [1]
+    assert ids(table, "z > '1970-01-01T00:00:00Z' and z < '2023-11-14T22:13:20.000000002Z'") == [
+        1,
+        3,
+    ]
+    assert ids(table, "u is null and day(t) = '2023-11-14'") == [3]
+    assert ids(table, "u is not null") == []
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_files_have_nanoseconds_as_the_specification_says_and_nothing_unknown(create, file_format):
+    table = create(SCHEMA, write_format_default=file_format)
+    table.append(ROWS)
+    (path,) = table.inspect.files()["file_path"].to_pylist()
+    if file_format == "parquet":
+        schema = pq.ParquetFile(path).schema
+        kinds = {schema.column(i).path: schema.column(i) for i in range(len(schema))}
+        assert list(kinds) == ["id", "t", "z", "s.x", "s.times.list.element"]
+        for name, utc in (("t", "false"), ("z", "true"), ("s.times.list.element", "false")):
+            assert kinds[name].physical_type == "INT64"
+            logical = str(kinds[name].logical_type)
+            assert f"isAdjustedToUTC={utc}, timeUnit=nanoseconds" in logical
+        assert counts(pq.read_table(path)["t"]) == MOMENTS
+    elif file_format == "orc":
+        found = orc.ORCFile(path).schema
+        assert found.names == ["id", "t", "z", "s"]
+        assert [f.name for f in found.field("s").type] == ["x", "times"]
+        units = {f.name: (f.metadata or {}).get(b"iceberg.timestamp-unit") for f in found}
+        assert units == {"id": None, "t": b"NANOS", "z": b"NANOS", "s": None}
+        assert (found.field("t").type.tz, found.field("z").type.tz) == (None, "UTC")
+    else:
+        with Path(path.removeprefix("file://")).open("rb") as file:
+            reader = fastavro.reader(file)
+            fields = {f["name"]: f["type"] for f in reader.writer_schema["fields"]}
+            rows = list(reader)
+        assert list(fields) == ["id", "t", "z", "s"]
+        nanos = {"type": "long", "logicalType": "timestamp-nanos"}
+        assert fields["t"] == ["null", {**nanos, "adjust-to-utc": False}]
+        assert fields["z"] == ["null", {**nanos, "adjust-to-utc": True}]
+        assert [row["t"] for row in rows] == MOMENTS
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_nanoseconds_and_what_is_unknown_partition_a_table(create, file_format):
+    spec = PartitionSpec(
+        PartitionField(4, 1000, IdentityTransform(), "u"),
+        PartitionField(2, 1001, IdentityTransform(), "t"),
+        PartitionField(3, 1002, parse_transform("bucket[4]"), "z_bucket"),
+        PartitionField(3, 1003, parse_transform("hour"), "z_hour"),
+    )
+    table = create(SCHEMA, spec, write_format_default=file_format)
+    table.append(ROWS)
+    table.append(ROWS.slice(3))
+    paths = table.inspect.files()["file_path"].to_pylist()
+    name = "u=null/t=2017-11-16T22%3A31%3A08.123456789/z_bucket=3/z_hour=2017-11-16-22/"
+    assert len([path for path in paths if name in path]) == 1
+    assert ids(table, "t = '2017-11-16T22:31:08.123456789'") == [1]
+    assert len(list(table.scan("t = '2017-11-16T22:31:08.123456789'").plan_files())) == 1
+    assert len(list(table.scan("z < '1970-01-01T01:00:00Z'").plan_files())) == 1
+    assert ids(table, "t is null") == [4, 4]
+    partitions = table.inspect.partitions()["partition"].combine_chunks()
+    assert sorted(counts(partitions.field("t")), key=str) == sorted(MOMENTS, key=str)
+    table.delete("t = '2017-11-16T22:31:08.123456789'")
+    assert ids(table, "u is null") == [2, 3, 4, 4]
+
+
+def test_files_keep_bounds_of_nanoseconds_and_are_sorted_by_them(create):
+    order = SortOrder(1, [SortField(2, IdentityTransform())])
+    table = create(SCHEMA, order=order)
+    table.append(ROWS)
+    (file,) = table.inspect.files().to_pylist()
+    bounds = [dict(file[name]) for name in ("lower_bounds", "upper_bounds")]
+    assert [int.from_bytes(each[2], "little") for each in bounds] == [0, 1_700_000_000_000_000_001]
+    assert 4 not in {**dict(file["value_counts"]), **bounds[0]}
+    found = table.scan().to_arrow()
+    assert counts(found["t"]) == [None, 0, 1510871468123456789, 1_700_000_000_000_000_001]
+    shown = table.inspect.files()["readable_metrics"].combine_chunks()
+    assert counts(shown.field("t").field("upper_bound")) == [1_700_000_000_000_000_001]
+    assert shown.field("u").field("upper_bound").null_count == 1
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_column_that_was_unknown_has_its_new_type_in_new_files(create, file_format):
+    table = create(SCHEMA, write_format_default=file_format)
+    table.append(ROWS)
+    with table.update_schema() as update:
+        update.update_column("u", "timestamptz_ns")
+        update.update_column("s.nothing", "string")
+    more = pa.table({"id": [5], "u": pa.array([7], pa.timestamp("ns", "UTC"))})
+    table.append(more)
+    found = table.scan().to_arrow().sort_by("id")
+    assert counts(found["u"]) == [None] * 4 + [7]
+    assert found["s"].combine_chunks().field("nothing").null_count == 5
+    assert ids(table, "u is null") == [1, 2, 3, 4]
+    assert ids(table, "u > '1970-01-01T00:00:00.000000006Z'") == [5]
+
+
+def test_an_unknown_column_in_a_file_does_not_count(create):
+    table = create(Schema(NestedField(1, "id", LongType()), NestedField(2, "u", LongType())))
+    table.append(pa.table({"id": [1, 2], "u": [3, 4]}))
+    (path,) = table.inspect.files()["file_path"].to_pylist()
+    table.delete("true")
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.update_column("u", "unknown")
+    table.add_files([path])
+    assert table.scan().to_arrow()["u"].type == pa.null()
+    assert ids(table, "u is null") == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ListType(3, UnknownType()),
+        MapType(3, StringType(), 4, UnknownType()),
+        StructType(NestedField(3, "x", UnknownType())),
+        ListType(3, StructType(NestedField(4, "x", UnknownType()))),
+    ],
+)
+def test_what_is_unknown_inside_a_value_cannot_be_written(create, kind):
+    table = create(Schema(NestedField(1, "id", LongType()), NestedField(2, "c", kind)))
+    with pytest.raises(UnsupportedError, match=r"'c.*' of type .*unknown"):
+        table.append(pa.table({"id": [1]}))
+    assert table.scan().to_arrow().num_rows == 0
+
+
+def test_a_table_of_unknown_columns_only_cannot_be_written(create):
+    table = create(Schema(NestedField(1, "u", UnknownType())))
+    with pytest.raises(UnsupportedError, match="All columns are of type unknown"):
+        table.append(pa.table({"u": pa.nulls(3)}))
+
+
+def test_values_are_not_written_to_an_unknown_column(create):
+    table = create(SCHEMA)
+    with pytest.raises(SchemaError, match="u: unknown in the table, int64 in the data"):
+        table.append(pa.table({"id": [1], "u": [2]}))
+
+
+def test_a_moment_out_of_the_range_of_nanoseconds_is_refused(create):
+    table = create(SCHEMA)
+    far = pa.array([1 << 62], pa.timestamp("us"))
+    with pytest.raises(SchemaError, match=r"'t': a value does not fit timestamp\[ns\]"):
+        table.append(pa.table({"id": [1], "t": far}))
+    assert table.scan().to_arrow().num_rows == 0
+
+
+def test_other_units_are_written_as_nanoseconds(create):
+    table = create(SCHEMA)
+    table.append(pa.table({"id": [1], "t": pa.array([5], pa.timestamp("us"))}))
+    table.append(pa.table({"id": [2], "t": pa.array([5], pa.timestamp("s"))}))
+    found = table.scan().to_arrow().sort_by("id")
+    assert counts(found["t"]) == [5_000, 5_000_000_000]
+
+
+def test_nanoseconds_before_1970_that_orc_would_change_are_refused(create):
+    table = create(SCHEMA, write_format_default="orc")
+    whole = pa.table({"id": [1], "t": pa.array([-3_000_000_000], pa.timestamp("ns"))})
+    table.append(whole)
+    assert counts(table.scan().to_arrow()["t"]) == [-3_000_000_000]
+    broken = pa.table({"id": [1], "t": pa.array([-3_000_000_001], pa.timestamp("ns"))})
+    with pytest.raises(UnsupportedError, match="-3000000001 nanoseconds"):
+        table.append(broken)
+
+
+def test_orc_keeps_nanoseconds_beside_moments_that_do_not_fit_them(create):
+    schema = Schema(
+        NestedField(1, "t", TimestampNanoType()), NestedField(2, "far", TimestamptzType())
+    )
+    table = create(schema, write_format_default="orc")
+    far = pa.array([253402300799000000], pa.timestamp("us", "UTC"))
+    table.append(pa.table({"t": pa.array([1510871468123456789], pa.timestamp("ns")), "far": far}))
+    found = table.scan().to_arrow()
+    assert counts(found["t"]) == [1510871468123456789]
+    assert counts(found["far"]) == [253402300799000000]
+
+
+def test_orc_refuses_nanoseconds_in_a_struct_with_moments_that_do_not_fit_them(create):
+    inside = StructType(
+        NestedField(2, "t", TimestampNanoType()), NestedField(3, "far", TimestamptzType())
+    )
+    table = create(Schema(NestedField(1, "s", inside)), write_format_default="orc")
+    kind = pa.struct([("t", pa.timestamp("ns")), ("far", pa.timestamp("us", "UTC"))])
+    table.append(pa.table({"s": pa.array([{"t": 1, "far": 253402300799000000}], kind)}))
+    with pytest.raises(UnsupportedError, match=r"'s.t' cannot be read in nanoseconds"):
+        table.scan().to_arrow()
+
+
+@pytest.fixture(params=OPAQUE, ids=str)
+def mixed(request, create):
+    """A table with rows, to which another engine added a column that cannot be read."""
+    table = create(Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType())))
+    table.append(pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}))
+    with table.update_schema() as update:
+        update.add_column("v", request.param)
+    return table
+
+
+def test_other_columns_of_a_table_are_read_by_plan(mixed):
+    kind = str(mixed.schema().find_type("v"))
+    assert mixed.scan(selected_fields=("id", "name")).to_arrow().num_rows == 3
+    assert mixed.scan("id > 1", selected_fields=("name",)).to_arrow()["name"].to_pylist() == [
+        "b",
+        "c",
+    ]
+    assert mixed.scan().count() == 3
+    assert mixed.inspect.files().num_rows == 1
+    assert mixed.inspect.position_deletes().num_rows == 0
+    assert kind in str(mixed.schema())
+    mixed.delete("id >= 1")
+    assert mixed.scan().count() == 0
+
+
+def test_columns_that_cannot_be_read_or_written_are_refused_by_name(mixed):
+    kind = re.escape(str(mixed.schema().find_type("v")))
+    for attempt in (
+        lambda: mixed.scan().to_arrow(),
+        lambda: mixed.scan(selected_fields=("id", "v")).to_arrow(),
+        lambda: mixed.schema().as_arrow(),
+        lambda: mixed.append(pa.table({"id": [4]})),
+        lambda: mixed.overwrite(pa.table({"id": [4]}), "id = 1"),
+        lambda: mixed.delete("id = 1"),
+    ):
+        with pytest.raises(UnsupportedError, match=rf"'v'.*{kind}|{kind}.*'v'"):
+            attempt()
+    for row_filter in ("v is null", "v = 'x'"):
+        with pytest.raises(UnsupportedError, match=rf"Cannot filter by v: values of type {kind}"):
+            mixed.scan(row_filter, selected_fields=("id",)).to_arrow()
+    assert mixed.scan(selected_fields=("id",)).to_arrow().num_rows == 3
+
+
+def test_columns_that_cannot_be_read_partition_sort_and_identify_nothing(mixed):
+    def partitioned():
+        with mixed.update_spec() as update:
+            update.add_field("v", IdentityTransform(), "p")
+
+    def sorted_by():
+        with mixed.update_sort_order() as update:
+            update.asc("v", IdentityTransform())
+
+    def identified():
+        with mixed.update_schema(allow_incompatible_changes=True) as update:
+            update.update_column("v", required=True).set_identifier_fields("v")
+
+    for attempt in (partitioned, sorted_by):
+        with pytest.raises(
+            ValidationError, match="Cannot apply transform identity to column 'v' of"
+        ):
+            attempt()
+    with pytest.raises(SchemaError, match="Identifier field 'v' must"):
+        identified()
+
+
+def test_a_new_table_is_not_partitioned_by_what_cannot_be_read(create):
+    schema = Schema(NestedField(1, "v", VariantType()), NestedField(2, "id", LongType()))
+    with pytest.raises(ValidationError, match="cannot apply transform identity to column 'v'"):
+        create(schema, PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "v")))
