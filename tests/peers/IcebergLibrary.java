@@ -30,6 +30,7 @@ import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.DeleteFiles;
 import org.apache.iceberg.ExpireSnapshots;
+import org.apache.iceberg.FileContent;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.ManageSnapshots;
@@ -55,11 +56,14 @@ import org.apache.iceberg.UpdateProperties;
 import org.apache.iceberg.UpdateSchema;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.data.BaseDeleteLoader;
 import org.apache.iceberg.data.GenericFileWriterFactory;
 import org.apache.iceberg.data.GenericRecord;
 import org.apache.iceberg.data.IcebergGenerics;
 import org.apache.iceberg.data.InternalRecordWrapper;
 import org.apache.iceberg.data.Record;
+import org.apache.iceberg.deletes.BaseDVFileWriter;
+import org.apache.iceberg.deletes.DVFileWriter;
 import org.apache.iceberg.deletes.EqualityDeleteWriter;
 import org.apache.iceberg.deletes.PositionDelete;
 import org.apache.iceberg.deletes.PositionDeleteWriter;
@@ -539,9 +543,43 @@ public final class IcebergLibrary {
           }
         }
       }
-      deletes.add(writer.toDeleteFile());
+      delta.addDeletes(writer.toDeleteFile());
     }
-    return deletes;
+  }
+
+  private static List<DeleteFile> positional(FileScanTask task) {
+    List<DeleteFile> found = new ArrayList<>(task.deletes());
+    found.removeIf(each -> each.content() != FileContent.POSITION_DELETES);
+    return found;
+  }
+
+  /** One Puffin file, with what was deleted of its data files before. */
+  private static void vectors(
+      Table table,
+      Collection<TreeMap<String, List<Long>>> groups,
+      Map<String, DataFile> files,
+      Map<String, List<DeleteFile>> before,
+      RowDelta delta)
+      throws IOException {
+    delta.validateFromSnapshot(table.currentSnapshot().snapshotId());
+    BaseDeleteLoader loader = new BaseDeleteLoader(each -> table.io().newInputFile(each));
+    DVFileWriter writer =
+        new BaseDVFileWriter(
+            outputs(table, FileFormat.PUFFIN),
+            path -> loader.loadPositionDeletes(before.get(path), path));
+    try (writer) {
+      for (TreeMap<String, List<Long>> group : groups) {
+        for (Map.Entry<String, List<Long>> entry : group.entrySet()) {
+          DataFile file = files.get(entry.getKey());
+          PartitionSpec spec = table.specs().get(file.specId());
+          for (long each : entry.getValue()) {
+            writer.delete(entry.getKey(), each, spec, file.partition());
+          }
+        }
+      }
+    }
+    writer.result().deleteFiles().forEach(delta::addDeletes);
+    writer.result().rewrittenDeleteFiles().forEach(delta::removeDeletes);
   }
 
   /** An equality delete file; it is one partition's where a row of that partition is given. */
@@ -605,7 +643,17 @@ public final class IcebergLibrary {
         case "add":
           int dot = column.lastIndexOf('.');
           String parent = dot < 0 ? null : column.substring(0, dot);
-          update.addColumn(parent, column.substring(dot + 1), type(each.get(2)));
+          String added = column.substring(dot + 1);
+          Type kind = type(each.get(2));
+          if (each.path(4).asBoolean()) {
+            update.addRequiredColumn(parent, added, kind, null, byDefault(kind, each.get(3)));
+          } else {
+            update.addColumn(parent, added, kind, null, byDefault(kind, each.get(3)));
+          }
+          break;
+        case "default":
+          Type known = table.schema().findType(column);
+          update.updateColumnDefault(column, byDefault(known, each.get(2)));
           break;
         case "drop":
           update.deleteColumn(column);
