@@ -10,6 +10,7 @@ import java.time.LocalDateTime;
 import java.time.LocalTime;
 import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
@@ -44,6 +45,7 @@ import org.apache.iceberg.RewriteFiles;
 import org.apache.iceberg.RowDelta;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.SchemaParser;
+import org.apache.iceberg.SingleValueParser;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.SnapshotUpdate;
@@ -72,6 +74,7 @@ import org.apache.iceberg.expressions.Expression;
 import org.apache.iceberg.expressions.ExpressionParser;
 import org.apache.iceberg.expressions.ExpressionVisitors;
 import org.apache.iceberg.expressions.Expressions;
+import org.apache.iceberg.expressions.Literal;
 import org.apache.iceberg.expressions.Term;
 import org.apache.iceberg.expressions.UnboundPredicate;
 import org.apache.iceberg.hadoop.HadoopCatalog;
@@ -186,6 +189,8 @@ public final class IcebergLibrary {
         return committed(table, partitions, request);
       case "compact":
         return compact(table, request);
+      case "update":
+        return update(table, request);
       case "schema":
         return schema(table, request);
       case "spec":
@@ -301,13 +306,16 @@ public final class IcebergLibrary {
     if (present(request.get("columns"))) {
       List<Types.NestedField> chosen = new ArrayList<>();
       List<String> names = new ArrayList<>();
+      boolean reserved = false;
       for (JsonNode each : request.get("columns")) {
-        chosen.add(schema.findField(each.asText()));
+        Types.NestedField field = schema.findField(each.asText());
+        reserved |= field == null;
+        chosen.add(field == null ? MetadataColumns.metadataColumn(table, each.asText()) : field);
         names.add(each.asText());
       }
       columns = chosen;
       // the columns of the filter are read, too
-      builder = builder.select(names);
+      builder = reserved ? builder.project(new Schema(chosen)) : builder.select(names);
     } else {
       builder = builder.project(schema);
     }
@@ -417,7 +425,7 @@ public final class IcebergLibrary {
       write(table, request).forEach(delta::addRows);
     }
     if (present(request.get("filter"))) {
-      positions(table, request).forEach(delta::addDeletes);
+      positions(table, request, delta);
     }
     if (present(request.get("keys"))) {
       delta.addDeletes(values(table, request));
@@ -439,12 +447,57 @@ public final class IcebergLibrary {
         }
       }
     }
+    Schema schema = moved(table);
     List<Record> rows = new ArrayList<>();
-    try (CloseableIterable<Record> found = IcebergGenerics.read(table).build()) {
+    try (CloseableIterable<Record> found = IcebergGenerics.read(table).project(schema).build()) {
       found.forEach(each -> rows.add(each.copy()));
     }
-    writeRecords(table, request, rows).forEach(rewrite::addFile);
+    writeRecords(table, request, rows, schema).forEach(rewrite::addFile);
     return committed(table, rewrite, request);
+  }
+
+  /** All files are replaced; of the rows that match, some columns get other values. */
+  private static Object update(Table table, JsonNode request) throws IOException {
+    long start = table.currentSnapshot().snapshotId();
+    OverwriteFiles overwrite = table.newOverwrite().validateFromSnapshot(start);
+    try (CloseableIterable<FileScanTask> tasks = table.newScan().planFiles()) {
+      tasks.forEach(task -> overwrite.deleteFile(task.file()));
+    }
+    Schema schema = moved(table);
+    String id = MetadataColumns.ROW_ID.name();
+    Set<Object> changed = new LinkedHashSet<>();
+    Expression filter = asInSql(filter(table.schema(), request));
+    try (CloseableIterable<Record> found =
+        IcebergGenerics.read(table).where(filter).project(schema).build()) {
+      found.forEach(each -> changed.add(each.getField(id)));
+    }
+    List<Record> rows = new ArrayList<>();
+    try (CloseableIterable<Record> found = IcebergGenerics.read(table).project(schema).build()) {
+      for (Record each : found) {
+        Record row = each.copy();
+        if (changed.contains(row.getField(id))) {
+          for (Map.Entry<String, JsonNode> entry : request.get("set").properties()) {
+            Type type = schema.findType(entry.getKey());
+            row.setField(entry.getKey(), value(entry.getValue(), type));
+          }
+          row.setField(MetadataColumns.LAST_UPDATED_SEQUENCE_NUMBER.name(), null);
+        }
+        rows.add(row);
+      }
+    }
+    writeRecords(table, request, rows, schema).forEach(overwrite::addFile);
+    return committed(table, overwrite, request);
+  }
+
+  /** The columns of rows that move to other files, which keep their ids. */
+  private static Schema moved(Table table) {
+    return version(table) < 3
+        ? table.schema()
+        : MetadataColumns.schemaWithRowLineage(table.schema());
+  }
+
+  private static int version(Table table) {
+    return ((BaseTable) table).operations().current().formatVersion();
   }
 
   private static Object committed(Table table, SnapshotUpdate<?> update, JsonNode request) {
@@ -461,11 +514,11 @@ public final class IcebergLibrary {
     for (JsonNode each : request.get("rows")) {
       rows.add(record(each, table.schema().asStruct()));
     }
-    return writeRecords(table, request, rows);
+    return writeRecords(table, request, rows, table.schema());
   }
 
-  private static List<DataFile> writeRecords(Table table, JsonNode request, List<Record> rows)
-      throws IOException {
+  private static List<DataFile> writeRecords(
+      Table table, JsonNode request, List<Record> rows, Schema written) throws IOException {
     Schema schema = table.schema();
     PartitionSpec spec = table.spec();
     InternalRecordWrapper wrapper = new InternalRecordWrapper(schema.asStruct());
@@ -482,7 +535,7 @@ public final class IcebergLibrary {
     GenericFileWriterFactory factory =
         new GenericFileWriterFactory.Builder(table)
             .dataFileFormat(format)
-            .dataSchema(schema)
+            .dataSchema(written)
             .build();
     OutputFileFactory outputs = outputs(table, format);
     List<DataFile> files = new ArrayList<>();
@@ -499,15 +552,21 @@ public final class IcebergLibrary {
   }
 
   /** Position delete files for the rows that match a filter now, a file or a partition each. */
-  private static List<DeleteFile> positions(Table table, JsonNode request) throws IOException {
+  private static void positions(Table table, JsonNode request, RowDelta delta) throws IOException {
     Map<String, DataFile> files = new HashMap<>();
+    Map<String, List<DeleteFile>> before = new HashMap<>();
     try (CloseableIterable<FileScanTask> tasks = planned(table, request).planFiles()) {
-      tasks.forEach(task -> files.put(task.file().location(), task.file()));
+      for (FileScanTask task : tasks) {
+        files.put(task.file().location(), task.file());
+        before.put(task.file().location(), positional(task));
+      }
     }
     List<Types.NestedField> columns = new ArrayList<>(table.schema().columns());
     columns.add(MetadataColumns.FILE_PATH);
     columns.add(MetadataColumns.ROW_POSITION);
-    boolean whole = request.path("granularity").asText("file").equals("partition");
+    boolean vectors = version(table) > 2;
+    boolean whole =
+        !vectors && request.path("granularity").asText("file").equals("partition");
     Map<Object, TreeMap<String, List<Long>>> groups = new LinkedHashMap<>();
     IcebergGenerics.ScanBuilder builder = IcebergGenerics.read(table);
     builder = builder.where(asInSql(filter(table.schema(), request)));
@@ -523,11 +582,14 @@ public final class IcebergLibrary {
             .add((Long) row.getField(MetadataColumns.ROW_POSITION.name()));
       }
     }
+    if (vectors) {
+      vectors(table, groups.values(), files, before, delta);
+      return;
+    }
     FileFormat format = format(table, request, "delete_format");
     GenericFileWriterFactory factory =
         new GenericFileWriterFactory.Builder(table).deleteFileFormat(format).build();
     OutputFileFactory outputs = outputs(table, format);
-    List<DeleteFile> deletes = new ArrayList<>();
     for (TreeMap<String, List<Long>> group : groups.values()) {
       DataFile file = files.get(group.firstKey());
       PartitionSpec spec = table.specs().get(file.specId());
@@ -676,6 +738,12 @@ public final class IcebergLibrary {
     }
     update.commit();
     return null;
+  }
+
+  /** A default value, which is written as in metadata. */
+  private static Literal<?> byDefault(Type type, JsonNode written) {
+    Object value = SingleValueParser.fromJson(type, written);
+    return value == null ? null : Expressions.lit(value).to(type);
   }
 
   private static Type type(JsonNode written) {
@@ -872,6 +940,10 @@ public final class IcebergLibrary {
         LocalDateTime moment = LocalDateTime.parse(node.asText().replace(' ', 'T'));
         boolean zoned = ((Types.TimestampType) type).shouldAdjustToUTC();
         return zoned ? moment.atOffset(ZoneOffset.UTC) : moment;
+      case TIMESTAMP_NANO:
+        LocalDateTime fine = LocalDateTime.parse(node.asText().replace(' ', 'T'));
+        boolean instant = ((Types.TimestampNanoType) type).shouldAdjustToUTC();
+        return instant ? fine.atOffset(ZoneOffset.UTC) : fine;
       case STRING:
         return node.asText();
       case UUID:
@@ -921,6 +993,12 @@ public final class IcebergLibrary {
                 ? ((OffsetDateTime) value).withOffsetSameInstant(ZoneOffset.UTC).toLocalDateTime()
                 : (LocalDateTime) value;
         return moment.toLocalDate() + " " + shown(moment.toLocalTime());
+      case TIMESTAMP_NANO:
+        LocalDateTime fine =
+            value instanceof OffsetDateTime
+                ? ((OffsetDateTime) value).withOffsetSameInstant(ZoneOffset.UTC).toLocalDateTime()
+                : (LocalDateTime) value;
+        return fine.format(DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss.SSSSSSSSS"));
       case DATE:
       case STRING:
       case UUID:

@@ -1,0 +1,110 @@
+"""Deletion vectors of icecomb and of Iceberg Java's library on one table: one vector a file, rows exact."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import IntegerType, LongType, NestedField
+from tests.interop.conftest import ordered
+from tests.rings import sampled
+
+SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "k", IntegerType())))
+BY_K = [("identity", "k", "k")]
+ON_READ = {f"write.{each}.mode": "merge-on-read" for each in ("delete", "update", "merge")}
+
+
+def frame(*ids):
+    return pa.table(
+        {"id": pa.array(ids, pa.int64()), "k": pa.array([i % 2 for i in ids], pa.int32())}
+    )
+
+
+def rows(first, last):
+    return [[i, i % 2] for i in range(first, last)]
+
+
+def vectors(table):
+    """The vectors of the current snapshot, by data file; no file has two."""
+    found = {}
+    for manifest in read_manifests(table.io, table.refresh().current_snapshot()):
+        for entry in read_manifest(table.io, manifest):
+            file = entry.data_file
+            if entry.is_live and file.is_deletion_vector:
+                assert file.referenced_data_file not in found
+                found[file.referenced_data_file] = file
+    return found
+
+
+def agreed(library, name, but=()):
+    """The ids that icecomb, Iceberg Java and PyIceberg find."""
+    return sorted(row[0] for row in library.agree(name, but=but))
+
+
+@pytest.mark.parametrize("file_format", sampled(("parquet", "orc", "avro"), keep=1))
+def test_icecomb_and_java_delete_rows_of_the_same_files_by_turns(library, file_format):
+    name = f"vectors_{file_format}"
+    properties = {"format-version": "3", "write.format.default": file_format, **ON_READ}
+    # PyIceberg 0.12 reads no Avro
+    but = ["peer"] if file_format == "avro" else []
+    java = library.create(name, SCHEMA, BY_K, properties)
+    iceberg, table = library.iceberg, library.load(name)
+    table.append(frame(*range(100)))
+    iceberg.append(java, rows(100, 120))
+    expected = set(range(120))
+
+    table.refresh().delete("id in (3, 4, 7, 105)")
+    expected -= {3, 4, 7, 105}
+    assert agreed(library, name, but) == sorted(expected)
+    assert len(vectors(table)) == 3
+
+    iceberg.ask("delta", java, filter="id in (5, 6, 7, 106)")
+    expected -= {5, 6, 106}
+    assert agreed(library, name, but) == sorted(expected)
+    assert sum(file.record_count for file in vectors(table).values()) == 7
+    # one is still in the file of icecomb's first delete
+    assert len(vectors(table)) == 4
+    assert len({file.file_path for file in vectors(table).values()}) == 2
+
+    table.upsert(frame(8, 9, 200), ["id"])  # equal rows stay as they are
+    table.delete("id >= 90 and id < 100")
+    expected = (expected | {200}) - set(range(90, 100))
+    assert agreed(library, name, but) == sorted(expected)
+
+    # a data file goes with its vector, by whomever it is removed
+    table.delete("k = 1")
+    expected = {i for i in expected if i % 2 == 0}
+    assert agreed(library, name, but) == sorted(expected)
+    left = vectors(table)
+    assert all(file.partition == (0,) for file in left.values())
+    iceberg.ask("delete", java, filter="k = 0")
+    assert agreed(library, name, but) == []
+    assert vectors(table) == {}
+
+
+def test_position_deletes_of_version_2_become_vectors_for_both(library):
+    name = "vectors_of_an_upgraded_table"
+    java = library.create(name, SCHEMA, (), {"format-version": "2", **ON_READ})
+    iceberg, table = library.iceberg, library.load(name)
+    table.append(frame(*range(10)))
+    table.append(frame(*range(10, 20)))
+    iceberg.ask("delta", java, filter="id in (1, 11)", granularity="partition")
+    table.refresh().delete("id = 12")
+    table.transaction().upgrade_table_version(3).commit_transaction()
+    expected = set(range(20)) - {1, 11, 12}
+    # about one file each: those of partition granularity stay for the other one
+    table.delete("id = 2")
+    iceberg.ask("delta", java, filter="id = 13")
+    expected -= {2, 13}
+    assert agreed(library, name) == sorted(expected)
+    assert {file.record_count for file in vectors(table).values()} == {2, 3}
+
+    result = table.maintenance.rewrite_position_delete_files()
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (1, 0)
+    assert agreed(library, name) == sorted(expected)
+    iceberg.ask("delta", java, filter="id = 14")
+    assert agreed(library, name) == sorted(expected - {14})
+    assert ordered(library.java(name)) == ordered([[i, i % 2] for i in expected - {14}])
