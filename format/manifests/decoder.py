@@ -35,6 +35,7 @@ from icecomb.format.manifests.columns import (
     PartitionColumn,
 )
 from icecomb.format.manifests.manifest import (
+    UNASSIGNED_SEQ,
     DataFileContent,
     FileFormat,
     ManifestEntryStatus,
@@ -43,6 +44,7 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.schema import ENTRY_NAMES, STATISTICS
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
+    TIMESTAMP_TYPES,
     BooleanType,
     DateType,
     DecimalType,
@@ -53,8 +55,6 @@ from icecomb.format.spec.types import (
     LongType,
     PrimitiveType,
     StringType,
-    TimestampType,
-    TimestamptzType,
     TimeType,
     UUIDType,
 )
@@ -303,13 +303,14 @@ def _first_row_ids(
 ) -> pa.Array:
     """Return the first row id of each file: its own, else the next one of its manifest.
 
-    A manifest without a first row id predates the upgrade to format version 3: its files have none.
+    A manifest without a first row id predates the upgrade to format version 3: its files have none,
+    whatever they state. Only if it is not committed yet are the stated ids those of its files.
     """
     from icecomb.format.arrow.array_build import ZERO, scalar
 
     stated = columns["first_row_id"]
-    if all(manifest.first_row_id is None for manifest in manifests):
-        return stated if stated.null_count == len(stated) else pa.nulls(len(stated), pa.int64())
+    if stated.null_count == len(stated) and all(m.first_row_id is None for m in manifests):
+        return stated
     data = pc.equal(columns["content"], scalar(DataFileContent.DATA.value, pa.int32()))
     # deleted entries take no ids, as in Iceberg Java (ManifestReader.idAssigner)
     deleted = scalar(ManifestEntryStatus.DELETED.value, pa.int32())
@@ -321,7 +322,8 @@ def _first_row_ids(
         manifests, lengths, accumulate(lengths[:-1], initial=0), strict=True
     ):
         if manifest.first_row_id is None:
-            ids.append(pa.nulls(length, pa.int64()))
+            is_new = manifest.sequence_number == UNASSIGNED_SEQ
+            ids.append(stated.slice(start, length) if is_new else pa.nulls(length, pa.int64()))
             continue
         counts = rows.slice(start, length)
         first = scalar(manifest.first_row_id, pa.int64())
@@ -426,7 +428,7 @@ def _typed(field_type: PrimitiveType | None, array: pa.Array) -> pa.Array:
 def _arrow_type(field_type: PrimitiveType) -> pa.DataType:
     if isinstance(field_type, (IntegerType, DateType)):
         return pa.int32()
-    if isinstance(field_type, (LongType, TimeType, TimestampType, TimestamptzType)):
+    if isinstance(field_type, (LongType, TimeType, *TIMESTAMP_TYPES)):
         return pa.int64()
     if isinstance(field_type, BooleanType):
         return pa.bool_()

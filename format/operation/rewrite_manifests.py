@@ -292,9 +292,7 @@ class RewriteManifests(SnapshotProducer):
     ) -> None:
         """Refuse manifests that do not state the row ids that their files have."""
         before = dict(self._row_ids(base, old))
-        # files without an id get one that no file has
-        numbered = (replace(manifest, first_row_id=base.next_row_id) for manifest in added)
-        for path, row_id in self._row_ids(base, numbered):
+        for path, row_id in self._row_ids(base, added):
             if before.get(path) not in {None, row_id}:
                 raise ValidationError(
                     f"Cannot add manifests: file {path} has first row id {before[path]} in the "

@@ -24,6 +24,7 @@ from icecomb.format.manifests.decoder import decode_together
 from icecomb.format.manifests.encoded_file import DataFileForm
 from icecomb.format.manifests.entry_encoder import EntryEncoder
 from icecomb.format.manifests.manifest import (
+    UNASSIGNED_SEQ,
     DataFile,
     DataFileContent,
     FileFormat,
@@ -145,7 +146,10 @@ def test_files_take_ids_in_the_order_of_the_manifest(tmp_path):
 
 def test_a_manifest_without_an_id_has_files_without_ids(tmp_path):
     """It is older than the upgrade of the table, whatever its entries say."""
-    assert ids(written(tmp_path, [entry(ADDED, 1), entry(EXISTING, 2, 30)])) == [None, None]
+    manifest = written(tmp_path, [entry(ADDED, 1), entry(EXISTING, 2, 30)])
+    assert ids(manifest) == [None, None]
+    # one that no snapshot lists yet is not: a merge copies it
+    assert ids(replace(manifest, sequence_number=UNASSIGNED_SEQ)) == [None, 30]
 
 
 def test_a_manifest_of_version_2_is_numbered_in_an_upgraded_table(tmp_path):
