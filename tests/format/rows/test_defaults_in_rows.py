@@ -347,3 +347,60 @@ def test_a_default_is_read_after_a_rename_a_promotion_and_a_replacement(catalog)
     table = catalog.load_table("db.t")
     assert [(row["id"], row["y"]) for row in rows_of(table)] == [(9, None)]
     assert table.scan().use_ref("old").to_arrow()["y"].to_pylist() == [7, 7, 7]
+
+
+def test_a_column_added_while_rows_are_written_has_its_default_in_them(catalog):
+    slow = created(catalog)
+    fast = catalog.load_table("db.t")
+    with fast.update_schema() as update:
+        update.add_column("x", "long", required=True, default_value=7)
+    slow.append(pa.table({"id": [4]}))
+    assert [row["x"] for row in rows_of(slow)] == [7, 7, 7, 7]
+
+
+@pytest.mark.parametrize(
+    ("file_format", "mode"),
+    [
+        ("parquet", "copy-on-write"),
+        ("parquet", "merge-on-read"),
+        ("orc", "copy-on-write"),
+        ("avro", "merge-on-read"),
+    ],
+)
+def test_changes_of_rows_and_rewritten_files_keep_what_the_default_was(catalog, file_format, mode):
+    table = created(catalog, file_format, rows=OLD.select(["id"]))
+    modes = {f"write.{each}.mode": mode for each in ("delete", "update", "merge")}
+    with table.transaction() as change:
+        change.set_properties(modes)
+    table.append(pa.table({"id": [11, 12]}))
+    added(table, x=("long", 7))
+    with table.update_schema() as update:
+        update.set_default_value("x", 8)
+    table.append(pa.table({"id": [4]}))
+
+    def values():
+        return {row["id"]: row["x"] for row in rows_of(table)}
+
+    table.delete("x = 7 and id = 2")
+    assert values() == {1: 7, 3: 7, 4: 8, 11: 7, 12: 7}
+    every = {f.name: [None, None] for f in table.schema().fields}
+    nulls = table.schema().as_arrow()
+    table.upsert(pa.Table.from_pydict(every | {"id": [1, 5], "x": [9, 9]}, nulls), ["id"])
+    assert values() == {1: 9, 3: 7, 4: 8, 5: 9, 11: 7, 12: 7}
+    (
+        table.merge(pa.table({"id": [3, 6]}), "t.id = s.id")
+        .when_matched_update({"id": "t.id + 100"})
+        .when_not_matched_insert({"id": "s.id"})
+        .execute()
+    )
+    changed = {1: 9, 4: 8, 5: 9, 6: 8, 11: 7, 12: 7, 103: 7}
+    assert values() == changed
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    table.refresh()
+    assert len(list(table.scan().plan_files())) == 1
+    assert values() == changed
+    # what rows have is in the files now: another write default changes nothing
+    with table.update_schema() as update:
+        update.set_default_value("x", 1)
+    assert values() == changed
+    assert ids(table, "x = 7") == [11, 12, 103]
