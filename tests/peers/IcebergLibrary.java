@@ -35,6 +35,9 @@ import org.apache.iceberg.FileContent;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.ManageSnapshots;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestReader;
 import org.apache.iceberg.MetadataColumns;
 import org.apache.iceberg.OverwriteFiles;
 import org.apache.iceberg.PartitionKey;
@@ -168,6 +171,8 @@ public final class IcebergLibrary {
         return plan(table, request);
       case "files":
         return files(table);
+      case "manifests":
+        return manifests(table);
       case "metadata":
         return metadata(table);
       case "append":
@@ -261,6 +266,8 @@ public final class IcebergLibrary {
       shown.put("id", each.snapshotId());
       shown.put("parent", each.parentId());
       shown.put("sequence_number", each.sequenceNumber());
+      shown.put("first_row_id", each.firstRowId());
+      shown.put("added_rows", each.addedRows());
       shown.put("operation", each.operation());
       shown.put("summary", each.summary());
       snapshots.add(shown);
@@ -279,6 +286,7 @@ public final class IcebergLibrary {
     Map<String, Object> found = new LinkedHashMap<>();
     found.put("location", ((BaseTable) table).operations().current().metadataFileLocation());
     found.put("format_version", ((BaseTable) table).operations().current().formatVersion());
+    found.put("next_row_id", ((BaseTable) table).operations().current().nextRowId());
     Snapshot current = table.currentSnapshot();
     found.put("current", current == null ? null : current.snapshotId());
     found.put("snapshots", snapshots);
@@ -354,6 +362,26 @@ public final class IcebergLibrary {
   }
 
   /** What manifests say of the live data files. */
+  /** Each manifest of the current snapshot with its first row id, and those of its entries. */
+  private static Object manifests(Table table) throws IOException {
+    List<Object> found = new ArrayList<>();
+    for (ManifestFile manifest : table.currentSnapshot().dataManifests(table.io())) {
+      Map<String, Object> files = new TreeMap<>();
+      try (ManifestReader<DataFile> reader =
+          ManifestFiles.read(manifest, table.io(), table.specs())) {
+        for (DataFile file : reader) {
+          files.put(file.location(), file.firstRowId());
+        }
+      }
+      Map<String, Object> shown = new LinkedHashMap<>();
+      shown.put("path", manifest.path());
+      shown.put("first_row_id", manifest.firstRowId());
+      shown.put("files", files);
+      found.add(shown);
+    }
+    return found;
+  }
+
   private static Object files(Table table) throws IOException {
     List<Object> found = new ArrayList<>();
     try (CloseableIterable<FileScanTask> tasks =
@@ -381,6 +409,7 @@ public final class IcebergLibrary {
     }
     shown.put("partition", partition);
     shown.put("rows", file.recordCount());
+    shown.put("first_row_id", file.firstRowId());
     shown.put("bytes", file.fileSizeInBytes());
     shown.put("value_counts", file.valueCounts());
     shown.put("null_value_counts", file.nullValueCounts());
