@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from icecomb.format.errors import ConflictError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart, head_of
 from icecomb.format.maintenance.group_rewriter import RewrittenGroup
@@ -19,8 +20,9 @@ from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.operation.conflict import History, index_key
 from icecomb.format.operation.file_addition import known_paths
 from icecomb.format.operation.overwrite import RewriteFiles
+from icecomb.format.operation.written_schema import check_no_ids_since
+from icecomb.format.rows.deletes.deletion_vector_writer import delete_writer
 from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions
-from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from icecomb.format.scan.scan_planner import ScanPlanner
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class _Meanwhile:
 
     Attributes:
         removed: The numbers of sources that are gone.
-        deletes: New position delete files, by the number of a source.
+        deletes: New position delete files or deletion vectors, by the number of a source.
     """
 
     removed: set[int] = field(default_factory=set)
@@ -50,7 +52,7 @@ class _Meanwhile:
         return (
             frozenset(self.removed),
             {
-                number: frozenset(f.file_path for f in files)
+                number: frozenset(f.identity for f in files)
                 for number, files in self.deletes.items()
             },
         )
@@ -104,6 +106,7 @@ class GroupReplacement:
             self._operation.check_not_committed(base)
         self._start.written_with.check(base)
         self._start.check_names(base, len(self._groups))
+        self._check_ids(base)
         meanwhile = self._look(base)
         # the age of the new files depends on the format version
         signature = (base.format_version, [one.signature() for one in meanwhile])
@@ -128,8 +131,26 @@ class GroupReplacement:
         if self._operation is not None and not self._operation.is_committed:
             self._operation.clean_up(None)
             self._operation = None
-        self._io.delete([file.file_path for file in self._deletes])
+        self._io.delete(dict.fromkeys(file.file_path for file in self._deletes))
         self._deletes = []
+
+    def _check_ids(self, base: TableMetadata) -> None:
+        """Check that no rows were read without ids that may have some by now.
+
+        Raises:
+            GroupConflictError: If there are such rows; for their groups.
+        """
+        start = self._start
+        try:
+            check_no_ids_since(base, start.branch, start.snapshot.snapshot_id)
+        except ConflictError as error:
+            without = {
+                number: error.message
+                for number, group in enumerate(self._groups)
+                if any(task.file.first_row_id is None for task in group.group.tasks)
+            }
+            if without:
+                raise GroupConflictError(without, hint="rewrite them again") from error
 
     def _look(self, base: TableMetadata) -> list[_Meanwhile]:
         """Return the changes that other writers made to each group since the start."""
@@ -157,7 +178,7 @@ class GroupReplacement:
         """Return the changes to a group's sources, or why they cannot be applied to new files."""
         meanwhile = _Meanwhile()
         age = self._start.snapshot.sequence_number
-        known = {file.file_path for task in group.group.tasks for file in task.delete_files}
+        known = {file.identity for task in group.group.tasks for file in task.delete_files}
         equality: set[frozenset[str]] = set()
         for number, task in enumerate(group.group.tasks):
             if task.file_path not in there:
@@ -165,8 +186,10 @@ class GroupReplacement:
                 continue
             added = [
                 file
-                for file in index.files_for_data_file(age, index_key(task.file), task.file_path)
-                if file.file_path not in known
+                for file in index.files_for_data_file(
+                    age, index_key(task.file), task.file_path, is_own=False
+                )
+                if file.identity not in known
             ]
             positional = [f for f in added if f.content is DataFileContent.POSITION_DELETES]
             if positional:
@@ -182,7 +205,7 @@ class GroupReplacement:
                 frozenset(
                     f.file_path
                     for f in applying
-                    if f.content is DataFileContent.EQUALITY_DELETES and f.file_path not in known
+                    if f.content is DataFileContent.EQUALITY_DELETES and f.identity not in known
                 )
             )
         if len(equality) > 1:
@@ -212,7 +235,7 @@ class GroupReplacement:
 
     def _new_operation(self, base: TableMetadata, meanwhile: Iterable[_Meanwhile]) -> RewriteFiles:
         operation = RewriteFiles(self._io, self._snapshot_properties, self._start.branch)
-        writer = PositionDeleteWriter(self._io, base, str(uuid.uuid4()))
+        writer = delete_writer(self._io, base, str(uuid.uuid4()))
         removed: list[DataFile] = []
         added: list[DataFile] = []
         rows_gone = 0

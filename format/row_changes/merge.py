@@ -29,11 +29,11 @@ from icecomb.format.row_changes.merge_clause import (
 )
 from icecomb.format.row_changes.merge_condition import MergeCondition
 from icecomb.format.row_changes.row_expression import RowExpressions, Sides
-from icecomb.format.row_changes.row_level_change import RowLevelChange, row_level_change
+from icecomb.format.row_changes.row_level_change import RowLevelChange, row_ids, row_level_change
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.deletes.position_delete import Positions
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.values.metadata_columns import ROW_POSITION
+from icecomb.format.rows.values.metadata_columns import ROW_ID, ROW_POSITION, lineage
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import in_pieces
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
@@ -122,6 +122,17 @@ def merge_rows(
         expressions.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Origins:
+    """The positions of rows in their file, and their ids; None in a table without row lineage."""
+
+    positions: Positions
+    ids: Rows | None
+
+    def __getitem__(self, chosen: Rows | Mask) -> _Origins:
+        return _Origins(self.positions[chosen], None if self.ids is None else self.ids[chosen])
+
+
 class _Merge:
     """A merge in progress."""
 
@@ -173,8 +184,12 @@ class _Merge:
         )
         self._key_places = [list(dict.fromkeys(self._keys)).index(f) for f in self._keys]
         self._row_places = [schema.fields.index(f) for f in self._keys]
+        self._ids = (ROW_ID,) if lineage(target.metadata) else ()
         self._row_scan = ArrowScan(
-            target.metadata, target.io, Schema((*schema.fields, ROW_POSITION)), workers=1
+            target.metadata,
+            target.io,
+            Schema((*schema.fields, *self._ids, ROW_POSITION)),
+            workers=1,
         )
 
     def row_filter(self) -> BooleanExpression:
@@ -191,9 +206,9 @@ class _Merge:
         if self._alone:
             self._rely_on(task)
             for batch in self._row_scan.read(task):
-                places, rows = _split(batch)
+                origins, rows = self._origins(batch)
                 found = self._find([rows.column(i) for i in self._row_places])
-                removed += self._merge_rows(rows, places, found)
+                removed += self._merge_rows(rows, origins, found)
         else:
             positions, partners = self._with_key(task)
             if not len(positions):
@@ -203,12 +218,13 @@ class _Merge:
                 self._mark(partners)
                 return
             for batch in self._row_scan.read(task):
-                places, rows = _split(batch)
+                origins, rows = self._origins(batch)
+                places = origins.positions
                 begin, end = np.searchsorted(positions, (places[0], places[-1] + 1))
                 if begin < end:
                     here = np.searchsorted(places, positions[begin:end])
                     chosen = rows.take(pa.array(here))
-                    removed += self._merge_rows(chosen, places[here], partners[begin:end])
+                    removed += self._merge_rows(chosen, origins[here], partners[begin:end])
         self._change.remove(task, np.sort(np.concatenate(removed)))
 
     def _rely_on(self, task: FileScanTask) -> None:
@@ -281,14 +297,22 @@ class _Merge:
             _, rows = self._index.same_key(np.unique(keys))
             self.found[self._with_keys[rows]] = True
 
+    def _origins(self, batch: pa.RecordBatch) -> tuple[_Origins, pa.RecordBatch]:
+        """Return the positions and ids in a batch of the row scan, and its other columns."""
+        places, rows = _split(batch)
+        if not self._ids:
+            return _Origins(places, None), rows
+        last = rows.num_columns - 1
+        return _Origins(places, row_ids(rows.column(last))), rows.select(range(last))
+
     def _merge_rows(
-        self, rows: pa.RecordBatch, places: Positions, found: Rows
+        self, rows: pa.RecordBatch, origins: _Origins, found: Rows
     ) -> Iterator[Positions]:
         """Apply the clauses to rows of the table, and yield the positions of rows to remove.
 
         Args:
             rows: The rows.
-            places: Their positions.
+            origins: Their positions and ids.
             found: Their keys in the source, -1 where it has none.
         """
         hits = np.flatnonzero(found >= 0)
@@ -298,12 +322,12 @@ class _Merge:
                 part = slice(start, start + _PAIRS)
                 new = self._source.take(pa.array(partners[part]))
                 both = self._sides(rows.take(pa.array(chosen[part])), new)
-                yield from self._apply(self._matched, both, places[chosen[part]])
+                yield from self._apply(self._matched, both, origins[chosen[part]])
         if self._alone:
             alone = np.ones(rows.num_rows, np.bool_)
             alone[chosen] = False
             left = rows.filter(pa.array(alone))
-            yield from self._apply(self._alone, {self._target_alias: left}, places[alone])
+            yield from self._apply(self._alone, {self._target_alias: left}, origins[alone])
 
     def _pairs(self, rows: pa.RecordBatch, hits: Rows, found: Rows) -> tuple[Rows, Rows]:
         """Return the matched rows of the table, each once, and a matching row of the source.
@@ -351,7 +375,7 @@ class _Merge:
             start = end
 
     def _apply(
-        self, clauses: Sequence[PreparedClause], rows: Sides, places: Positions | None = None
+        self, clauses: Sequence[PreparedClause], rows: Sides, origins: _Origins | None = None
     ) -> list[Positions]:
         """Apply to each row the first clause that selects it; return positions to remove."""
         removed: list[Positions] = []
@@ -360,14 +384,19 @@ class _Merge:
             if mask.any():
                 chosen = _filtered(rows, mask)
                 self._counts[clause.action] += int(mask.sum())
+                gone = None if origins is None else origins[mask]
+                if gone is not None:
+                    removed.append(gone.positions)
                 if clause.action is not Action.DELETE:
-                    self._change.write_all(pa.Table.from_batches([clause.written(chosen)]))
-                if places is not None:
-                    removed.append(places[mask])
+                    written = pa.Table.from_batches([clause.written(chosen)])
+                    if gone is None:
+                        self._change.write_all(written)
+                    else:
+                        self._change.write_updated(written, gone.ids)
             if mask.all():
                 break
             rows = _filtered(rows, ~mask)
-            places = None if places is None else places[~mask]
+            origins = None if origins is None else origins[~mask]
         return removed
 
     def _sides(self, old: pa.RecordBatch, new: pa.Table) -> Sides:

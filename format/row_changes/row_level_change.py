@@ -21,10 +21,10 @@ from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.row_changes.file_replacement import FileReplacement
 from icecomb.format.row_changes.position_delta import PositionDelta
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+from icecomb.format.rows.deletes.deletion_vector_writer import OlderDeletes, delete_writer
 from icecomb.format.rows.deletes.position_delete import Positions, live_mask
-from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.values.metadata_columns import ROW_POSITION
+from icecomb.format.rows.values.metadata_columns import ROW_ID, ROW_POSITION, lineage
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import DataWriter
 from icecomb.format.spec.schema import Schema
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from icecomb.format.arrow.row_stream import GivenRows
     from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.row_changes.key_index import Rows
 
 
 class RowLevelChange(ABC):
@@ -51,6 +52,9 @@ class RowLevelChange(ABC):
         self.removed: list[DataFile] = []
         self._relied_on: list[DataFile] = []
         self._writer = DataWriter(target.io, target.metadata, self.operation_id)
+        self._lineage = lineage(target.metadata)
+        self._moved: DataWriter | None = None
+        self._without_ids = False
 
     def __enter__(self) -> Self:
         return self
@@ -86,13 +90,51 @@ class RowLevelChange(ABC):
             self._relied_on.append(file)
 
     def write_all(self, data: GivenRows) -> None:
-        """Add rows, whose columns are matched by name.
+        """Add new rows, whose columns are matched by name.
 
         Raises:
             SchemaError: If they do not fit the table.
             ValidationError: If a required column holds a null.
         """
-        self._writer.write_all(data)
+        (self._moved or self._writer).write_all(data)
+
+    def write_updated(self, rows: pa.Table, ids: Rows | None) -> None:
+        """Add new values of removed rows, which keep their ids.
+
+        Args:
+            rows: The rows, whose columns are matched by name.
+            ids: The ids of the removed rows, -1 where a row has none; None in a table without.
+
+        Raises:
+            SchemaError: If they do not fit the table.
+            ValidationError: If a required column holds a null.
+        """
+        if not rows.num_rows:
+            return
+        if ids is None:
+            self._without_ids = True
+            self._writer.write_all(rows)
+        else:
+            column = pa.array(ids, mask=ids < 0)
+            self._moved_rows(column).write_all(rows.append_column(ROW_ID.name, column))
+
+    def _moved_rows(self, ids: pa.Array) -> DataWriter:
+        """Return the writer of rows of other files, which have columns of row lineage.
+
+        Args:
+            ids: The ids of the rows that are to be written, null where a row has none.
+        """
+        self._without_ids = self._without_ids or bool(ids.null_count)
+        if self._moved is None:
+            target = self.target
+            # a writer of its own, as files of new rows alone leave the columns out
+            self._moved = DataWriter(target.io, target.metadata, self.operation_id, 1, moved=True)
+        return self._moved
+
+    def _close(self) -> list[DataFile]:
+        """Finish the data files, and return them."""
+        files = self._writer.close()
+        return files if self._moved is None else [*files, *self._moved.close()]
 
     @abstractmethod
     def finish(self, rows: BooleanExpression) -> WrittenChange | None:
@@ -105,6 +147,8 @@ class RowLevelChange(ABC):
     def abort(self, problem: BaseException) -> None:
         """Remove all written files."""
         self._writer.abort(problem)
+        if self._moved is not None:
+            self._moved.abort(problem)
 
     def _replacement(self, added: list[DataFile], rows: BooleanExpression) -> WrittenChange | None:
         """Return the change as removed and added data files."""
@@ -127,6 +171,7 @@ class RowLevelChange(ABC):
             target.written_with,
             added,
             data_files_removed=len(self.removed),
+            without_ids=self._without_ids,
         )
 
 
@@ -136,9 +181,10 @@ class CopyOnWrite(RowLevelChange):
     def __init__(self, target: WriteTarget, command: str) -> None:
         super().__init__(target, command)
         schema = target.metadata.schema()
-        self._columns = len(schema.fields)
+        fields = (*schema.fields, *self._lineage)
+        self._columns = len(fields)
         self._scan = ArrowScan(
-            target.metadata, target.io, Schema((*schema.fields, ROW_POSITION)), workers=1
+            target.metadata, target.io, Schema((*fields, ROW_POSITION)), workers=1
         )
 
     def remove(self, task: FileScanTask, positions: Positions) -> None:
@@ -152,15 +198,25 @@ class CopyOnWrite(RowLevelChange):
         for batch in self._scan.read(whole):
             kept = _without(batch, positions)
             if kept.num_rows:
-                self._writer.write(kept.select(range(self._columns)))
+                self._keep(kept.select(range(self._columns)))
+
+    def _keep(self, rows: pa.RecordBatch) -> None:
+        if self._lineage:
+            self._moved_rows(rows.column(self._columns - len(self._lineage))).write(rows)
+        else:
+            self._without_ids = True
+            self._writer.write(rows)
 
     def finish(self, rows: BooleanExpression) -> WrittenChange | None:
         """Implement `RowLevelChange.finish`."""
-        return self._replacement(self._writer.close(), rows)
+        return self._replacement(self._close(), rows)
 
 
 class MergeOnRead(RowLevelChange):
     """A change that keeps files which lose rows, and writes delete files for those rows.
+
+    In format version 3 these are deletion vectors, which also stand for the older position deletes
+    of their data file.
 
     Args:
         target: The table.
@@ -172,20 +228,32 @@ class MergeOnRead(RowLevelChange):
     def __init__(self, target: WriteTarget, command: str, *, replaces_rows: bool = False) -> None:
         super().__init__(target, command)
         self._replaces_rows = replaces_rows
-        self._deletes = PositionDeleteWriter(target.io, target.metadata, self.operation_id)
+        self._deletes = delete_writer(target.io, target.metadata, self.operation_id)
+        self._older = None if target.metadata.format_version < 3 else OlderDeletes(target.io)
+        self._replaced: list[DataFile] = []
         self._referenced: list[str] = []
 
     def remove(self, task: FileScanTask, positions: Positions) -> None:
         """Implement `RowLevelChange.remove`."""
-        if len(positions) == task.file.record_count:
+        rows = task.file.record_count
+        if len(positions) == rows:
             self.drop(task.file)
-        elif len(positions):
-            self._referenced.append(task.file.file_path)
-            self._deletes.add(task.file, positions)
+            return
+        if not len(positions):
+            return
+        if self._older is not None:
+            positions, replaced = self._older.joined(task, positions)
+            # positions beyond the end, which a damaged delete file may have, delete nothing
+            if rows == np.searchsorted(positions, rows):
+                self.drop(task.file)
+                return
+            self._replaced += replaced
+        self._referenced.append(task.file.file_path)
+        self._deletes.add(task.file, positions)
 
     def finish(self, rows: BooleanExpression) -> WrittenChange | None:
         """Implement `RowLevelChange.finish`."""
-        added = self._writer.close()
+        added = self._close()
         deletes = self._deletes.close()
         if not deletes:
             return self._replacement(added, rows)
@@ -207,6 +275,8 @@ class MergeOnRead(RowLevelChange):
             serializable=self.serializable,
         )
         delta.add_to(operation)
+        for file in self._replaced:
+            operation.remove_deletes(file)
         for file in self.removed:
             operation.remove_rows(file)
         gone = {file.file_path for file in self.removed}
@@ -215,12 +285,19 @@ class MergeOnRead(RowLevelChange):
         )
         if self.removed:
             operation.validate_deleted_files()
-        return WrittenChange(operation, target.written_with, added, deletes, len(self.removed))
+        return WrittenChange(
+            operation, target.written_with, added, deletes, len(self.removed), self._without_ids
+        )
 
     def abort(self, problem: BaseException) -> None:
         """Implement `RowLevelChange.abort`."""
         super().abort(problem)
         self._deletes.abort()
+
+
+def row_ids(column: pa.Array) -> Rows:
+    """Return values of `_row_id` as numbers, -1 for null."""
+    return np.asarray(column.fill_null(-1))
 
 
 def row_level_change(

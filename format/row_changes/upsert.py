@@ -20,11 +20,11 @@ from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.row_changes.key_columns import KEY_BATCH_ROWS, key_field, key_filter
 from icecomb.format.row_changes.key_index import KeyIndex, Rows
 from icecomb.format.row_changes.row_difference import Mask, differing
-from icecomb.format.row_changes.row_level_change import row_level_change
+from icecomb.format.row_changes.row_level_change import row_ids, row_level_change
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.arrow_projection import Projection
-from icecomb.format.rows.values.metadata_columns import ROW_POSITION
+from icecomb.format.rows.values.metadata_columns import ROW_ID, ROW_POSITION, lineage
 from icecomb.format.rows.write.data_writer import FrameProjections, in_pieces
 from icecomb.format.rows.write.frame_check import check_required
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
@@ -100,7 +100,8 @@ def upsert_rows(
             change.rely_on(file)
         updated = source.filter(pa.array(matching.changed))
         inserted = source.filter(pa.array(~matching.found)) if insert else source.slice(0, 0)
-        change.write_all(updated)
+        ids = None if matching.ids is None else matching.ids[matching.changed]
+        change.write_updated(updated, ids)
         change.write_all(inserted)
         return change.finish(rows), UpsertResult(updated.num_rows, inserted.num_rows)
 
@@ -118,6 +119,8 @@ class _Matching:
         found: A mask of the new rows whose key was found in the files examined so far.
         changed: A mask of those that differ from the table's row.
         files: The data files that have keys of new rows.
+        ids: The row ids of the table's rows that have the keys of new rows, -1 where there is
+            none; None in a table without row lineage.
     """
 
     def __init__(
@@ -143,11 +146,13 @@ class _Matching:
         self.found = np.zeros(source.num_rows, np.bool_)
         self.changed = np.zeros(source.num_rows, np.bool_)
         self.files: list[DataFile] = []
+        ids = (ROW_ID,) if lineage(target.metadata) else ()
+        self.ids = np.full(source.num_rows, -1) if ids else None
         taken = {f.field_id for f in keys}
         schema = target.metadata.schema()
         values = [f for f in schema.fields if f.field_id not in taken]
         scan = partial(ArrowScan, target.metadata, target.io, workers=1)
-        self._key_scan = scan(Schema((*keys, ROW_POSITION)), batch_size=KEY_BATCH_ROWS)
+        self._key_scan = scan(Schema((*keys, *ids, ROW_POSITION)), batch_size=KEY_BATCH_ROWS)
         # Columns that are cheap to read are compared first: mostly they differ already, and the
         # rest need not be read.
         cheap = [f for f in values if _is_cheap(f)]
@@ -188,10 +193,12 @@ class _Matching:
         positions = [np.empty(0, np.int64)]
         rows = [np.empty(0, np.int64)]
         for batch in self._key_scan.read(task):
-            found = self._index.find(batch.columns[:-1])
+            found = self._index.find(batch.columns[: len(self._keys)])
             hits = np.flatnonzero(found >= 0)
             if len(hits):
                 self._mark(found[hits])
+                if self.ids is not None:
+                    self.ids[found[hits]] = row_ids(batch.column(len(self._keys)))[hits]
                 positions.append(np.asarray(batch.column(batch.num_columns - 1))[hits])
                 rows.append(found[hits])
         return np.concatenate(positions), np.concatenate(rows)

@@ -15,7 +15,7 @@ from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher
-from icecomb.format.operation.written_schema import WrittenWith, check_branch
+from icecomb.format.operation.written_schema import WrittenWith, check_branch, check_no_ids_since
 from icecomb.format.property.table_property import ISOLATION_LEVEL, ROW_LEVEL_MODE
 from icecomb.format.scan.delete_index import partition_keys
 from icecomb.format.scan.table_scan import TableScan
@@ -43,6 +43,7 @@ class WrittenChange:
         data_files: The new data files; deleted if nothing was committed.
         delete_files: The new delete files; deleted if nothing was committed.
         data_files_removed: The number of data files that the table loses.
+        without_ids: Whether rows without ids were moved to the new data files.
     """
 
     producer: SnapshotProducer
@@ -50,6 +51,7 @@ class WrittenChange:
     data_files: Sequence[DataFile] = ()
     delete_files: Sequence[DataFile] = ()
     data_files_removed: int = 0
+    without_ids: bool = False
 
     @property
     def starting_point(self) -> tuple[str, int] | None:
@@ -64,6 +66,8 @@ class WrittenChange:
         """
         self.producer.check_not_committed(base)
         self.written_with.check(base)
+        if self.without_ids and self.starting_point is not None:
+            check_no_ids_since(base, *self.starting_point)
         return self.producer.apply(base)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
@@ -71,7 +75,7 @@ class WrittenChange:
         self.producer.clean_up(committed)
         if committed is None and not self.producer.is_committed:
             written = (*self.data_files, *self.delete_files)
-            self.producer.io.delete([file.file_path for file in written])
+            self.producer.io.delete(dict.fromkeys(file.file_path for file in written))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,249 @@
+"""Rows keep their ids through every operation on a table of format version 3 (spec: Row Lineage)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icecomb.format.errors import ConflictError, ExpressionError, UnsupportedError, ValidationError
+from icecomb.format.maintenance.group_rewriter import GroupRewriter
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.transform import parse_transform
+
+SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
+LINEAGE = ("_row_id", "_last_updated_sequence_number")
+BY_S = PartitionSpec(0, (PartitionField(2, 1000, parse_transform("truncate[1]"), "s1"),))
+ALL = {"rewrite-all": "true"}
+N = None
+
+
+def frame(*rows) -> pa.Table:
+    numbers, texts = zip(*rows, strict=True) if rows else ((), ())
+    return pa.table([pa.array(numbers, pa.int64()), pa.array(texts, pa.string())], schema=SCHEMA)
+
+
+def new_table(lake, *parts, spec=None, version="3", **properties):
+    given = {name.replace("_", "."): value for name, value in properties.items()}
+    given["format-version"] = version
+    table = lake.create_table("db.t", SCHEMA, partition_spec=spec, properties=given)
+    for part in parts:
+        table.append(frame(*part))
+    return table
+
+
+def lineage(table, **more) -> dict:
+    """The row id and the number of the last update, by the row."""
+    found = table.scan(selected_fields=("id", "s", *LINEAGE), **more).to_arrow().to_pydict()
+    rows = list(zip(*found.values(), strict=True))
+    assert len({row[:2] for row in rows}) == len(rows)
+    return {f"{number}{text}": (own, updated) for number, text, own, updated in rows}
+
+
+def physical(table) -> list[list[str]]:
+    """The columns of each data file."""
+    return sorted(pq.read_schema(task.file.file_path).names for task in table.scan().plan_files())
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_rows_keep_their_ids_and_updates_are_numbered(lake, file_format, mode):
+    table = new_table(lake, [(0, "a"), (1, "b"), (2, "c")], [(3, "d"), (4, "e")])
+    with table.update_properties() as update:
+        for command in ("delete", "merge"):
+            update.set(f"write.{command}.mode", mode)
+        update.set("write.format.default", file_format)
+    kept = {"0a": (0, 1), "1b": (1, 1), "2c": (2, 1), "3d": (3, 2), "4e": (4, 2)}
+    assert lineage(table) == kept
+    table.delete("id = 1")
+    del kept["1b"]
+    assert lineage(table) == kept
+    table.upsert(frame((0, "a"), (2, "C"), (5, "f")), ["id"])
+    new, _ = lineage(table)["5f"]
+    del kept["2c"]
+    kept |= {"2C": (2, 4), "5f": (new, 4)}
+    assert lineage(table) == kept
+    assert new >= 5
+    (
+        table.merge(frame((3, "D"), (4, "gone"), (6, "g")), ["id"])
+        .when_matched_delete("s.s = 'gone'")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    )
+    newer, _ = lineage(table)["6g"]
+    del kept["3d"], kept["4e"]
+    kept |= {"3D": (3, 5), "6g": (newer, 5)}
+    assert lineage(table) == kept
+    assert newer > new
+    (
+        table.merge(frame((0, "a")), ["id"])
+        .when_not_matched_by_source_update({"s": "t.s || '!'"}, "t.id = 2")
+        .execute()
+    )
+    del kept["2C"]
+    kept |= {"2C!": (2, 6)}
+    assert lineage(table) == kept
+    table.overwrite(frame((7, "h")), "id in (0, 6)")
+    newest, _ = lineage(table)["7h"]
+    del kept["0a"], kept["6g"]
+    kept |= {"7h": (newest, 7)}
+    assert lineage(table) == kept
+    assert newest > newer
+    table.maintenance.rewrite_data_files(options=ALL)
+    assert lineage(table.refresh()) == kept
+    table.append(frame((8, "i")))
+    last, _ = lineage(table).pop("8i")
+    assert last >= max(own for own, _ in kept.values())
+
+
+REWRITES = {
+    "binpack": {},
+    "binpack by two processes": {"max-file-group-input-files": "2"},
+    "sort": {"strategy": "sort", "sort_order": "s desc"},
+    "z-order": {"strategy": "sort", "sort_order": "zorder(id, s)"},
+}
+
+
+@pytest.mark.parametrize("rewrite", REWRITES)
+@pytest.mark.parametrize("spec", [PartitionSpec(0, ()), BY_S])
+def test_rewrites_keep_ids_and_ages(lake, rewrite, spec):
+    parts = [[(n, "abc"[n % 3]) for n in range(first, first + 5)] for first in range(0, 30, 5)]
+    table = new_table(lake, *parts, spec=spec)
+    before = lineage(table)
+    assert {own for own, _ in before.values()} == set(range(30))
+    table.delete("id in (3, 17)")
+    del before["3a"], before["17c"]
+    assert lineage(table) == before
+    given = dict(REWRITES[rewrite])
+    more = {key: given.pop(key) for key in ("strategy", "sort_order") if key in given}
+    table.maintenance.rewrite_data_files(options={**ALL, **given}, **more)
+    table = table.refresh()
+    assert lineage(table) == before
+    assert {name for names in physical(table) for name in names} == {"id", "s", *LINEAGE}
+
+
+def test_files_of_new_rows_have_no_lineage_and_others_have_it_behind_the_columns(lake):
+    table = new_table(lake, [(0, "a"), (1, "b")], [(2, "c")])
+    assert physical(table) == [["id", "s"], ["id", "s"]]
+    table.upsert(frame((3, "d")), ["id"])
+    assert physical(table) == [["id", "s"]] * 3
+    table.delete("id = 0")
+    assert physical(table) == [["id", "s"], ["id", "s"], ["id", "s", *LINEAGE]]
+    (moved,) = (
+        entry.data_file
+        for manifest in read_manifests(table.io, table.current_snapshot())
+        for entry in read_manifest(table.io, manifest)
+        if entry.is_live and 2147483540 in entry.data_file.value_counts
+    )
+    schema = pq.read_schema(moved.file_path)
+    ids = [int(schema.field(i).metadata[b"PARQUET:field_id"]) for i in range(4)]
+    assert ids == [1, 2, 2147483540, 2147483539]
+    assert pq.read_table(moved.file_path).select(LINEAGE).to_pylist() == [
+        {"_row_id": 1, "_last_updated_sequence_number": 1}
+    ]
+    # as Iceberg Java's writers
+    assert moved.lower_bounds[2147483540] == moved.upper_bounds[2147483540] == b"\1" + b"\0" * 7
+    assert moved.value_counts[2147483539] == 1
+
+
+def test_scans_find_rows_by_their_ids(lake):
+    table = new_table(lake, [(n, "a") for n in range(10)], [(n, "b") for n in range(10, 20)])
+    table.upsert(frame((3, "A"), (15, "B"), (30, "new")), ["id"])
+    assert table.scan("_row_id in (3, 4, 15)", ("id", "s")).to_arrow().to_pydict() == {
+        "id": [4, 3, 15],
+        "s": ["a", "A", "B"],
+    }
+    assert table.scan("_last_updated_sequence_number = 3").count() == 3
+    assert table.scan("_row_id is null").count() == 0
+    assert table.scan("_row_id < 5 and s = 'a'").count() == 4
+    with pytest.raises(ExpressionError, match="_row_id"):
+        table.delete("_row_id = 3")
+
+
+def test_ids_of_an_upgraded_table_begin_with_its_first_commit(lake):
+    table = new_table(lake, [(0, "a"), (1, "b")], [(2, "c")], version="2")
+    with pytest.raises(UnsupportedError, match="no column _row_id: its format version is 2"):
+        table.scan(selected_fields=("_row_id",)).to_arrow()
+    older = table.metadata.current_snapshot_id
+    upgrade(table)
+    assert lineage(table) == {"0a": (N, N), "1b": (N, N), "2c": (N, N)}
+    table.delete("id = 0")
+    found = lineage(table)
+    assert sorted(found) == ["1b", "2c"]
+    assert None not in {value for values in found.values() for value in values}
+    assert found["1b"][1] == table.current_snapshot().sequence_number
+    assert found["2c"][1] == 2
+    table.maintenance.rewrite_data_files(options=ALL)
+    assert lineage(table.refresh()) == found
+    assert lineage(table, snapshot_id=older) == {"0a": (N, N), "1b": (N, N), "2c": (N, N)}
+
+
+def upgrade(table) -> None:
+    with table.update_properties() as update:
+        update.set("format-version", "3")
+
+
+@pytest.mark.parametrize("upgraded", ["before", "after"])
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_rows_that_got_ids_meanwhile_are_not_moved_without(lake, upgraded, mode):
+    table = new_table(lake, [(0, "a"), (1, "b")], version="2")
+    with table.update_properties() as update:
+        update.set("write.merge.mode", mode)
+    if upgraded == "before":
+        upgrade(table)
+    stale = lake.load_table("db.t")
+    if upgraded == "after":
+        upgrade(table)
+    table.append(frame((9, "z")))
+    given = lineage(table)
+    with pytest.raises(ConflictError, match="may have given ids to rows"):
+        stale.upsert(frame((1, "B")), ["id"])
+    assert lineage(table.refresh()) == given
+    stale.refresh().upsert(frame((1, "B")), ["id"])
+    assert lineage(table.refresh())["1B"][0] == given["1b"][0]
+
+
+def test_a_rewrite_begins_again_where_rows_got_ids_meanwhile(lake, monkeypatch):
+    table = new_table(lake, [(0, "a")], [(1, "b")], version="2")
+    given, rewrite = {}, GroupRewriter.rewrite
+
+    def overtaken(self, *arguments):
+        done = rewrite(self, *arguments)
+        if not given:
+            others = lake.load_table("db.t")
+            upgrade(others)
+            others.append(frame((2, "c")))
+            given.update(lineage(others))
+        return done
+
+    monkeypatch.setattr(GroupRewriter, "rewrite", overtaken)
+    result = table.maintenance.rewrite_data_files(options=ALL)
+    assert result.rewritten_data_files_count == 2
+    assert lineage(table.refresh()) == given
+
+
+def test_row_groups_are_copied_only_where_their_rows_state_their_ids(lake):
+    table = new_table(lake, [(0, "a"), (1, "b")], [(2, "c")], version="3")
+    with table.update_properties() as update:
+        update.set("icecomb.maintenance.copy-min-row-group-bytes", "0")
+    before = lineage(table)
+    with pytest.raises(ValidationError, match="Row groups cannot be copied"):
+        table.maintenance.rewrite_data_files(options={**ALL, "copy": "require"})
+    table.maintenance.rewrite_data_files(options={**ALL, "copy": "auto"})
+    assert lineage(table.refresh()) == before
+    table.maintenance.rewrite_data_files(options={**ALL, "copy": "require"})
+    assert lineage(table.refresh()) == before
+    table.upsert(frame((1, "B")), ["id"])
+    after = lineage(table)
+    with pytest.raises(ValidationError, match="rows of it inherit _last_updated_sequence_number"):
+        table.maintenance.rewrite_data_files(options={**ALL, "copy": "require"})
+    assert lineage(table.refresh()) == after
+
+
+def test_executors_do_not_rewrite_rows_with_ids(lake):
+    table = new_table(lake, [(0, "a")])
+    with pytest.raises(UnsupportedError, match="do not keep the ids of rows"):
+        table.maintenance.rewrite_data_files(options=ALL, engine="spark")

@@ -1,0 +1,60 @@
+"""Ids of rows, as Iceberg Java's library and icecomb assign, keep and read them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import LongType, NestedField, StringType
+
+SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "s", StringType())))
+COLUMNS = "id, s, _row_id, _last_updated_sequence_number"
+VERSION_3 = {"format-version": "3"}
+
+
+def frame(*rows):
+    numbers, texts = zip(*rows, strict=True)
+    return pa.table({"id": pa.array(numbers, pa.int64()), "s": list(texts)})
+
+
+def agreed(library, name):
+    """The rows with their lineage, which is the same for both."""
+    theirs = library.java(name, columns=COLUMNS)
+    assert library.python(name, columns=COLUMNS) == theirs
+    assert None not in {own for _, _, own, _ in theirs}
+    assert len({own for _, _, own, _ in theirs}) == len(theirs)
+    return {f"{number}{text}": (own, updated) for number, text, own, updated in theirs}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_both_keep_the_ids_of_rows_that_either_moves(library, file_format):
+    name = f"lineage_{file_format}"
+    properties = {**VERSION_3, "write.format.default": file_format}
+    java = library.create(name, SCHEMA, properties=properties)
+    library.iceberg.append(java, [[0, "a"], [1, "b"], [2, "c"]])
+    table = library.load(name)
+    table.append(frame((3, "d"), (4, "e")))
+    expected = {"0a": (0, 1), "1b": (1, 1), "2c": (2, 1), "3d": (3, 2), "4e": (4, 2)}
+    assert agreed(library, name) == expected
+    library.iceberg.ask("update", java, filter="id = 1", set={"s": "B"})
+    del expected["1b"]
+    expected |= {"1B": (1, 3)}
+    assert agreed(library, name) == expected
+    table.refresh().upsert(frame((1, "BB"), (3, "D"), (5, "f")), ["id"])
+    found = agreed(library, name)
+    del expected["1B"], expected["3d"]
+    expected |= {"1BB": (1, 4), "3D": (3, 4), "5f": (found["5f"][0], 4)}
+    assert found == expected
+    assert found["5f"][0] > 4
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    assert agreed(library, name) == expected
+    library.iceberg.ask("update", java, filter="id > 3", set={"s": "x"})
+    for text in ("4e", "5f"):
+        own, _ = expected.pop(text)
+        expected[f"{text[0]}x"] = own, 6
+    assert agreed(library, name) == expected
+    library.iceberg.ask("compact", java)
+    table.refresh().delete("id = 0")
+    del expected["0a"]
+    assert agreed(library, name) == expected
