@@ -54,6 +54,7 @@ class DeleteRows:
         numbers: The data sequence numbers.
         sizes: The sizes in bytes.
         by_value: A mask of the files that hold equality deletes.
+        is_vector: A mask of the deletion vectors.
         targets: The only data file that a file has positions of; null if it is not a single one.
         is_global: Whether equality deletes apply to all partitions, as their spec has no fields.
     """
@@ -62,6 +63,7 @@ class DeleteRows:
     numbers: Longs
     sizes: Longs
     by_value: npt.NDArray[np.bool_]
+    is_vector: npt.NDArray[np.bool_]
     targets: pa.Array
     is_global: bool
 
@@ -93,8 +95,9 @@ def delete_rows(
     return DeleteRows(
         tuple(array.filter(live) for array in values),
         numbers_of(columns.column("sequence_number").fill_null(ZERO).filter(live)),
-        numbers_of(columns.column("file_size_in_bytes").filter(live)),
+        numbers_of(columns.content_lengths.filter(live)),
         truths_of(by_value.filter(live)),
+        truths_of(columns.vectors.filter(live)),
         pc.if_else(by_value, null(_TEXT), named).filter(live),
         is_global,
     )
@@ -136,7 +139,7 @@ class LiveDeletes:
             partitions: The counts for the partitions of the snapshot, by spec.
         """
         first = min((int(p.oldest.min()) for p in partitions.values() if len(p)), default=NEVER)
-        files = size = 0
+        found = []
         for spec_id, parts in self._rows.items():
             for rows in parts:
                 oldest = _oldest_of(rows.values, len(rows.numbers), partitions[spec_id])
@@ -145,8 +148,17 @@ class LiveDeletes:
                     least = np.where(rows.by_value, first, least)
                 # equality deletes apply only to older files, position deletes also to equal age
                 reaches = np.where(rows.by_value, least < rows.numbers, least <= rows.numbers)
-                files += int((~reaches).sum())
-                size += int(rows.sizes[~reaches].sum())
+                found.append((rows, reaches))
+        # with a vector, readers ignore position delete files about its data file
+        vectors = [rows.targets.filter(pa.array(rows.is_vector & r)) for rows, r in found]
+        covered = pa.concat_arrays([pa.array([], _TEXT), *vectors])
+        files = size = 0
+        for rows, reaches in found:
+            ignored = truths_of(pc.is_in(rows.targets.drop_null(), value_set=covered))
+            named = truths_of(rows.targets.is_valid())
+            reaches[named] &= ~ignored | rows.is_vector[named]
+            files += int((~reaches).sum())
+            size += int(rows.sizes[~reaches].sum())
         return DanglingDeletes(files, size)
 
     def _oldest_targets(self, targets: pa.Array, otherwise: Longs) -> Longs:

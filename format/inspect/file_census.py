@@ -217,13 +217,16 @@ class _Count:
         limits = self._limits
         live = None if columns.live.true_count == len(columns) else columns.live
 
-        def column(name: str) -> Longs:
-            found = _chosen(columns.column(name), live)
+        def known(array: pa.Array) -> Longs:
+            found = _chosen(array, live)
             if found.null_count:
                 found = found.fill_null(scalar(0, found.type))
             return numbers_of(found).astype(np.int64, copy=False)
 
-        content, size = column("content"), column("file_size_in_bytes")
+        def column(name: str) -> Longs:
+            return known(columns.column(name))
+
+        content, size = column("content"), known(columns.content_lengths)
         rows = np.maximum(column("record_count"), 0)
         data = content == DataFileContent.DATA.value
         by_position = content == DataFileContent.POSITION_DELETES.value

@@ -43,6 +43,8 @@ SPEC_ID_ID: Final = 141
 PARTITION_ID: Final = 102
 REFERENCE_SNAPSHOT_ID: Final = 18
 DELETED_ROW_ID: Final = 2147483544
+CONTENT_OFFSET_ID: Final = 2147483641
+CONTENT_SIZE_ID: Final = 2147483640
 _DELETE_PARTITION_ID: Final = 2147483642
 _PARTITION_DOC: Final = "Partition data tuple, schema based on the partition spec"
 
@@ -130,6 +132,18 @@ _AFTER_PARTITION: Final = (
     ),
 )
 
+_OF_VECTOR: Final = (
+    NestedField(
+        CONTENT_OFFSET_ID,
+        "content_offset",
+        _LONG,
+        doc="The offset in the DV where the content starts",
+    ),
+    NestedField(
+        CONTENT_SIZE_ID, "content_size_in_bytes", _LONG, doc="The length in bytes of the DV blob"
+    ),
+)
+
 
 def files_schema(metadata: TableMetadata) -> Schema:
     """Return the schema of `files`, `data_files`, `delete_files` and their `all_` forms."""
@@ -175,15 +189,16 @@ def position_deletes_schema(metadata: TableMetadata) -> Schema:
     source = replace(
         FILE_PATH, name="delete_file_path", doc="Path of the file in which a row is stored"
     )
+    last = (spec, source) if metadata.format_version < 3 else (spec, source, *_OF_VECTOR)
     if not union.fields:
-        return Schema((path, position, row, spec, source))
+        return Schema((path, position, row, *last))
     used = {f.field_id for schema in metadata.schemas for f in walk(schema.as_struct())}
     free = (number for number in count(1) if number not in used)
     renumbered = StructType(tuple(replace(f, field_id=next(free)) for f in union.fields))
     partition = _required(
         _DELETE_PARTITION_ID, PARTITION, renumbered, "Partition that position delete row belongs to"
     )
-    return Schema((path, position, row, partition, spec, source))
+    return Schema((path, position, row, partition, *last))
 
 
 def _file_fields(metadata: TableMetadata) -> tuple[NestedField, ...]:

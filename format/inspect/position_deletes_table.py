@@ -1,9 +1,9 @@
-"""The metadata table `position_deletes`: the rows of a snapshot's position delete files."""
+"""The metadata table `position_deletes`: rows of position delete files, and deletion vectors'."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow.number_view import array_of
 from icecomb.format.expressions.column_doubts import ColumnDoubts
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics
@@ -18,6 +19,8 @@ from icecomb.format.expressions.metrics_evaluator import might_match
 from icecomb.format.inspect.entry_rows import EntryRows
 from icecomb.format.inspect.manifest_choice import choose_manifests, spec_of, weakened
 from icecomb.format.inspect.metadata_schema import (
+    CONTENT_OFFSET_ID,
+    CONTENT_SIZE_ID,
     DELETED_ROW_ID,
     PARTITION,
     position_deletes_schema,
@@ -32,6 +35,7 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.read.row_filter import row_mask
 from icecomb.format.rows.values.arrow_projection import Projection
@@ -42,15 +46,22 @@ from icecomb.format.rows.values.metadata_columns import (
     SPEC_ID,
 )
 from icecomb.format.rows.values.partition_union import partition_union
+from icecomb.format.spec.arrow_schema import type_to_pyarrow
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.name_mapping import MappedField, NameMapping
 from icecomb.format.spec.schema import Schema, prune, walk
 from icecomb.format.spec.snapshot import Snapshot
-from icecomb.format.spec.types import NestedField, StructType
+from icecomb.format.spec.types import StructType
 from icecomb.format.storage.file_io import FileIO
 
 _IN_FILE: Final = (DELETE_FILE_PATH.field_id, DELETE_FILE_POS.field_id)
-_OF_FILE: Final = (SPEC_ID.field_id, FILE_PATH.field_id)
+_OF_FILE: Final = {
+    SPEC_ID.field_id: "spec_id",
+    FILE_PATH.field_id: "file_path",
+    CONTENT_OFFSET_ID: "content_offset",
+    CONTENT_SIZE_ID: "content_size_in_bytes",
+}
+"""What `files` calls the columns that all deletes of a file share, by their ids."""
 _NAMES: Final = NameMapping(
     tuple(MappedField(f.field_id, (f.name,)) for f in (DELETE_FILE_PATH, DELETE_FILE_POS))
 )
@@ -137,16 +148,17 @@ class PositionDeletesTable:
         entries = EntryRows(columns, spec, schema, rows, doubted)
         arrays = {}
         for field in fields.fields:
-            if field.field_id == FILE_PATH.field_id:
-                arrays[field] = entries.column(NestedField(100, "file_path", field.field_type))
-            elif field.field_id == SPEC_ID.field_id:
-                arrays[field] = entries.column(field)
+            if (name := _OF_FILE.get(field.field_id)) is not None:
+                arrays[field] = entries.column(replace(field, name=name))
             elif field.name == PARTITION:
                 arrays[field] = entries.partition(field, self._partition_ids)
         names = [field.name for field in arrays]
         return pa.RecordBatch.from_arrays(list(arrays.values()), names)
 
     def _rows(self, file: DataFile, fields: Schema, constants: pa.RecordBatch) -> Iterator[Rows]:
+        if file.is_deletion_vector:
+            yield from self._vector_rows(file, fields, constants)
+            return
         reader = open_data_file(self.io, file, _NAMES)
         try:
             own = {f.field_id for f in walk(StructType(fields.fields))}
@@ -160,6 +172,24 @@ class PositionDeletesTable:
                 yield _joined(fields, values, constants)
         finally:
             reader.close()
+
+    def _vector_rows(
+        self, file: DataFile, fields: Schema, constants: pa.RecordBatch
+    ) -> Iterator[Rows]:
+        positions = VectorReader(self.io).positions(file)
+        read = [field for field in fields.fields if field.name not in constants.schema.names]
+        for start in range(0, len(positions), _BATCH_ROWS):
+            part = positions[start : start + _BATCH_ROWS]
+            known = {
+                DELETE_FILE_PATH.field_id: pa.repeat(file.referenced_data_file, len(part)),
+                DELETE_FILE_POS.field_id: array_of(part),
+            }
+            arrays = [
+                known.get(f.field_id, pa.nulls(len(part), type_to_pyarrow(f.field_type)))
+                for f in read or (DELETE_FILE_POS,)
+            ]
+            names = [field.name for field in read or (DELETE_FILE_POS,)]
+            yield _joined(fields, pa.RecordBatch.from_arrays(arrays, names), constants)
 
 
 def _inside_row(fields: Schema) -> set[int]:

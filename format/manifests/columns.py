@@ -187,6 +187,26 @@ class ManifestColumns:
         deleted = scalar(ManifestEntryStatus.DELETED.value, pa.int32())
         return pc.not_equal(self._columns["status"], deleted)
 
+    @cached_property
+    def vectors(self) -> pa.Array:
+        """Boolean mask of the deletion vectors; see `DataFile.is_deletion_vector`."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from icecomb.format.arrow.array_build import scalar
+
+        positions = scalar(DataFileContent.POSITION_DELETES.value, pa.int32())
+        puffin = pc.equal(pc.utf8_upper(self._columns["file_format"]), FileFormat.PUFFIN.value)
+        return pc.and_(pc.equal(self._columns["content"], positions), puffin)
+
+    @cached_property
+    def content_lengths(self) -> pa.Array:
+        """The `DataFile.content_length` of each file."""
+        import pyarrow.compute as pc
+
+        own = self._columns["content_size_in_bytes"]
+        return pc.coalesce(own, self._columns["file_size_in_bytes"])
+
     @property
     def nbytes(self) -> int:
         """The size of the columns in memory, in bytes."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from icecomb.catalog import Table, load_catalog
 from icecomb.catalog.catalog import Catalog
-from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.row_delta import RowDelta
@@ -137,4 +137,21 @@ def _changed(
         upper_bounds=upper,
         equality_ids=ids,
         spec_id=spec_id,
+    )
+
+
+def vector(rows: int, target: DataFile) -> DataFile:
+    """The deletion vector of a data file, in a Puffin file of many."""
+    number = next(_NUMBERS)
+    return DataFile(
+        content=DataFileContent.POSITION_DELETES,
+        file_path="/t/data/vectors.puffin",
+        file_format=FileFormat.PUFFIN,
+        partition=target.partition,
+        record_count=rows,
+        file_size_in_bytes=GB,
+        referenced_data_file=target.file_path,
+        content_offset=number * 10 * KB,
+        content_size_in_bytes=10 * KB,
+        spec_id=target.spec_id,
     )

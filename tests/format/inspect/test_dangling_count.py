@@ -23,6 +23,7 @@ from tests.catalog.health.made_table import (
     equality,
     new_table,
     positions,
+    vector,
 )
 
 
@@ -86,6 +87,18 @@ def test_deletes_of_one_file_dangle_without_it_whatever_else_is_in_its_partition
     assert dangling(table) == 0
     remove(table, mon)
     assert (dangling(table), planned(table)) == (1, set())
+
+
+def test_position_deletes_of_one_file_dangle_beside_its_vector(table: Table, mon: DataFile) -> None:
+    delete(table, positions(1, mon), positions(1, day="mon"))
+    table.transaction().upgrade_table_version(3).commit_transaction()
+    assert (dangling(table), len(planned(table))) == (0, 2)
+    head = table.current_snapshot()
+    assert head is not None
+    added = RowDelta(table.io).validate_from_snapshot(head.snapshot_id)
+    table.commit(added.add_deletes(vector(1, mon)))
+    assert planned(table) == {"/t/data/vectors.puffin"}
+    assert dangling(table) == 1, "those of the partition may be about other files"
 
 
 def test_equality_deletes_of_a_spec_without_fields_apply_everywhere(tmp_path: Path) -> None:

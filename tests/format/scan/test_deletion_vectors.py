@@ -1,0 +1,170 @@
+"""Which deletion vectors apply to which data files, and which tables are refused (spec: Scan Planning)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from icecomb.format.errors import CorruptFileError
+from icecomb.format.manifests.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
+from icecomb.format.manifests.reader import read_each_columns
+from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
+from icecomb.format.operation.conflict import index_key
+from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import IdentityTransform
+from icecomb.format.spec.types import LongType, NestedField
+from icecomb.format.storage.file_io import FileIO
+
+IO = FileIO()
+SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "day", LongType()))
+DAY = PartitionField(2, 1000, IdentityTransform(), "day")
+SPECS = {0: PartitionSpec(), 1: PartitionSpec(DAY, spec_id=1), 2: PartitionSpec(DAY, spec_id=2)}
+NUMBERS = itertools.count()
+
+
+def file(path, day=3, spec_id=1, **more):
+    facts = {"record_count": 1, "file_size_in_bytes": 10, "spec_id": spec_id}
+    return DataFile(file_path=path, partition=(day,) if spec_id else (), **facts | more)
+
+
+def vector(target, offset=4, **more):
+    made = {
+        "content": DataFileContent.POSITION_DELETES,
+        "file_format": FileFormat.PUFFIN,
+        "referenced_data_file": target,
+        "content_offset": offset,
+        "content_size_in_bytes": 42,
+    }
+    return file("/t/v.puffin", **made | more)
+
+
+def positions(path="/t/p", **more):
+    return file(path, content=DataFileContent.POSITION_DELETES, **more)
+
+
+def equality(**more):
+    return file("/t/e", content=DataFileContent.EQUALITY_DELETES, equality_ids=(1,), **more)
+
+
+def columns(folder, content, *numbered):
+    """The entries of a manifest: each a data sequence number and a file, of one spec."""
+    spec = SPECS[numbered[0][1].spec_id]
+    entries = [
+        ManifestEntry(
+            status=ManifestEntryStatus.EXISTING,
+            snapshot_id=5,
+            sequence_number=number,
+            file_sequence_number=number,
+            data_file=one,
+        )
+        for number, one in numbered
+    ]
+    # version 3, but written so that any file is accepted: what is read is under test
+    written = write_manifest(
+        IO,
+        f"{folder}/{next(NUMBERS)}.avro",
+        entries,
+        format_version=3,
+        spec=spec,
+        schema=SCHEMA,
+        snapshot_id=5,
+        content=content,
+    )
+    manifest = assign_sequence_number(written, 5, 50)
+    statistics = DELETE_STATISTICS if content is ManifestContent.DELETES else ()
+    [found] = read_each_columns(IO, [manifest], lambda _: spec, statistics, cache=None)
+    return found
+
+
+def index(folder, *groups):
+    found = DeleteFileIndex()
+    for group in groups:
+        found.add(
+            columns(folder, ManifestContent.DELETES, *group), unpartitioned=not group[0][1].spec_id
+        )
+    found.settle()
+    return found
+
+
+def applied(folder, deletes, number, data):
+    """The deletes of a data file; planning and the checks of commits find the same ones."""
+    [planned] = deletes.files_for(columns(folder, ManifestContent.DATA, (number, data)))
+    assert planned == deletes.files_for_data_file(number, index_key(data), data.file_path)
+    return [(one.file_path, one.content_offset) for one in planned]
+
+
+def test_a_vector_applies_to_the_file_it_names_and_to_no_other(tmp_path):
+    deletes = index(tmp_path, [(7, vector("/t/a")), (7, vector("/t/b", 46))])
+    assert applied(tmp_path, deletes, 7, file("/t/a")) == [("/t/v.puffin", 4)]
+    assert applied(tmp_path, deletes, 6, file("/t/b")) == [("/t/v.puffin", 46)]
+    assert applied(tmp_path, deletes, 6, file("/t/c")) == []
+
+
+def test_a_vector_takes_the_place_of_position_deletes_and_equality_deletes_stay(tmp_path):
+    of_one = positions("/t/one", referenced_data_file="/t/a")
+    deletes = index(
+        tmp_path,
+        [(7, positions()), (7, of_one), (8, vector("/t/a")), (9, positions("/t/later")), (9, equality())],
+        [(9, equality(spec_id=0))],
+    )  # fmt: skip
+    assert applied(tmp_path, deletes, 7, file("/t/a")) == [
+        ("/t/e", None),
+        ("/t/e", None),
+        ("/t/v.puffin", 4),
+    ]
+    others = [("/t/e", None), ("/t/e", None), ("/t/p", None), ("/t/later", None)]
+    assert applied(tmp_path, deletes, 7, file("/t/b")) == others
+
+
+def test_an_index_of_vectors_alone_is_true(tmp_path):
+    deletes = index(tmp_path, [(7, vector("/t/a"))])
+    assert deletes
+    assert [one.referenced_data_file for one in deletes.files] == ["/t/a"]
+    assert not DeleteFileIndex()
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_two_vectors_for_one_file_are_refused_like_by_iceberg_java(tmp_path, together):
+    entries = [(7, vector("/t/a")), (8, vector("/t/a", 46))]
+    groups = [entries] if together else [entries[:1], entries[1:]]
+    with pytest.raises(CorruptFileError, match=r"Data file /t/a has several deletion vectors: /t/v\.puffin \(offset 4\) and /t/v\.puffin \(offset 46\)"):  # fmt: skip
+        index(tmp_path, *groups)
+
+
+def test_a_vector_that_names_no_data_file_is_refused(tmp_path):
+    with pytest.raises(
+        CorruptFileError, match=r"/t/v\.puffin \(offset 4\) does not name its data file"
+    ):
+        index(tmp_path, [(7, vector(None))])
+
+
+def test_a_vector_older_than_its_data_file_is_refused_like_by_iceberg_java(tmp_path):
+    deletes = index(tmp_path, [(7, vector("/t/a"))])
+    with pytest.raises(
+        CorruptFileError,
+        match=r"of data file /t/a .* has sequence number 7, less than 8 of its data file",
+    ):
+        applied(tmp_path, deletes, 8, file("/t/a"))
+    assert applied(tmp_path, deletes, 8, file("/t/b")) == []
+
+
+@pytest.mark.parametrize("other", [{"day": 4}, {"spec_id": 2}, {"spec_id": 0}])
+def test_a_vector_of_another_partition_than_its_data_file_is_refused_like_by_iceberg_java(
+    tmp_path, other
+):
+    deletes = index(tmp_path, [(7, vector("/t/a"))])
+    with pytest.raises(
+        CorruptFileError,
+        match=r"of data file /t/a .* has spec and partition \(1, 3\), and its data file has",
+    ):
+        applied(tmp_path, deletes, 7, file("/t/a", **other))
