@@ -194,7 +194,7 @@ class Catalog(ViewCatalog, CatalogAdmin, ABC):
             location: The table's folder; default below the namespace's.
             partition_spec: The partition spec; default unpartitioned.
             sort_order: The sort order; default unsorted.
-            properties: The table's properties; ``format-version`` is 2 unless given as 1.
+            properties: The table's properties; ``format-version`` is 2 unless given as 1 or 3.
 
         Raises:
             TableAlreadyExistsError: If the name is taken.

@@ -20,6 +20,7 @@ from icecomb.catalog.commit.pointer import (
     V,
     WriteGuard,
 )
+from icecomb.catalog.configuration.catalog_property import FORMAT_VERSION_MAX
 from icecomb.format.cancellation import check_wanted, pause
 from icecomb.format.errors import (
     AlreadyCommittedError,
@@ -129,6 +130,8 @@ def commit(
         nonlocal newest
         newest = base
         changed = _changed(pointer, base, producer)
+        if changed.format_version > base.metadata.format_version:
+            check_format_version(pointer.name, changed, io.properties)
         made.update(_new_snapshots(base.metadata, changed))
         return changed
 
@@ -341,6 +344,29 @@ def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
         raise UnsupportedError(
             f"{name} is encrypted: icecomb cannot write to it",
             hint="write to it with Iceberg Java",
+            table=name,
+        )
+
+
+def check_format_version(name: str, metadata: TableMetadata, properties: Mapping[str, str]) -> None:
+    """Refuse a new or upgraded table whose format version is too high for the warehouse.
+
+    Args:
+        name: The table's name.
+        metadata: The table as it would be.
+        properties: Properties of the catalog.
+
+    Raises:
+        UnsupportedError: If the version is above ``format-version.max``.
+    """
+    highest = FORMAT_VERSION_MAX.of(properties)
+    if highest is not None and metadata.format_version > highest:
+        raise UnsupportedError(
+            f"{name} cannot have format version {metadata.format_version}: the catalog's "
+            f"{FORMAT_VERSION_MAX.key} is {highest}, as other engines of the warehouse read "
+            "nothing newer",
+            hint=f"use version {highest}; or raise {FORMAT_VERSION_MAX.key} once all engines that "
+            "read the table know the version",
             table=name,
         )
 

@@ -19,6 +19,7 @@ from icecomb.format.property.property import (
     milliseconds,
     nearest,
     number,
+    optional_number,
     registered,
     seconds,
     text,
@@ -53,6 +54,11 @@ HIVE_CONF_DIR: Final = text(
 )
 LIST_ALL_TABLES: Final = flag(
     "list-all-tables", "Whether tables that are not Iceberg tables are listed, too.", default=False
+)
+FORMAT_VERSION_MAX: Final = optional_number(
+    "format-version.max",
+    "The highest format version that tables are created with or upgraded to, for other engines.",
+    least=1,
 )
 UNIQUE_LOCATION: Final = flag(
     "unique-table-location",

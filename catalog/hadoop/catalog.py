@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog import Catalog
-from icecomb.catalog.commit.commit import check_commit_allowed, settle
+from icecomb.catalog.commit.commit import check_commit_allowed, check_format_version, settle
 from icecomb.catalog.commit.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.commit.static_pointer import StaticPointer
 from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
@@ -176,11 +176,13 @@ class HadoopCatalog(Catalog):
         metadata = self.new_metadata(definition, folder)
         pointer = self._pointer(parts)
         check_commit_allowed(pointer.name, metadata)
+        check_format_version(pointer.name, metadata, self.properties)
         pointer.stage(None, metadata)  # refuses unsupported metadata, and writes nothing
         return Draft(parts, metadata, self.io, self)
 
     def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
         """Implement `Catalog.publish`."""
+        check_format_version(".".join(draft.identifier), metadata, self.properties)
         return self._make(draft.identifier, metadata)
 
     def forget(self, draft: Draft) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from icecomb.catalog.catalog import Catalog
-from icecomb.catalog.commit.commit import check_commit_allowed
+from icecomb.catalog.commit.commit import check_commit_allowed, check_format_version
 from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion
 from icecomb.catalog.configuration.catalog_property import CATALOG, LIST_ALL_TABLES, URI, WAREHOUSE
 from icecomb.catalog.hive.entries import Entries, unknown
@@ -195,6 +195,7 @@ class HiveCatalog(Catalog):
         location = definition.location or self.entries.default_location(place)
         metadata = self.new_metadata(definition, location)
         check_commit_allowed(".".join(place), metadata)
+        check_format_version(".".join(place), metadata, self.properties)
         return Draft(place, metadata, self.io, self)
 
     def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
@@ -202,6 +203,7 @@ class HiveCatalog(Catalog):
         place = database_and_table(draft.identifier)
         pointer = self.pointer(place)
         check_commit_allowed(pointer.name, metadata)
+        check_format_version(pointer.name, metadata, self.properties)
         return self._table(place, self.entries.make(place, pointer, metadata), pointer)
 
     def register_table(self, identifier: Name, metadata_location: str) -> Table:

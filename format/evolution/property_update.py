@@ -35,7 +35,7 @@ def check_version(text: str) -> None:
     """
     if not (text.isascii() and text.isdigit()):
         raise ValidationError(
-            f"Property {_FORMAT_VERSION!r} is {text!r}, not a number", hint="Set it to 1 or 2."
+            f"Property {_FORMAT_VERSION!r} is {text!r}, not a number", hint="Set it to 1, 2 or 3."
         )
 
 

@@ -1,4 +1,4 @@
-"""A table is upgraded to version 2 between two attempts of a commit to it."""
+"""A table is upgraded between two attempts of a commit to it."""
 
 from __future__ import annotations
 
@@ -54,9 +54,36 @@ def test_every_file_that_is_kept_says_how_old_it_is(lake, monkeypatch, change, m
     assert {number for status, number in found if status == "ADDED"} <= {0, 1}
 
 
-def upgrade(table) -> None:
+@pytest.mark.parametrize("change", list(CHANGES))
+def test_every_row_has_an_id_of_its_own_after_an_upgrade_to_version_3(lake, monkeypatch, change):
+    least = "100" if change == "rewrite manifests" else "2"
+    given = {"format-version": "2", "commit.manifest.min-count-to-merge": least}
+    table = lake.create_table("db.t", frame().schema, properties=given)
+    for part in (frame(1, 2), frame(3, 4), frame(5)):
+        table.append(part)
+    before_swap(monkeypatch, lambda: upgrade(lake.load_table("db.t"), "3"))
+    CHANGES[change](table)
+    metadata = table.refresh().metadata
+    rows = sorted(table.scan().to_arrow()["id"].to_pylist())
+    gone, new = ([3], []) if change == "delete" else ([], [8, 9] if change == "append" else [])
+    assert rows == [row for row in [1, 2, 3, 4, 5, *new] if row not in gone]
+    ids = sorted(
+        number
+        for manifest in read_manifests(table.io, table.current_snapshot())
+        for entry in read_manifest(table.io, manifest, discard_deleted=True)
+        for number in range(
+            entry.data_file.first_row_id or 0,
+            (entry.data_file.first_row_id or 0) + entry.data_file.record_count,
+        )
+    )
+    assert len(set(ids)) == len(ids) == len(rows)
+    snapshot = metadata.current_snapshot()
+    assert metadata.next_row_id == snapshot.first_row_id + snapshot.added_rows > ids[-1]
+
+
+def upgrade(table, version="2") -> None:
     with table.update_properties() as update:
-        update.set("format-version", "2")
+        update.set("format-version", version)
 
 
 def before_swap(monkeypatch, step) -> None:
