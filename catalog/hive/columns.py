@@ -18,6 +18,8 @@ from icecomb.format.spec.types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     IntegerType,
     ListType,
@@ -25,14 +27,20 @@ from icecomb.format.spec.types import (
     MapType,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
+    VariantType,
 )
 
 # timestamptz is "timestamp" where the writer has Hive 2 libraries (Spark, Iceberg's own default);
 # the other spelling would flip the column type at every commit by another engine.
+# Iceberg Java 1.12 commits no nanoseconds, unknown columns or shapes to a metastore; its "unknown"
+# for variants is refused by Hive 2.3. A metastore lets "void" become any type later.
 _PLAIN: Final[dict[type[IcebergType], str]] = {
     BooleanType: "boolean",
     IntegerType: "int",
@@ -43,6 +51,12 @@ _PLAIN: Final[dict[type[IcebergType], str]] = {
     TimeType: "string",
     TimestampType: "timestamp",
     TimestamptzType: "timestamp",
+    TimestampNanoType: "timestamp",
+    TimestamptzNanoType: "timestamp",
+    UnknownType: "void",
+    VariantType: "binary",
+    GeometryType: "binary",
+    GeographyType: "binary",
     StringType: "string",
     UUIDType: "string",
     FixedType: "binary",
