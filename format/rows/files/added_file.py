@@ -25,6 +25,7 @@ from icecomb.format.rows.values.data_metrics import (
     data_file,
 )
 from icecomb.format.rows.values.file_tail import ColumnSummary
+from icecomb.format.rows.values.metadata_columns import LINEAGE
 from icecomb.format.rows.values.unread_field import UnreadField
 from icecomb.format.rows.write.partition_path import path_values, value_of_text
 from icecomb.format.spec.name_mapping import create_name_mapping
@@ -110,7 +111,8 @@ class AddedFiles:
             SchemaError: If its columns do not fit the table's, or its Parquet times are neither
                 microseconds nor INT96.
             ValidationError: If a required column holds nulls, a partition value is unknown or not
-                the same in all rows, or engines do not agree on which file the location is.
+                the same in all rows, it has columns of row lineage, or engines do not agree on
+                which file the location is.
         """
         if is_ambiguous(location):
             raise ValidationError(
@@ -123,6 +125,15 @@ class AddedFiles:
         file = self._describer.describe(location, tail, self.name_mapping)
         self._check_names(file, location)
         there = frozenset(number for number, _ in ids_of(file.fields))
+        for lineage in LINEAGE:
+            if lineage.field_id in there:
+                raise ValidationError(
+                    f"Cannot add {location}: it has column {lineage.name}, by which its rows would "
+                    "have the ids of other rows",
+                    hint="Read its rows without that column, and append them.",
+                    path=location,
+                    column=lineage.name,
+                )
         columns = self._with_rows(file, there, location)
         texts = path_values(location)
         given = self._given if self._give is None else self._partition_given(self._give(location))

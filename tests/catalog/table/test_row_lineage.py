@@ -247,3 +247,12 @@ def test_executors_do_not_rewrite_rows_with_ids(lake):
     table = new_table(lake, [(0, "a")])
     with pytest.raises(UnsupportedError, match="do not keep the ids of rows"):
         table.maintenance.rewrite_data_files(options=ALL, engine="spark")
+
+
+def test_added_files_cannot_state_ids(lake):
+    table = new_table(lake, [(0, "a"), (1, "b")])
+    table.delete("id = 0")
+    (moved,) = (task.file.file_path for task in table.scan().plan_files())
+    other = lake.create_table("db.other", SCHEMA)
+    with pytest.raises(ValidationError, match="it has column _row_id"):
+        other.add_files([moved])
