@@ -45,6 +45,18 @@ STORIES = {
         "DELETE FROM {t} WHERE id = 50",
         "ALTER TABLE {t} RENAME COLUMN x TO y",
     ),
+    "vectors": (
+        f"CREATE TABLE {{t}} (id bigint, day string) USING iceberg PARTITIONED BY (day) {MERGE_ON_READ}",
+        "INSERT INTO {t} SELECT id, if(id < 9, 'mon', 'tue') FROM range(1, 20)",
+        "INSERT INTO {t} SELECT id, 'mon' FROM range(20, 30)",
+        "DELETE FROM {t} WHERE id IN (3, 11)",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('format-version'='3')",
+        "DELETE FROM {t} WHERE id IN (4, 5, 22)",
+        "DELETE FROM {t} WHERE id = 5 OR id = 23",
+        "ALTER TABLE {t} DROP PARTITION FIELD day",
+        "INSERT INTO {t} VALUES (40, 'wed'), (41, 'wed')",
+        "DELETE FROM {t} WHERE id = 40",
+    ),
     "unpartitioned": (
         "CREATE TABLE {t} (id int NOT NULL, s string) USING iceberg TBLPROPERTIES ('format-version'='1')",
         "INSERT INTO {t} VALUES (1, 'a'), (2, null)",
