@@ -6,13 +6,15 @@ expressions can name nothing else: neither other tables nor files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from icecomb.format.errors import ExpressionError
+from icecomb.format.errors import ExpressionError, UnsupportedError
 from icecomb.format.optional_library import optional_library
+from icecomb.format.spec.arrow_schema import child_fields
 
 if TYPE_CHECKING:
     import duckdb
@@ -46,11 +48,13 @@ class RowExpressions:
             ExpressionError: If a text is not an expression on these columns, or cannot be computed
                 for a row (an overflow).
             MissingDependencyError: If DuckDB is not installed.
+            UnsupportedError: If it uses a column of points in time in nanoseconds.
         """
         return [self._computed(text, sides) for text in texts]
 
     def _computed(self, text: str, sides: Sides) -> pa.Array:
         duckdb = _duckdb()
+        _check_zoned(text, sides)
         rows = pa.table({name: _as_struct(batch) for name, batch in sides.items()})
         try:
             expression = duckdb.SQLExpression(text).alias("value")
@@ -87,6 +91,25 @@ class RowExpressions:
 def _duckdb() -> Any:
     purpose = "conditions and values given as SQL need DuckDB"
     return optional_library("duckdb", purpose, "icecomb[duckdb]")
+
+
+def _check_zoned(text: str, sides: Sides) -> None:
+    """Reject columns that DuckDB would cut to microseconds."""
+    for field in (f for side in sides.values() for f in side.schema if _is_cut(f.type)):
+        if re.search(rf"(?<!\w){re.escape(field.name)}(?!\w)", text, re.IGNORECASE):
+            raise UnsupportedError(
+                f"Cannot compute {text!r}: DuckDB would cut column {field.name!r} of {field.type} "
+                "to microseconds",
+                hint="Use the column in ON t.x = s.x or as a plain value s.x only.",
+                predicate=text,
+                column=field.name,
+            )
+
+
+def _is_cut(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.unit == "ns" and kind.tz is not None
+    return any(_is_cut(f.type) for f in child_fields(kind))
 
 
 def _as_struct(batch: pa.RecordBatch) -> pa.StructArray:

@@ -29,7 +29,7 @@ from icecomb.format.rows.write.data_writer import FrameProjections, in_pieces
 from icecomb.format.rows.write.frame_check import check_required
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.types import BinaryType, NestedField, StringType
+from icecomb.format.spec.types import BinaryType, NestedField, StringType, UnknownType
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
@@ -266,7 +266,8 @@ def _fitted(schema: Schema, data: GivenRows, *, complete: bool) -> pa.Table:
 
 
 def _check_complete(schema: Schema, frame: pa.Schema) -> None:
-    missing = [f.name for f in schema.fields if f.name not in frame.names]
+    valued = [f for f in schema.fields if not isinstance(f.field_type, UnknownType)]
+    missing = [f.name for f in valued if f.name not in frame.names]
     if missing:
         raise SchemaError(
             f"The data has no column {missing[0]!r}: replaced rows would lose its values",

@@ -283,6 +283,58 @@ def test_orc_refuses_nanoseconds_in_a_struct_with_moments_that_do_not_fit_them(c
         table.scan().to_arrow()
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_rows_are_upserted_and_merged_by_nanoseconds(create, mode):
+    columns = Schema(
+        NestedField(1, "t", TimestampNanoType(), required=True),
+        NestedField(2, "z", TimestamptzNanoType()),
+        NestedField(3, "u", UnknownType()),
+        identifier_field_ids=(1,),
+    )
+    table = create(columns, write_merge_mode=mode, write_update_mode=mode)
+
+    def rows(moments, number):
+        fields = [
+            pa.field("t", pa.timestamp("ns"), nullable=False),
+            ("z", pa.timestamp("ns", "UTC")),
+        ]
+        return pa.table([pa.array(moments, pa.timestamp("ns")), pa.array([number] * len(moments), pa.timestamp("ns", "UTC"))], schema=pa.schema(fields))  # fmt: skip
+
+    def found():
+        read = table.scan().to_arrow()
+        return dict(zip(counts(read["t"]), counts(read["z"]), strict=True))
+
+    table.append(rows([1, 2, 1001], 1))
+    table.upsert(rows([2, 3], 2))
+    assert found() == {1: 1, 2: 2, 3: 2, 1001: 1}
+    merge = table.merge(rows([1, 2, 1002], 1003), on=["t"])
+    above = "t.t > TIMESTAMP_NS '1970-01-01 00:00:00.000000001'"
+    merge.when_matched_update_all(above, except_cols=["u"])
+    merge.when_not_matched_insert_all(except_cols=["u"]).execute()
+    assert found() == {1: 1, 2: 1003, 3: 2, 1001: 1, 1002: 1003}
+    merge = table.merge(rows([1], 5), on=["t"]).when_matched_update({"z": "s.z + INTERVAL 1 DAY"})
+    with pytest.raises(UnsupportedError, match="DuckDB would cut column 'z'"):
+        merge.execute()
+    table.merge(rows([1], 5), on=["t"]).when_matched_update({"z": "s.z"}).execute()
+    assert found()[1] == 5
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_rewritten_files_keep_nanoseconds_and_leave_out_what_is_unknown(create, file_format):
+    table = create(SCHEMA, write_format_default=file_format)
+    table.append(ROWS.slice(0, 2))
+    table.append(ROWS.slice(2))
+    before = table.scan().to_arrow().sort_by("id")
+    for order in (None, "z DESC", "zorder(t, id)"):
+        plan = {} if order is None else {"strategy": "sort", "sort_order": order}
+        done = table.maintenance.rewrite_data_files(options={"rewrite-all": "true"}, **plan)
+        assert done.added_data_files_count == 1
+        found = table.scan().to_arrow()
+        assert found.sort_by("id").equals(before)
+        if order == "z DESC":
+            assert counts(found["z"])[:2] == [1_700_000_000_000_000_001, 1510871468123456789]
+
+
 @pytest.fixture(params=OPAQUE, ids=str)
 def mixed(request, create):
     """A table with rows, to which another engine added a column that cannot be read."""
