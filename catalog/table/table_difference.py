@@ -264,6 +264,6 @@ def _places(schema: Schema) -> Iterator[FieldPlace]:
             field.name,
             path,
             ROOT if parent is None else parent,
-            str(field.field_type),
+            f"{field.field_type}{field.default_text}",
             aspects,
         )

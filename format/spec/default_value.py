@@ -41,8 +41,10 @@ def check_defaults(schema: Schema, format_version: int, base: Schema | None = No
         if defaults == known:
             continue
         path = schema.find_column_name(f.field_id) or f.name
-        for value in defaults:
+        for which, value in zip(("initial_default", "write_default"), defaults, strict=True):
             checked_default(f.field_type, value, path)
+            if value is not None and isinstance(f.field_type, StructType):
+                _check_filled(f.field_type, which, path)
         if format_version < V3_FORMAT_VERSION and defaults != (None, None):
             raise no_defaults(path, format_version)
         # a table that was replaced may have another column under the id
@@ -87,6 +89,18 @@ def checked_default(field_type: IcebergType, value: Any, path: str) -> Any:
             hint="Give a value of the column's type, for dates and times its internal value.",
             column=path,
         ) from error
+
+
+def _check_filled(struct: StructType, which: str, path: str) -> None:
+    """Check that the default of a struct, which is made of those of its fields, is complete."""
+    for f in struct.fields:
+        if f.required and getattr(f, which) is None:
+            raise ValidationError(
+                f"Column {path!r} cannot have a default that is not null: its field {f.name!r} is "
+                "required, and has no default",
+                hint="Give the field a default, or make it optional.",
+                column=path,
+            )
 
 
 def _check_unchanged(field: NestedField, old: NestedField, path: str) -> None:

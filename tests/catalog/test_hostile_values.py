@@ -226,6 +226,10 @@ ENTRIES = {
     "add_column: required": lambda t, v: schema(
         t, lambda u: u.add_column("n", LONG, required=v), **LAX
     ),
+    "add_column: default": lambda t, v: schema(
+        t, lambda u: u.add_column("n", LONG, None, False, v)
+    ),
+    "set_default_value": lambda t, v: schema(t, lambda u: u.set_default_value("s", v)),
     "rename_column": lambda t, v: schema(t, lambda u: u.rename_column("s", v)),
     "update_column: doc": lambda t, v: schema(t, lambda u: u.update_column("s", doc=v)),
     "update_column: type": lambda t, v: schema(t, lambda u: u.update_column("s", v)),

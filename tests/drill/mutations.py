@@ -164,7 +164,28 @@ MUTATIONS = [
         "named = f.name != known.get(f.field_id)",
         ("tests/catalog/test_files_without_ids.py",),
     ),
+    Mutation(
+        "tables of version 2 get defaults",
+        "format/spec/default_value.py",
+        "if format_version < V3_FORMAT_VERSION and defaults != (None, None):",
+        "if format_version < 2 and defaults != (None, None):",
+        ("tests/format/spec/test_default_value.py",),
+    ),
+    Mutation(
+        "an initial default changes",
+        "format/spec/default_value.py",
+        "if first == before or converted:",
+        "if first != before or converted:",
+        ("tests/format/spec/test_default_value.py",),
+    ),
     # format/avro
+    Mutation(
+        "a value with a default is null in Avro",
+        "format/avro/arrow_encoder.py",
+        "null, some = (0, 2) if null_first else (2, 0)",
+        "null, some = 0, 2",
+        ("tests/format/rows/test_defaults_in_rows.py",),
+    ),
     Mutation(
         "a decimal in Avro is read without its scale",
         "format/avro/schema.py",
@@ -289,6 +310,13 @@ MUTATIONS = [
         "elif self._base.format_version == 0:",
         ("tests/format/evolution/test_spec_update.py",),
     ),
+    Mutation(
+        "a default is cut to a value of its type",
+        "format/evolution/given_default.py",
+        "if not found.exact or found.above_all:",
+        "if found.above_all:",
+        ("tests/format/evolution/test_given_default.py",),
+    ),
     # format/rows
     Mutation(
         "rows that a manifest does not state are passed over",
@@ -362,6 +390,20 @@ MUTATIONS = [
     ),
     # format/rows/read
     Mutation(
+        "a column that a file lacks is null, whatever its default",
+        "format/rows/values/arrow_projection.py",
+        "return _constant(default_scalar(field.field_type, field.initial_default), wanted)",
+        "return _constant(None, wanted)",
+        ("tests/format/rows/test_defaults_in_rows.py",),
+    ),
+    Mutation(
+        "the default of a struct leaves out a required field",
+        "format/rows/values/arrow_projection.py",
+        "if field.initial_default is None and not told:",
+        "if not told:",
+        ("tests/format/rows/test_defaults_in_rows.py",),
+    ),
+    Mutation(
         "a column is found by its name",
         "format/rows/values/arrow_projection.py",
         "by_id = {f.field_id: f for f in source if f.field_id is not None}",
@@ -386,6 +428,27 @@ MUTATIONS = [
         ("tests/catalog/test_files_without_ids.py",),
     ),
     # format/rows/write
+    Mutation(
+        "new rows without a value get the default of old ones",
+        "format/rows/write/data_writer.py",
+        "return replace(field, field_type=kind, initial_default=field.write_default)",
+        "return replace(field, field_type=kind)",
+        ("tests/format/rows/test_defaults_in_rows.py",),
+    ),
+    Mutation(
+        "new values inside of others have no default",
+        "format/rows/write/data_writer.py",
+        "kind = with_children(kind, map(_written_default, inside))",
+        "kind = with_children(kind, inside)",
+        ("tests/format/rows/test_defaults_in_rows.py",),
+    ),
+    Mutation(
+        "an added file without a partition column has null there",
+        "format/rows/files/added_file.py",
+        "return (field.transform.apply(default, column.field_type),)",
+        "return (None,)",
+        ("tests/format/rows/test_defaults_in_rows.py",),
+    ),
     Mutation(
         "each NaN is a partition of its own",
         "format/rows/write/partition_split.py",
@@ -534,8 +597,8 @@ MUTATIONS = [
     Mutation(
         "a replaced column keeps its id whatever its type",
         "format/spec/schema.py",
-        "if before is not None and can_go_on(before.field_type, old.field_type):",
-        "if before is not None:",
+        "return can_go_on(before.field_type, now.field_type) and first in (None, before.initial_default)",
+        "return first in (None, before.initial_default)",
         ("tests/format/spec/test_schema.py",),
     ),
     Mutation(

@@ -9,6 +9,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
+from icecomb.catalog import load_catalog
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     DateType,
@@ -202,3 +203,27 @@ def test_defaults_of_both_go_on_together(file_format, library):
     assert field == NestedField(field.field_id, "y", DateType(), initial_default=1, write_default=1)
     for where, count in {"x = 7": 1, "x >= 7": 2, "x is null": 1, "y < '1970-01-02'": 0}.items():
         assert len(library.agree(name, where, "id", but=["peer"])) == count
+
+
+def test_nanoseconds_have_defaults(file_format, metastore, iceberg_library):
+    """In a folder, as Hive's metastore has no such type."""
+    warehouse = f"{metastore.warehouse.as_uri()}/hadoop"
+    catalog = load_catalog("files", type="hadoop", warehouse=warehouse)
+    catalog.create_namespace_if_not_exists("defaults")
+    name = f"defaults.nanos_{file_format}"
+    theirs = f"hadoop:{name}"
+    iceberg_library.create(theirs, SCHEMA, properties=properties(file_format))
+    iceberg_library.append(theirs, OLD)
+    text, nanos = "2017-11-16T22:31:08.123456789", 1510871468123456789
+    changes = [["add", "t", "timestamp_ns", text], ["add", "z", "timestamptz_ns", f"{text}+00:00"]]
+    iceberg_library.ask("schema", theirs, changes=changes)
+    table = catalog.load_table(name)
+    with table.update_schema() as update:
+        update.add_column("y", "timestamp_ns", default_value=text)
+    table.append(pa.table({"id": [4]}))
+    found = table.scan().to_arrow()
+    for column in "tzy":
+        assert found[column].cast(pa.int64()).to_pylist() == [nanos] * 4
+    shown = text.replace("T", " ")
+    assert [row[-3:] for row in iceberg_library.scan(theirs)] == [[shown] * 3] * 4
+    assert table.scan(f"t = '{text}' and y > '2017-11-16T22:31:08.123456788'").count() == 4

@@ -772,6 +772,10 @@ public final class IcebergLibrary {
   /** A default value, which is written as in metadata. */
   private static Literal<?> byDefault(Type type, JsonNode written) {
     Object value = SingleValueParser.fromJson(type, written);
+    if (type.typeId() == Type.TypeID.TIMESTAMP_NANO && value != null) {
+      // it takes numbers for microseconds
+      return Expressions.lit(written.asText()).to(type);
+    }
     return value == null ? null : Expressions.lit(value).to(type);
   }
 

@@ -72,8 +72,8 @@ def _differences(
         path = f"{prefix}{f.name}"
         if found is not None:
             yield from _type_differences(f.field_type, found.type, path)
-        elif f.required and f.write_default is None:
-            yield f"- {path}: required {f.field_type} in the table, missing in the data"
+        else:
+            yield from _unfilled(f, path)
     known = {f.name for f in fields}
     lowered = {f.name.lower(): f.name for f in fields}
     for extra in given:
@@ -82,6 +82,16 @@ def _differences(
         near = lowered.get(extra.name.lower())
         asked = "" if near is None else f" (did you mean {prefix}{near}?)"
         yield f"+ {prefix}{extra.name}: {extra.type} in the data, not in the table{asked}"
+
+
+def _unfilled(field: NestedField, path: str) -> Iterator[str]:
+    """Yield the required fields for which neither the data nor a default has a value."""
+    if field.write_default is None:
+        if field.required:
+            yield f"- {path}: required {field.field_type} in the table, missing in the data"
+    elif isinstance(field.field_type, StructType):
+        for inner in field.field_type.fields:
+            yield from _unfilled(inner, f"{path}.{inner.name}")
 
 
 def _type_differences(kind: IcebergType, given: pa.DataType, path: str) -> Iterator[str]:

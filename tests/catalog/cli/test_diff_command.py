@@ -171,6 +171,22 @@ def test_columns_are_compared_by_id_at_all_depths(diff: Any, table: Table) -> No
     assert ("column", "renamed", "city", "town", "city") in backwards
 
 
+def test_defaults_are_compared(diff: Any, table: Table) -> None:
+    with table.transaction() as change:
+        change.set_properties({"format-version": "3"})
+    with table.update_schema() as update:
+        update.add_column("old", LongType(), default_value=7)
+    table.append(rows(4))
+    with table.update_schema() as update:
+        update.set_default_value("old", 8).add_column("new", LongType(), default_value=9)
+    code, facts, _ = diff(ids_of(table)[-1])
+    assert code == 3
+    assert {tuple(change.values()) for change in facts["changes"]} == {
+        ("column", "default", "old", 7, 8),
+        ("column", "added", "new", None, "long default 9"),
+    }
+
+
 def test_moved_columns_are_told(diff: Any, table: Table) -> None:
     with table.update_schema() as update:
         update.move_after("city", "spot")

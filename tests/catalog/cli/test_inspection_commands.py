@@ -301,6 +301,24 @@ def test_schema_shows_ids_types_spec_and_order_as_the_metadata_has_them(
     assert [line[1] for line in lines] == [*by_name]
 
 
+def test_schema_and_describe_show_defaults_as_the_metadata_has_them(run: Any, table: Table) -> None:
+    with table.transaction() as change:
+        change.set_properties({"format-version": "3"})
+    with table.update_schema() as update:
+        update.add_column("since", "date", default_value=dt.date(1970, 1, 2))
+    with table.update_schema() as update:
+        update.set_default_value("since", None)
+    fields = json.loads(run("schema", "--output", "json")[1])["fields"]
+    assert [(f["initial_default"], f["write_default"]) for f in fields if f["name"] == "since"] == [
+        ("1970-01-02", None)
+    ]
+    header, *_ = csv.reader(io.StringIO(run("schema", "--output", "csv")[1]))
+    assert header[-2:] == ["initial_default", "write_default"]
+    shown = 'date default null, in older rows "1970-01-02"'
+    assert f"since  {shown}" in run("describe")[1]
+    assert shown in str(table)
+
+
 def test_schema_of_an_older_state_is_the_one_of_then(run: Any, table: Table) -> None:
     first = table.snapshots()[0]
     before = first.timestamp_ms

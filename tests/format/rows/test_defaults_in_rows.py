@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -261,6 +262,26 @@ def test_a_required_column_is_read_by_its_default_or_not_at_all(catalog):
         update.add_column("y", "long", required=True)
     with pytest.raises(CorruptFileError, match=r"'y'.* has no initial default"):
         table.scan().to_arrow()
+
+
+def test_the_default_of_a_struct_may_lack_a_required_value_only_in_metadata_of_others(catalog):
+    """Neither old rows are read without it, nor new ones written."""
+    struct = StructType(
+        NestedField(1, "k", LongType(), required=True, initial_default=4, write_default=4)
+    )
+    table = created(catalog)
+    with table.update_schema() as update:
+        update.add_column("st", struct, default_value={})
+    file = Path(table.metadata_location)
+    content = json.loads(file.read_text())
+    (column,) = content["schemas"][-1]["fields"][-1]["type"]["fields"]
+    del column["initial-default"], column["write-default"]
+    file.write_text(json.dumps(content))
+    table = catalog.load_table("db.t")
+    with pytest.raises(CorruptFileError, match=r"'st.k'.* has no initial default"):
+        table.scan().to_arrow()
+    with pytest.raises(SchemaError, match=r"st\.k: required long in the table, missing"):
+        table.append(pa.table({"id": [4]}))
 
 
 def test_a_default_fills_partitions_and_orders_of_new_rows(catalog):

@@ -68,6 +68,13 @@ def test_metadata_with_values_in_the_default_of_a_struct_is_refused():
         Schema.from_json(raw)
 
 
+def test_the_default_of_a_struct_is_made_of_those_of_its_required_fields():
+    inner = NestedField(2, "x", IntegerType(), required=True, initial_default=1)
+    check_defaults(schema(StructType((inner,)), {}), 3)
+    with pytest.raises(ValidationError, match=r"'c' cannot .* 'x' is required"):
+        check_defaults(schema(StructType((inner,)), {}, {}), 3)
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_versions_before_3_keep_the_defaults_of_others_and_get_no_new_ones(version):
     old = schema(LongType(), 7, 8)
