@@ -18,10 +18,12 @@ from typing import Any, Final
 from icecomb.format.avro.codec import compressor, decompressor
 from icecomb.format.avro.encoder import Encoder, encode_bytes, encode_long, encode_string, encoder
 from icecomb.format.avro.schema import plain_schema
-from icecomb.format.errors import CorruptFileError, reason_of
+from icecomb.format.errors import CorruptFileError, UnsupportedError, reason_of
 
 MAGIC: Final = b"Obj\x01"
 SYNC_SIZE: Final = 16
+_ENCRYPTED: Final = b"AGS1"
+"""The first bytes of a file in an AES GCM stream (GCM stream specification)."""
 _BLOCK_BYTES: Final = 64_000
 
 
@@ -54,12 +56,18 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
 
     Raises:
         CorruptFileError: If it is empty, not an Avro file, truncated or damaged.
-        UnsupportedError: If the codec is unknown.
+        UnsupportedError: If the codec is unknown, or the file is encrypted.
     """
     if not data:
         raise CorruptFileError(
             f"{location} is empty, expected an Avro file",
             hint="Read an older snapshot, or restore the file from a backup.",
+            path=location,
+        )
+    if data.startswith(_ENCRYPTED):
+        raise UnsupportedError(
+            f"{location} is encrypted: icecomb cannot read it",
+            hint="Read the table by an engine that has its keys, such as Iceberg Java.",
             path=location,
         )
     if not data.startswith(MAGIC):

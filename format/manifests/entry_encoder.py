@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import scalar
 from icecomb.format.avro.arrow_encoder import encode_rows
-from icecomb.format.errors import CorruptFileError, ValidationError
+from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
 from icecomb.format.manifests.columns import LIST_COLUMNS, ManifestColumns
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
@@ -32,6 +32,7 @@ from icecomb.format.manifests.schema import (
     stored_partition,
 )
 from icecomb.format.manifests.writer import EncodedEntry, check_entry
+from icecomb.format.spec.transform import UnknownTransform
 from icecomb.format.spec.types import (
     BinaryType,
     DoubleType,
@@ -96,6 +97,7 @@ class EntryEncoder:
             ValidationError: If a file does not belong into such a manifest, or an entry that is
                 not added has no sequence number.
             CorruptFileError: If a value is missing that every manifest must have.
+            UnsupportedError: If values of an unknown transform are not text.
         """
         if not len(rows):
             return []
@@ -114,6 +116,7 @@ class EntryEncoder:
                     _as_stored(part.field_type, columns.partition(at).take(chosen))
                     for at, part in enumerate(self._partition)
                 ]
+                self._check_unknown(columns)
             else:
                 fields.append(field)
                 arrays.append(_file_column(columns, field.name, chosen))
@@ -152,6 +155,19 @@ class EntryEncoder:
             "sequence_number": pc.if_else(inherits, inherited, old["sequence_number"]),
             "file_sequence_number": pc.if_else(added, inherited, old["file_sequence_number"]),
         }
+
+    def _check_unknown(self, columns: ManifestColumns) -> None:
+        """Refuse values of an unknown transform that are not text, as the specification has it."""
+        for at, field in enumerate(self._spec.fields):
+            kind = columns.partition(at).type
+            if isinstance(field.transform, UnknownTransform) and not pa.types.is_large_string(kind):
+                location = columns.manifest.manifest_path
+                raise UnsupportedError(
+                    f"Cannot copy entries of {location}: its partition field {field.name!r} has "
+                    f"the unknown transform {field.transform}, and values of type {kind}",
+                    hint="Change the table by the engine that partitioned it.",
+                    path=location,
+                )
 
     def _first_row_ids(self, ids: pa.Array, statuses: Statuses) -> pa.Array:
         if self._content is not ManifestContent.DATA:

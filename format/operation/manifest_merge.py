@@ -65,6 +65,9 @@ class ManifestMerge:
             by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
         out: list[ManifestFile] = []
         for spec_id in sorted(by_spec, reverse=True):
+            if base.spec_by_id(spec_id).has_unknown_transform:
+                out += by_spec[spec_id]  # the type of its values is unknown, too
+                continue
             for group in _bins(by_spec[spec_id], target):
                 newest = any(manifest is manifests[0] for manifest in group)
                 if len(group) == 1 or (newest and len(group) < min_count):

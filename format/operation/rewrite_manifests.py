@@ -212,6 +212,8 @@ class RewriteManifests(SnapshotProducer):
         if explicit and self._key is None and self._predicate is None:
             return groups
         for manifest in parents:
+            if base.spec_by_id(manifest.partition_spec_id).has_unknown_transform:
+                continue  # the type of its values is unknown, too
             wanted = self._predicate is None or self._predicate(manifest)
             if wanted and manifest.manifest_path not in self._deleted:
                 key = (manifest.content, manifest.partition_spec_id)

@@ -148,6 +148,11 @@ class PartitionSpec:
         """True if all fields are void, or there are none."""
         return all(isinstance(f.transform, VoidTransform) for f in self.fields)
 
+    @property
+    def has_unknown_transform(self) -> bool:
+        """True if any transform is unknown: files are read, and none are added."""
+        return any(isinstance(f.transform, UnknownTransform) for f in self.fields)
+
     def is_partitioned(self) -> bool:
         """Return whether any field is not void."""
         return not self.is_unpartitioned

@@ -17,7 +17,12 @@ import pyiceberg.schema
 import pyiceberg.typedef
 import pytest
 
-from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
+from icecomb.format.errors import (
+    CorruptFileError,
+    NoSuchFileError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFile,
@@ -730,3 +735,14 @@ def test_statuses_and_contents_have_the_numbers_of_the_specification():
     assert [c.value for c in ManifestContent] == [0, 1]
     assert FileFormat("parquet") is FileFormat.PARQUET
     assert list(itertools.chain(FileFormat)) == ["AVRO", "ORC", "PARQUET", "PUFFIN"]
+
+
+def test_encrypted_manifests_and_lists_are_refused_by_name(tmp_path):
+    """Those of Iceberg Java begin as every file in an AES GCM stream does."""
+    location = str(tmp_path / "encrypted.avro")
+    Path(location).write_bytes(b"AGS1" + (1 << 20).to_bytes(4, "little") + bytes(100))
+    manifest = ManifestFile(manifest_path=location, manifest_length=108, key_metadata=b"\x01")
+    snapshot = Snapshot(1, None, 1, 1, location, key_id="k", first_row_id=0, added_rows=0)
+    for read in (lambda: read_manifest(IO, manifest), lambda: read_manifests(IO, snapshot)):
+        with pytest.raises(UnsupportedError, match=f"{location} is encrypted"):
+            read()
