@@ -207,7 +207,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             if group.partition
             else ""
         )
-        deletes = {file.file_path for task in group.tasks for file in task.delete_files}
+        deletes = {file.identity for task in group.tasks for file in task.delete_files}
         return PlannedRewrite(
             path,
             len(group.tasks),
