@@ -94,6 +94,8 @@ import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.iceberg.transforms.Transforms;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
+import org.apache.iceberg.variants.Variant;
+import org.apache.iceberg.variants.Variants;
 
 /**
  * Iceberg's own Java library as a peer, without Spark: one JSON request a line on stdin, one answer
@@ -179,6 +181,8 @@ public final class IcebergLibrary {
         return append(table, request);
       case "delta":
         return delta(table, request);
+      case "puffin":
+        return puffin(table, request);
       case "delete":
         DeleteFiles delete = table.newDelete();
         delete.deleteFromRowFilter(filter(table.schema(), request));
@@ -673,6 +677,34 @@ public final class IcebergLibrary {
     writer.result().rewrittenDeleteFiles().forEach(delta::removeDeletes);
   }
 
+  /** A Puffin file of vectors that no snapshot has: ranges of positions by data file. */
+  private static Object puffin(Table table, JsonNode request) throws IOException {
+    DVFileWriter writer =
+        new BaseDVFileWriter(outputs(table, FileFormat.PUFFIN), path -> null);
+    try (writer) {
+      for (Map.Entry<String, JsonNode> entry : request.get("vectors").properties()) {
+        for (JsonNode range : entry.getValue()) {
+          long end = range.get(1).asLong();
+          for (long each = range.get(0).asLong(); each < end; each += range.get(2).asLong()) {
+            writer.delete(entry.getKey(), each, table.spec(), null);
+          }
+        }
+      }
+    }
+    List<Object> found = new ArrayList<>();
+    for (DeleteFile each : writer.result().deleteFiles()) {
+      Map<String, Object> shown = new TreeMap<>();
+      shown.put("file_path", each.location());
+      shown.put("referenced_data_file", each.referencedDataFile());
+      shown.put("content_offset", each.contentOffset());
+      shown.put("content_size_in_bytes", each.contentSizeInBytes());
+      shown.put("file_size_in_bytes", each.fileSizeInBytes());
+      shown.put("record_count", each.recordCount());
+      found.add(shown);
+    }
+    return found;
+  }
+
   /** An equality delete file; it is one partition's where a row of that partition is given. */
   private static DeleteFile values(Table table, JsonNode request) throws IOException {
     List<Types.NestedField> columns = new ArrayList<>();
@@ -977,6 +1009,11 @@ public final class IcebergLibrary {
         LocalDateTime fine = LocalDateTime.parse(node.asText().replace(' ', 'T'));
         boolean instant = ((Types.TimestampNanoType) type).shouldAdjustToUTC();
         return instant ? fine.atOffset(ZoneOffset.UTC) : fine;
+      case VARIANT:
+        return Variant.of(Variants.emptyMetadata(), Variants.of(node.asText()));
+      case GEOMETRY:
+      case GEOGRAPHY:
+        return ByteBuffer.wrap(HexFormat.of().parseHex(node.asText()));
       case STRING:
         return node.asText();
       case UUID:
