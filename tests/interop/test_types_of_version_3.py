@@ -7,15 +7,20 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog
+from icecomb.format.errors import UnsupportedError
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
+    GeographyType,
+    GeometryType,
     ListType,
     LongType,
     NestedField,
+    StringType,
     StructType,
     TimestampNanoType,
     TimestamptzNanoType,
     UnknownType,
+    VariantType,
 )
 
 INSIDE = StructType(
@@ -162,3 +167,39 @@ def test_bounds_and_partitions_are_those_of_iceberg_java(folder, iceberg_library
     for theirs, ours in zip(*files, strict=True):
         for key in ("partition", "rows", "lower_bounds", "upper_bounds"):
             assert ours[key] == theirs[key], key
+
+
+POINT = "0101000000000000000000f03f0000000000000040"
+"""The point 1 2 as well-known binary."""
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "avro"])
+def test_columns_beside_variants_and_shapes_are_read(folder, iceberg_library, file_format):
+    inside = StructType(NestedField(7, "v", VariantType()), NestedField(8, "x", LongType()))
+    schema = Schema(
+        NestedField(1, "id", LongType()),
+        NestedField(2, "v", VariantType()),
+        NestedField(3, "g", GeometryType("EPSG:3857")),
+        NestedField(4, "h", GeographyType("OGC:CRS84", "karney")),
+        NestedField(5, "name", StringType()),
+        NestedField(6, "s", inside),
+    )
+    name = f"types3.shapes_{file_format}"
+    properties = {"format-version": "3", "write.format.default": file_format}
+    iceberg_library.create(f"hadoop:{name}", schema, [], properties)
+    rows = [[1, "v1", POINT, POINT, "a", ["w1", 5]], [2, None, None, None, "b", None]]
+    iceberg_library.append(f"hadoop:{name}", rows)
+    table = folder.load_table(name)
+    assert table.schema().fields == schema.fields
+    read = table.scan(selected_fields=("id", "name", "s.x")).to_arrow().sort_by("id").to_pylist()
+    assert read == [{"id": 1, "name": "a", "s": {"x": 5}}, {"id": 2, "name": "b", "s": None}]
+    assert table.scan("s.x > 4", selected_fields=("name",)).to_arrow()["name"].to_pylist() == ["a"]
+    for column in ("v", "g", "h", "s"):
+        with pytest.raises(UnsupportedError, match="can be neither read nor written"):
+            table.scan(selected_fields=("id", column)).to_arrow()
+    with table.update_schema() as update:
+        update.rename_column("name", "title")
+    assert table.inspect.files()["record_count"].to_pylist() == [2]
+    table.delete("id >= 1")
+    iceberg_library.append(f"hadoop:{name}", rows[:1])
+    assert table.refresh().scan(selected_fields=("title",)).to_arrow()["title"].to_pylist() == ["a"]
