@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from icecomb.format.expressions.filter_argument import RowFilter
     from icecomb.format.inspect.inspection import Inspect
     from icecomb.format.operation.append import FastAppend
+    from icecomb.format.scan.change_scan import ChangeScan
     from icecomb.format.scan.description import Description
     from icecomb.format.scan.incremental_scan import IncrementalAppendScan
     from icecomb.format.scan.table_scan import TableScan
@@ -234,6 +235,23 @@ class Table(RowOperations, MetadataOperations):
             from_snapshot_id=from_snapshot_id_exclusive,
             to_snapshot_id=to_snapshot_id_inclusive,
         )
+
+    def changes(
+        self,
+        from_snapshot_id: int | None = None,
+        to_snapshot_id: int | None = None,
+        selected_fields: tuple[str, ...] = ("*",),
+    ) -> ChangeScan:
+        """Create a scan of the rows inserted, updated or deleted between two snapshots.
+
+        By default up to the current one. Rows are told apart by their ids, which tables have from
+        format version 3 on; see `icecomb.format.scan.change_scan`.
+
+        >>> table.changes(seen).to_arrow().column("_change_type")  # doctest: +SKIP
+        """
+        from icecomb.format.scan.change_scan import ChangeScan
+
+        return ChangeScan(self.metadata, self.io, from_snapshot_id, to_snapshot_id, selected_fields)
 
     @property
     def inspect(self) -> Inspect:

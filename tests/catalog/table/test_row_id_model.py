@@ -44,6 +44,7 @@ class Model:
         self.used: set[int] = set()
         self._keys = count()
         self._texts = count()
+        self._marked: tuple[int, dict[int, tuple[str, int]]] | None = None
 
     def step(self, name, how):
         before = dict(self.rows)
@@ -128,6 +129,26 @@ class Model:
                 assert updated is None
             self.rows[key] = text, own, updated
         self.used.update(ids)
+        if ids:
+            self._compare_changes()
+
+    def _compare_changes(self):
+        """What changed since the last step is what the rows in memory say."""
+        after = {own: (text, updated) for text, own, updated in self.rows.values()}
+        if self._marked is not None:
+            start, before = self._marked
+            expected = {("DELETE", own, before[own][0]) for own in before.keys() - after.keys()}
+            expected |= {("INSERT", own, after[own][0]) for own in after.keys() - before.keys()}
+            for own in before.keys() & after.keys():
+                if before[own][1] != after[own][1]:
+                    expected.add(("UPDATE_BEFORE", own, before[own][0]))
+                    expected.add(("UPDATE_AFTER", own, after[own][0]))
+            scan = self.table.changes(start, selected_fields=("_row_id", "s"))
+            found = scan.to_arrow().select(["_change_type", "_row_id", "s"]).to_pydict()
+            rows = list(zip(*found.values(), strict=True))
+            assert len(rows) == len(set(rows))
+            assert set(rows) == expected
+        self._marked = self.table.current_snapshot().snapshot_id, after
 
     def _new(self, many):
         keys = [next(self._keys) for _ in range(many)]
