@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _BY_HANDLER: Final = ("hive", "impala")
+_FROM: Final = {"hive": "4.2", "impala": "5"}
+"""The first versions of engines that read format version 3 of tables; those of the others are not
+their own, but those of Iceberg's library with them."""
 _OTHER_NAMES: Final = ("iceberg.table_identifier", "name", "iceberg.mr.table.identifier")
 """Parameters by which Impala takes an entry for another table's (IcebergTable.verifyTable)."""
 _ALL: Final = INTEROP.read("hive,spark,trino,impala")
@@ -99,7 +102,7 @@ def examine_engines(entry: HiveTable, metadata: TableMetadata, io: FileIO) -> It
             f"{error.hint} {_set(name, INTEROP.key, ','.join(_ALL))}",
         )
         return
-    found = list(_missing(entry, metadata, engines))
+    found = [*_missing(entry, metadata, engines), *_too_old(name, metadata, engines)]
     if "hive" in engines:
         found += _unread_times(name, metadata, io)
     yield from found
@@ -138,6 +141,18 @@ def _missing(
                     f"impala takes it for another table: its property {key} is {said!r}",
                     f"ALTER TABLE {name} UNSET TBLPROPERTIES ('{key}')",
                 )
+
+
+def _too_old(name: str, metadata: TableMetadata, engines: tuple[str, ...]) -> Iterator[Finding]:
+    old = " and ".join(f"{one} before {_FROM[one]}" for one in engines if one in _FROM)
+    if old and metadata.format_version > 2:
+        yield Finding(
+            Severity.WARNING,
+            _CODE,
+            f"{old} cannot read it: it is of format version {metadata.format_version}",
+            f"use these versions or newer ones: {name} cannot go back, but its rows can be copied "
+            "to a table with TBLPROPERTIES ('format-version'='2')",
+        )
 
 
 def _unread_times(name: str, metadata: TableMetadata, io: FileIO) -> Iterator[Finding]:

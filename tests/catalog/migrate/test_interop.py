@@ -278,3 +278,16 @@ def test_a_list_of_another_writer_that_names_no_engine_is_a_problem(hive_table: 
     assert f"ALTER TABLE {hive_table.name} SET TBLPROPERTIES ('icecomb.interop'=" in str(
         found.remedy
     )
+
+
+def test_engines_that_are_too_old_for_version_3_are_named(hive_table: Any) -> None:
+    migrate.apply(hive_table.catalog, hive_table.name)
+    table = hive_table.catalog.load_table(hive_table.name)
+    table.update_properties().set("format-version", "3").commit()
+    found = list(examine_engines(hive_table.entry, table.metadata, hive_table.catalog.io))
+    assert [(one.severity, one.message) for one in found] == [
+        (
+            Severity.WARNING,
+            "hive before 4.2 and impala before 5 cannot read it: it is of format version 3",
+        )
+    ]
