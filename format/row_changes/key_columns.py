@@ -17,10 +17,20 @@ from icecomb.format.expressions.expression import (
     conjunction,
 )
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.types import DoubleType, FixedType, FloatType, NestedField, UUIDType
+from icecomb.format.spec.types import (
+    OPAQUE_TYPES,
+    DoubleType,
+    FixedType,
+    FloatType,
+    NestedField,
+    UnknownType,
+    UUIDType,
+)
+from icecomb.format.spec.values.temporal import iso_timestamp_ns
 
 KEY_BATCH_ROWS = 1 << 20
 """The number of keys to look up in a batch: each batch builds a hash table of the keys once."""
+_UNFIT = (FloatType, DoubleType, UnknownType, *OPAQUE_TYPES)
 _LISTED_KEYS = 200
 """The most values of a key column to list in a filter; more are looked for by their range."""
 
@@ -33,7 +43,7 @@ def key_field(schema: Schema, name: str, *, case_sensitive: bool = True) -> Nest
     """
     found = schema.find_field(name, case_sensitive)
     kind = found.field_type
-    unfit = isinstance(kind, FloatType | DoubleType) or not kind.is_primitive
+    unfit = isinstance(kind, _UNFIT) or not kind.is_primitive
     if unfit or found not in schema.fields:
         raise ValidationError(
             f"Column {found.name!r} ({kind}) cannot be a key: a key is a top-level column "
@@ -42,6 +52,19 @@ def key_field(schema: Schema, name: str, *, case_sensitive: bool = True) -> Nest
             column=found.name,
         )
     return found
+
+
+def key_text(fields: Sequence[NestedField], values: Sequence[pa.Scalar]) -> str:
+    """Return a key as text for messages."""
+    parts = zip(fields, values, strict=True)
+    return ", ".join(f"{field.name}={_shown(value)}" for field, value in parts)
+
+
+def _shown(value: pa.Scalar) -> str:
+    # Python has no nanoseconds
+    if pa.types.is_timestamp(value.type) and value.type.unit == "ns" and value.is_valid:
+        return repr(iso_timestamp_ns(value.value))
+    return repr(value.as_py())
 
 
 def key_filter(fields: Sequence[NestedField], columns: Sequence[pa.Array]) -> BooleanExpression:

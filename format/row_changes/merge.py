@@ -17,7 +17,12 @@ from icecomb.format.arrow.plain_layout import plain_schema
 from icecomb.format.arrow.row_stream import GivenRows
 from icecomb.format.errors import ExpressionError, SchemaError, ValidationError
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
-from icecomb.format.row_changes.key_columns import KEY_BATCH_ROWS, key_field, key_filter
+from icecomb.format.row_changes.key_columns import (
+    KEY_BATCH_ROWS,
+    key_field,
+    key_filter,
+    key_text,
+)
 from icecomb.format.row_changes.key_index import KeyIndex, Rows
 from icecomb.format.row_changes.merge_clause import (
     Action,
@@ -403,8 +408,7 @@ class _Merge:
         return {self._target_alias: old, self._source_alias: _batch(new)}
 
     def _ambiguous(self, rows: pa.RecordBatch, row: int) -> ValidationError:
-        places = zip(self._keys, self._row_places, strict=True)
-        key = ", ".join(f"{f.name}={rows.column(i)[row].as_py()!r}" for f, i in places)
+        key = key_text(self._keys, [rows.column(i)[row] for i in self._row_places])
         return ValidationError(
             f"Several rows of the source match the row of the table with {key}",
             hint="Deduplicate the source by its key, or narrow the condition of the merge.",

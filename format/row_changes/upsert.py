@@ -17,7 +17,12 @@ import pyarrow as pa
 from icecomb.format.arrow.row_stream import GivenRows
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
-from icecomb.format.row_changes.key_columns import KEY_BATCH_ROWS, key_field, key_filter
+from icecomb.format.row_changes.key_columns import (
+    KEY_BATCH_ROWS,
+    key_field,
+    key_filter,
+    key_text,
+)
 from icecomb.format.row_changes.key_index import KeyIndex, Rows
 from icecomb.format.row_changes.row_difference import Mask, differing
 from icecomb.format.row_changes.row_level_change import row_ids, row_level_change
@@ -222,8 +227,7 @@ class _Matching:
         return different
 
     def _key(self, row: int) -> str:
-        values = zip(self._keys, self._columns, strict=True)
-        return ", ".join(f"{f.name}={column[row].as_py()!r}" for f, column in values)
+        return key_text(self._keys, [column[row] for column in self._columns])
 
 
 def _key_fields(target: WriteTarget, join_cols: Sequence[str] | None) -> list[NestedField]:

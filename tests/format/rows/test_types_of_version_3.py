@@ -317,6 +317,10 @@ def test_rows_are_upserted_and_merged_by_nanoseconds(create, mode):
         merge.execute()
     table.merge(rows([1], 5), on=["t"]).when_matched_update({"z": "s.z"}).execute()
     assert found()[1] == 5
+    with pytest.raises(ValidationError, match=r"t='1970-01-01T00:00:00\.000000001'"):
+        table.upsert(rows([1, 1], 6))
+    with pytest.raises(ValidationError, match=r"'u' \(unknown\) cannot be a key"):
+        table.upsert(rows([1], 6), join_cols=["u"])
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
