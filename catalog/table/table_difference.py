@@ -65,7 +65,7 @@ class TableDifference:
     Attributes:
         commits: Numbers of commits by operation in the history of only the second; None if unknown.
         undone: Numbers of commits by operation in the history of only the first; None if unknown.
-        added: Added files, as rows of `FILE_COLUMNS`.
+        added: Added files, as rows of `FILE_COLUMNS`, with the place of deletion vectors.
         removed: Removed files.
         changes: Subjects (column, partition field, sort order, property) with their differences.
         unknown: Sentences on differences that are unknown.
@@ -92,11 +92,11 @@ def table_difference(table: Table, before: Endpoint, after: Endpoint) -> TableDi
     Raises:
         CorruptFileError: If a manifest cannot be read.
     """
-    from icecomb.format.inspect.file_difference import file_difference
+    from icecomb.format.inspect.file_difference import IDENTITY, file_difference
 
     metadata = table.metadata
     there = {field.name for field in table.inspect.scan("files").schema.fields}
-    columns = [name for name in FILE_COLUMNS if name in there]
+    columns = [name for name in dict.fromkeys((*FILE_COLUMNS, *IDENTITY)) if name in there]
     added, removed = file_difference(metadata, table.io, before.snapshot, after.snapshot, columns)
     commits = _commits(metadata, before.snapshot, after.snapshot)
     unknown = [
@@ -117,7 +117,8 @@ def file_counts(files: pa.Table) -> dict[str, int]:
         name = word.removesuffix("s")
         found[f"{name}_files"] = len(chosen)
         found[f"{name}_rows"] = sum(chosen["record_count"].to_pylist())
-        found[f"{name}_bytes"] = sum(chosen["file_size_in_bytes"].to_pylist())
+        sizes = pc.coalesce(chosen["content_size_in_bytes"], chosen["file_size_in_bytes"])
+        found[f"{name}_bytes"] = sum(sizes.to_pylist())
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
-_PATH = "file_path"
+IDENTITY: Final = ("file_path", "content_offset", "content_size_in_bytes")
+"""The columns of `files` that identify a file; see `DataFile.identity`."""
 
 
 def file_difference(
@@ -41,7 +42,7 @@ def file_difference(
         io: File system that holds the table.
         before: The first snapshot; None for no files.
         after: The second snapshot; None for no files.
-        columns: Names of columns of `files`, including `file_path`.
+        columns: Names of columns of `files`, including `IDENTITY`.
 
     Returns:
         The files that only `after` has, and those that only `before` has.
@@ -68,4 +69,11 @@ def _files(
 
 
 def _without(some: pa.Table, others: pa.Table) -> pa.Table:
-    return some.filter(pc.invert(pc.is_in(some[_PATH], others[_PATH])))
+    return some.filter(pc.invert(pc.is_in(_identities(some), _identities(others))))
+
+
+def _identities(files: pa.Table) -> pa.ChunkedArray:
+    path, *numbers = (files[name] for name in IDENTITY)
+    return pc.binary_join_element_wise(
+        path, *(pc.coalesce(number.cast("string"), "") for number in numbers), "\0"
+    )

@@ -284,6 +284,25 @@ def test_deletes_are_counted_and_what_they_delete_is_said_to_be_unknown(
     assert sorted(contents) == ["equality_deletes", "position_deletes"]
 
 
+def test_vectors_of_one_puffin_file_are_told_apart(diff: Any, table: Table) -> None:
+    with table.update_properties() as change:
+        change.set("write.delete.mode", "merge-on-read")
+        change.set("format-version", "3")
+    table.append(rows(4, 5))
+    table.delete("id in (2, 4)")
+    first, second = (one for task in table.scan().plan_files() for one in task.delete_files)
+    assert first.file_path == second.file_path
+    *_, before, after = ids_of(table)
+    added = diff(before, after)[1]["added"]
+    assert (added["position_delete_files"], added["position_delete_rows"]) == (2, 2)
+    assert added["position_delete_bytes"] == first.content_length + second.content_length
+    table.delete("id = 5")  # the last row of its file, which goes with its vector
+    facts = diff(after, ids_of(table)[-1])[1]
+    removed = facts["removed"]
+    assert (removed["data_files"], removed["position_delete_files"]) == (1, 1)
+    assert not any(facts["added"].values())
+
+
 def test_rewritten_files_are_said_to_hold_rows_that_were_copied(diff: Any, table: Table) -> None:
     table.delete("id = 1")
     *_, before, after = ids_of(table)
