@@ -44,7 +44,7 @@ def an_hour_later(monkeypatch):
     monkeypatch.setattr(commit_status, "OLD_MS", -1)
 
 
-@pytest.fixture(params=sampled(["2", "1"], keep=1))
+@pytest.fixture(params=sampled(["2", "1", "3"], keep=1))
 def table(request, tmp_path):
     catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
     catalog.create_namespace("db")
