@@ -148,7 +148,7 @@ def commit(
         with suppress(IcecombError, OSError):
             producer.clean_up(None)
         raise
-    _delete_forgotten(io, followed.metadata, done.metadata)
+    _delete_unlogged(io, followed.metadata, done.metadata)
     with suppress(IcecombError, OSError):
         producer.clean_up(done.metadata)
     return done
@@ -345,7 +345,7 @@ def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
         )
 
 
-def _delete_forgotten(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:
+def _delete_unlogged(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:
     """Delete the files dropped from the metadata log, if the table asks for it."""
     # The commit is done: an error now would look like its failure, and its files be deleted.
     with suppress(IcecombError, OSError):

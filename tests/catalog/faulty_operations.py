@@ -280,7 +280,7 @@ class Transact(Append):
         return done
 
 
-class SetPropertyAndForget(SetProperty):
+class SetPropertyAndDiscard(SetProperty):
     """Each commit deletes the metadata file that falls out of the log."""
 
     def prepare(self) -> None:
@@ -532,7 +532,7 @@ OPERATIONS: Final[dict[str, type[Operation]]] = {
     "set-property": SetProperty,
     "append": Append,
     "transact": Transact,
-    "set-property-and-forget": SetPropertyAndForget,
+    "set-property-and-discard": SetPropertyAndDiscard,
     "expire": Expire,
     "rewrite-manifests": RewriteManifests,
     "replace": Replace,

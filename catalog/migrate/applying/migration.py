@@ -226,7 +226,7 @@ class Takeover:
         except IcecombError:
             with suppress(IcecombError):
                 journal.record(Step.REVERTED, abandoned=True)
-            journal.forget_copy()
+            journal.discard_copy()
             raise
 
     def _write_and_turn(
@@ -256,7 +256,7 @@ class Takeover:
             self._place.entry.turn_to_iceberg(table, parameters, lock)
             journal.record(Step.SWAPPED)
         self._parts(journal).take_away()
-        self._place.forget_footers(journal.table.storage.location)
+        self._place.discard_footers(journal.table.storage.location)
 
     def _parts(self, journal: Journal) -> HiveParts:
         return HiveParts(self._place, journal, self._threads, self._wait_s)
@@ -344,7 +344,7 @@ class Takeover:
                 remove_empty_folder(self._place.io, writing["folder"])
             if not journal.reverted:
                 journal.record(Step.REVERTED, abandoned=True)
-                journal.forget_copy()
+                journal.discard_copy()
         return True
 
     def _finish(self, table: HiveTable) -> Migrated:
@@ -366,7 +366,7 @@ class Takeover:
             self._parts(journal).take_away()
         elif not journal.finalized:
             already = not self._parts(journal).take_in()
-        self._place.forget_footers(journal.table.storage.location)
+        self._place.discard_footers(journal.table.storage.location)
         return replace(_migrated(table.full_name, journal), already=already)
 
 

@@ -100,7 +100,7 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
             with _begun(place, target, plan, wanted, location) as transaction:
                 if is_unchanged(place, table, plan, partitions, threads):
                     made = transaction.commit_transaction()
-                    place.forget_footers(home)
+                    place.discard_footers(home)
                     return Snapshotted(
                         ".".join(made.name()),
                         made.metadata_location,

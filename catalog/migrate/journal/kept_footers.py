@@ -188,7 +188,7 @@ class KeptFooters:
         return None
 
 
-def forget_footers(io: FileIO, table_location: str) -> None:
+def discard_footers(io: FileIO, table_location: str) -> None:
     """Remove the kept footers of a table that is migrated, or will not be."""
     root = _root(table_location)
     found = _locations(io, root)

@@ -102,8 +102,8 @@ def finalize(place: Workplace, *, dry_run: bool = False, unverified: bool = Fals
             if journal.step(Step.REVERTING) is not None:
                 raise being_reverted(table)
             journal.record(Step.FINALIZED)
-        journal.forget_copy()
-    place.forget_footers(journal.table.storage.location)
+        journal.discard_copy()
+    place.discard_footers(journal.table.storage.location)
 
 
 class UnverifiedError(MigrationError):

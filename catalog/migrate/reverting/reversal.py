@@ -439,9 +439,9 @@ class Reversal:
                 name = location[len(folder) + 1 :]
                 self._move(location, f"{journal.location}/metadata/{name}")
             remove_empty_folder(self._place.io, folder)
-        self._place.forget_footers(old.storage.location)
+        self._place.discard_footers(old.storage.location)
         journal.record(Step.REVERTED)
-        journal.forget_copy()
+        journal.discard_copy()
 
     def _move(self, source: str, target: str) -> None:
         io = self._place.io

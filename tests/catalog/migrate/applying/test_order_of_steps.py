@@ -48,7 +48,7 @@ class Story:
     def require_lock(self, _: object) -> None:
         """It is held."""
 
-    def forget_footers(self, _: object) -> None:
+    def discard_footers(self, _: object) -> None:
         self.told.append("done")
 
     def record(self, step: Any, **_: object) -> None:
