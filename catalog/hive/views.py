@@ -19,7 +19,7 @@ from icecomb.catalog.view.view import View
 from icecomb.format.errors import NoSuchViewError
 
 if TYPE_CHECKING:
-    from icecomb.catalog.commit.commit_status import CommitFate
+    from icecomb.catalog.commit.commit_status import CommitStatus
     from icecomb.catalog.identifier import Name
     from icecomb.format.spec.view.view import ViewDefinition
     from icecomb.format.storage.file_io import FileIO
@@ -102,15 +102,17 @@ class HiveViews:
                 view_pointed_at(entry)
                 self._entries.remove(entry, pointer)
 
-    def fate(self, identifier: Name, metadata_location: str, *, told: bool) -> CommitFate:
-        """Implement `ViewCatalog.view_fate`."""
-        from icecomb.catalog.hive.view_commit_status import view_fate
+    def commit_status(
+        self, identifier: Name, metadata_location: str, *, expectation_sent: bool
+    ) -> CommitStatus:
+        """Implement `ViewCatalog.view_commit_status`."""
+        from icecomb.catalog.hive.view_commit_status import view_commit_status
 
         place = _place(identifier)
         with view_named(".".join(place)):
             entry = self._client.table(*place)
-        checked = told and self._pointer(place).change.enforces()
-        return view_fate(self._io, entry, metadata_location, checked=checked)
+        checked = expectation_sent and self._pointer(place).change.enforces()
+        return view_commit_status(self._io, entry, metadata_location, checked=checked)
 
     def _pointer(self, place: tuple[str, str]) -> HiveViewPointer:
         return HiveViewPointer(self._client, *place, self._io, self._properties)

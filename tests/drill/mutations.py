@@ -1007,8 +1007,8 @@ MUTATIONS = [
     Mutation(
         "a metastore that is lost does not end a batch",
         "catalog/migrate/batch.py",
-        "if lost or (stop_on_error and outcome.fate is not Fate.DONE):",
-        "if stop_on_error and outcome.fate is not Fate.DONE:",
+        "if lost or (stop_on_error and outcome.status is not StepStatus.DONE):",
+        "if stop_on_error and outcome.status is not StepStatus.DONE:",
         ("tests/catalog/migrate/test_batches.py",),
     ),
     # catalog/migrate/journal
