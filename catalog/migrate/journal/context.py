@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class MigrationContext:
     """The context of a migration of one table.
 
     Attributes:

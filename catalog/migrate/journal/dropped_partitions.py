@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.source.place_list import DigestSet, digest
 from icecomb.catalog.migrate.source.source import partition_name, partition_place
@@ -27,7 +27,7 @@ class DroppedPartitions:
     Empty where that is unknown: with journals of older versions, and before the conversion.
 
     Args:
-        place: The context of the table.
+        context: The context of the table.
         journal: The migration's journal.
         table: The current entry.
 
@@ -36,8 +36,8 @@ class DroppedPartitions:
         values: Partition tuples in Iceberg, with the names.
     """
 
-    def __init__(self, place: Workplace, journal: Journal, table: HiveTable) -> None:
-        self._place = place
+    def __init__(self, context: MigrationContext, journal: Journal, table: HiveTable) -> None:
+        self._context = context
         self.names: list[str] = []
         self.values: dict[tuple[Any, ...], str] = {}
         self._texts: set[tuple[str, ...]] = set()
@@ -47,7 +47,7 @@ class DroppedPartitions:
         if not told or not old.partition_keys:
             return
         taken = values_of(journal.taken())
-        there = present_values(place) if table.partition_keys else DigestSet(b"")
+        there = present_values(context) if table.partition_keys else DigestSet(b"")
         converted = source_schema(old, journal.choices.timestamp)
         folders = []
         for partition in journal.partitions():
@@ -77,7 +77,7 @@ class DroppedPartitions:
         if not self.values or metadata.current_snapshot() is None:
             return []
         found: set[str] = set()
-        for task in TableScan(metadata, self._place.io).plan_files():
+        for task in TableScan(metadata, self._context.io).plan_files():
             if task.file.spec_id != metadata.partition_specs[0].spec_id:
                 return self.names  # rows rewritten under another spec may be theirs
             if name := self.values.get(task.file.partition):
@@ -85,9 +85,9 @@ class DroppedPartitions:
         return [name for name in self.names if name in found]
 
 
-def present_values(place: Workplace) -> DigestSet:
+def present_values(context: MigrationContext) -> DigestSet:
     """Return the values of the metastore's current partitions."""
-    pages = place.client.partitions.pages(place.database, place.name, _PAGE)
+    pages = context.client.partitions.pages(context.database, context.name, _PAGE)
     return values_of(one.values for page in pages for one in page)
 
 

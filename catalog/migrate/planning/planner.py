@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog.hive.thrift.entity import HiveDatabase, HiveTable
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.planning.entry_finding import replication_findings
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan, failed_plan
 from icecomb.catalog.migrate.planning.neighbour import Neighbours
@@ -85,23 +85,23 @@ class Planner:
             NoSuchTableError: If there is none of this name.
         """
         looks = self._looks
-        work = Workplace(self._catalog, *place, progress)
-        table = work.entry.load()
+        context = MigrationContext(self._catalog, *place, progress)
+        table = context.entry.load()
         found = plan_source(
-            work.io,
+            context.io,
             table,
-            work.partitions(table),
+            context.partitions(table),
             looks.choices,
             progress,
             footers=looks.footers,
             sample=looks.sample,
             threads=threads,
-            kept=work.footers(table, None),
+            kept=context.footers(table, None),
         )
-        found = replace(found, findings=(*_overwritten(work, table), *found.findings))
+        found = replace(found, findings=(*_overwritten(context, table), *found.findings))
         if any(finding.code in NOT_IN_FILES for finding in found.blockers):
             return found
-        constraints = constraint_findings(table, work.client.constraints)
+        constraints = constraint_findings(table, context.client.constraints)
         surroundings = self._surroundings(table)
         return replace(found, findings=(*found.findings, *constraints, *surroundings))
 
@@ -154,10 +154,10 @@ class Planner:
         return self._databases[name]
 
 
-def _overwritten(work: Workplace, table: HiveTable) -> Iterator[Finding]:
+def _overwritten(context: MigrationContext, table: HiveTable) -> Iterator[Finding]:
     """Yield a blocker if the entry is an old copy of a migrated table."""
     try:
-        overwritten = work.overwritten(table)
+        overwritten = context.overwritten(table)
     except UnreachableError:
         raise
     except (CorruptFileError, MetastoreError, MigrationError) as error:

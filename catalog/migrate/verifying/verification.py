@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.late_write import find_late_writes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
 
-def verify(place: Workplace) -> Comparison:
+def verify(context: MigrationContext) -> Comparison:
     """Compare the migration's snapshot with what Hive would read: files, partitions, every value.
 
     Later writes to the Iceberg table are ignored; changes of the files by Hive's writers are not.
@@ -29,8 +29,8 @@ def verify(place: Workplace) -> Comparison:
         MigrationError: If the table was not migrated by icecomb.
         NoSuchSnapshotError: If the migration's snapshot was expired.
     """
-    table = place.entry.load()
-    found = place.migrated(table)
+    table = context.entry.load()
+    found = context.migrated(table)
     if found is None:
         raise MigrationError(
             f"{table.full_name} was not migrated by icecomb: there is nothing to compare",
@@ -38,36 +38,36 @@ def verify(place: Workplace) -> Comparison:
             table=table.full_name,
         )
     journal, prepared = found
-    place.require_metadata(table)
-    metadata = _metadata(place, table.metadata_location or "", prepared["snapshot-id"])
+    context.require_metadata(table)
+    metadata = _metadata(context, table.metadata_location or "", prepared["snapshot-id"])
     comparison = Comparison()
-    tasks = _tasks(place, metadata, prepared["snapshot-id"])
+    tasks = _tasks(context, metadata, prepared["snapshot-id"])
     if added := set(journal.added()):
-        now = _tasks(place, metadata, metadata.current_snapshot_id)
+        now = _tasks(context, metadata, metadata.current_snapshot_id)
         tasks |= {path: task for path, task in now.items() if path in added}
-    dropped = DroppedPartitions(place, journal, table)
+    dropped = DroppedPartitions(context, journal, table)
     for name in dropped.with_rows(metadata):
         comparison.differ(
             f"{name}: Hive dropped it after the conversion, its rows are in Iceberg's"
         )
-    late = find_late_writes(place, journal, table, metadata)
+    late = find_late_writes(context, journal, table, metadata)
     for told in late.told():
         comparison.differ(told)
-    pairs = _pairs(place, journal, tasks, comparison, dropped, {*late.replaced, *late.gone})
+    pairs = _pairs(context, journal, tasks, comparison, dropped, {*late.replaced, *late.gone})
     comparison.finished = journal.step(Step.CLEANED) is not None
     snapshot = metadata.snapshot_by_id(prepared["snapshot-id"])
     schema_id = snapshot.schema_id if snapshot is not None else None
     schema = metadata.schema() if schema_id is None else metadata.schema_by_id(schema_id)
-    compare_files(place.io, metadata, schema, pairs, comparison, place.progress)
+    compare_files(context.io, metadata, schema, pairs, comparison, context.progress)
     if comparison.difference_count == 0:
         journal.record(Step.VERIFIED, rows=comparison.hive.rows, files=comparison.files)
     return comparison
 
 
-def _metadata(place: Workplace, pointer: str, snapshot_id: int | None) -> TableMetadata:
+def _metadata(context: MigrationContext, pointer: str, snapshot_id: int | None) -> TableMetadata:
     from icecomb.format.spec.metadata_file import read_metadata
 
-    metadata = read_metadata(place.io, pointer)
+    metadata = read_metadata(context.io, pointer)
     if snapshot_id is not None and metadata.snapshot_by_id(snapshot_id) is None:
         raise NoSuchSnapshotError(
             f"The migration's snapshot {snapshot_id} was expired: it cannot be compared any more",
@@ -77,18 +77,18 @@ def _metadata(place: Workplace, pointer: str, snapshot_id: int | None) -> TableM
 
 
 def _tasks(
-    place: Workplace, metadata: TableMetadata, snapshot_id: int | None
+    context: MigrationContext, metadata: TableMetadata, snapshot_id: int | None
 ) -> dict[str, FileScanTask]:
     from icecomb.format.scan.table_scan import TableScan
 
     if snapshot_id is None:
         return {}
-    scan = TableScan(metadata, place.io, snapshot_id=snapshot_id)
+    scan = TableScan(metadata, context.io, snapshot_id=snapshot_id)
     return {task.file.file_path: task for task in scan.plan_files()}
 
 
 def _pairs(  # noqa: PLR0917 - what is compared, and what is reported already
-    place: Workplace,
+    context: MigrationContext,
     journal: Journal,
     tasks: Mapping[str, FileScanTask],
     comparison: Comparison,
@@ -104,7 +104,7 @@ def _pairs(  # noqa: PLR0917 - what is compared, and what is reported already
     pairs: list[FilePair] = []
     left = {path: task for path, task in tasks.items() if task.file.partition not in dropped.values}
     places = [one for one in places if one.values not in dropped.values]
-    for found in list_places(place.io, places, place.progress):
+    for found in list_places(context.io, places, context.progress):
         comparison.partitions.setdefault(found.place.name, [0, 0])
         for location in _visible(found, journal, tasks):
             task = left.pop(location, None)

@@ -18,7 +18,7 @@ import pytest
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import FOLDER, Step
 from icecomb.catalog.migrate.reverting.reversal import Reversal, RevertBlockedError
@@ -708,7 +708,7 @@ def test_revert_never_loses_a_commit_that_came_in_between(
         kept = {k: v for k, v in (context or {}).items() if not k.startswith("expected_")}
         alter(self, database, name, to, kept)
 
-    locked = Workplace.locked
+    locked = MigrationContext.locked
 
     def overtaken(self: Any, entry: Any) -> Any:
         monkeypatch.undo()
@@ -716,7 +716,7 @@ def test_revert_never_loses_a_commit_that_came_in_between(
         monkeypatch.setattr(HiveClient, "alter_table", unchecked)  # as Hive 3.1.3
         return locked(self, entry)
 
-    monkeypatch.setattr(Workplace, "locked", overtaken)
+    monkeypatch.setattr(MigrationContext, "locked", overtaken)
     with pytest.raises(CommitFailedError, match="changed by somebody else"):
         migrate.revert(table.catalog, table.name, dry_run=False)
     assert sorted(row["id"] for row in table.rows()) == [1, 5]
@@ -796,7 +796,7 @@ def test_a_second_apply_never_takes_the_files_of_the_first_away(
     make_hive_table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
-    locked = Workplace.locked
+    locked = MigrationContext.locked
 
     def killed() -> None:
         raise KeyboardInterrupt
@@ -807,7 +807,7 @@ def test_a_second_apply_never_takes_the_files_of_the_first_away(
             migrate.apply(table.catalog, table.name, progress=_Meddler(killed, 1))
         return locked(self, entry)
 
-    monkeypatch.setattr(Workplace, "locked", meddled_with)
+    monkeypatch.setattr(MigrationContext, "locked", meddled_with)
     migrate.apply(table.catalog, table.name)
     assert table.rows() == [{"id": 1, "k": 1}]
     assert migrate.revert(table.catalog, table.name, dry_run=False).done

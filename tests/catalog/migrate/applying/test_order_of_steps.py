@@ -23,7 +23,7 @@ SWAP = ["locked", "looked again", "swapping", "turned", "swapped", "unlocked"]
 
 
 class Story:
-    """Stands for the place and the journal of a migration, and writes down what is done."""
+    """Stands for the context and the journal of a migration, and writes down what is done."""
 
     def __init__(self, turn: Exception | None = None) -> None:
         self.told: list[str] = []
@@ -66,8 +66,8 @@ def turn(monkeypatch):
     """Carries out a migration whose plan is made and whose metadata are written by nobody."""
 
     def run(story: Story) -> None:
-        place: Any = story
-        one = Takeover(place)
+        context: Any = story
+        one = Takeover(context)
         monkeypatch.setattr(one, "_write_metadata", lambda *_: (None, "/lake/t/metadata/1.json"))
         monkeypatch.setattr(one, "_check_unchanged", lambda *_: story.told.append("looked again"))
         monkeypatch.setattr(one, "_check_not_abandoned", lambda *_: None)
@@ -76,7 +76,7 @@ def turn(monkeypatch):
         monkeypatch.setattr(applying, "pointed", lambda table, *_: table)
         monkeypatch.setattr(applying, "HiveParts", lambda *_: story)
         plan: Any = SimpleNamespace(location="/lake/t")
-        one._write_and_turn(HiveTable("db", "t"), plan, plan, place)
+        one._write_and_turn(HiveTable("db", "t"), plan, plan, context)
 
     return run
 
