@@ -77,9 +77,9 @@ def plan(
     from icecomb.catalog.identifier import database_and_table
     from icecomb.catalog.migrate.planning.planner import Looks, Planner
 
-    place = database_and_table(identifier)
+    name = database_and_table(identifier)
     looks = Looks(choices, footers, _sample(sample), engine_names(interop))
-    return Planner(on_metastore(catalog), looks).plan(place, progress)
+    return Planner(on_metastore(catalog), looks).plan(name, progress)
 
 
 def plan_many(
@@ -119,9 +119,9 @@ def plan_many(
     from icecomb.catalog.migrate.selection import is_hive_table, select
 
     metastore, jobs = on_metastore(catalog), checked_int("jobs", jobs, 1)
-    places = select(metastore.client, names, is_hive_table).places
+    tables = select(metastore.client, names, is_hive_table).tables
     looks = Looks(choices, footers, _sample(sample), engine_names(interop))
-    return Planner(metastore, looks).plans(places, jobs, progress)
+    return Planner(metastore, looks).plans(tables, jobs, progress)
 
 
 def apply(

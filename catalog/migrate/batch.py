@@ -87,7 +87,7 @@ Work: TypeAlias = Callable[[tuple[str, str]], Result]
 def run_batch(
     progress: Progress,
     what: str,
-    places: Sequence[tuple[str, str]],
+    tables: Sequence[tuple[str, str]],
     work: Work,
     jobs: int,
     *,
@@ -98,7 +98,7 @@ def run_batch(
     Args:
         progress: Reporter of each table.
         what: Description of the step, for progress.
-        places: Database and name of each table.
+        tables: Database and name of each table.
         work: Runs the step for one table.
         jobs: Number of tables at a time.
         stop_on_error: Whether to begin no more tables after the first that fails. None is begun
@@ -106,23 +106,23 @@ def run_batch(
     """
     stopped = threading.Event()
 
-    def attempt(place: tuple[str, str]) -> Outcome:
-        table = ".".join(place)
+    def attempt(name: tuple[str, str]) -> Outcome:
+        table = ".".join(name)
         if stopped.is_set():
             return Outcome(table, StepStatus.NOT_BEGUN)
         started = time.monotonic()
-        outcome, lost = _outcome(table, place, work)
+        outcome, lost = _outcome(table, name, work)
         if lost or (stop_on_error and outcome.status is not StepStatus.DONE):
             stopped.set()
         return replace(outcome, seconds=time.monotonic() - started)
 
-    yield from each(progress, what, "tables", places, attempt, jobs)
+    yield from each(progress, what, "tables", tables, attempt, jobs)
 
 
-def _outcome(table: str, place: tuple[str, str], work: Work) -> tuple[Outcome, bool]:
+def _outcome(table: str, name: tuple[str, str], work: Work) -> tuple[Outcome, bool]:
     """Return the outcome for a table, and whether the metastore is unreachable."""
     try:
-        step = work(place)
+        step = work(name)
     except (MigrationBlockedError, RevertBlockedError) as error:
         plan = error.plan
         facts = plan.to_json() if isinstance(plan, MigrationPlan | RevertPlan) else {}

@@ -29,8 +29,8 @@ from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.journal.restored_entry import RestoredEntries
 from icecomb.catalog.migrate.journal.stated_files import lasting_id
 from icecomb.catalog.migrate.journal.writer_in_flight import WAIT_S, WritersInFlight
-from icecomb.catalog.migrate.source.place_list import DigestSet, digest
-from icecomb.catalog.migrate.source.source_files import Place, list_places
+from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
+from icecomb.catalog.migrate.source.source_files import PartitionFolder, list_folders
 from icecomb.catalog.report.progress import THREADS
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.operation.file_addition import known_paths
@@ -326,8 +326,8 @@ class HiveParts:
         snapshot = loaded.current_snapshot()
         # One without a folder has no rows.
         homes = (one.storage.location for one in strangers)
-        folders = [Place("", home, ()) for home in homes if home]
-        listed = list_places(self._context.io, folders, self._context.progress, self._threads)
+        folders = [PartitionFolder("", home, ()) for home in homes if home]
+        listed = list_folders(self._context.io, folders, self._context.progress, self._threads)
         paths = [status.location for found in listed for status in (*found.files, *found.nested)]
         there = (
             known_paths(self._context.io, loaded.metadata, snapshot, paths, set())

@@ -21,7 +21,7 @@ from icecomb.catalog.hive.engine import engine_names, engine_properties
 from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.applying.hive_parts import HiveParts
-from icecomb.catalog.migrate.applying.second_look import ROUNDS, is_unchanged, keeps_changing
+from icecomb.catalog.migrate.applying.staleness import ROUNDS, is_unchanged, keeps_changing
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.context import (
     MigrationContext,

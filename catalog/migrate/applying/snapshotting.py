@@ -15,7 +15,7 @@ from icecomb.catalog.migrate.applying.migration import (
     given_properties,
     iceberg_properties,
 )
-from icecomb.catalog.migrate.applying.second_look import ROUNDS, is_unchanged, keeps_changing
+from icecomb.catalog.migrate.applying.staleness import ROUNDS, is_unchanged, keeps_changing
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.partition_pages import PartitionPages

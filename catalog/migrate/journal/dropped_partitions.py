@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.journal import Journal, Step
-from icecomb.catalog.migrate.source.place_list import DigestSet, digest
-from icecomb.catalog.migrate.source.source import partition_name, partition_place
+from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
+from icecomb.catalog.migrate.source.source import partition_folder, partition_name
 from icecomb.catalog.migrate.source.source_schema import source_schema
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class DroppedPartitions:
             if taken.among(asked)[0] or there.among(asked)[0]:
                 continue
             name = partition_name(old, partition)
-            found = partition_place(old, partition, converted, journal.choices.time_zone)
+            found = partition_folder(old, partition, converted, journal.choices.time_zone)
             self.names.append(name)
             folders.append(f"{found.location.rstrip('/')}/")
             self.values[found.values] = name

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.migrate.journal.journal import Journal, Step
-from icecomb.catalog.migrate.source.place_list import DigestSet, digest
+from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
 from icecomb.format.errors import CorruptFileError, MigrationError, NoSuchFileError
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class FileHistory:
         Raises:
             MigrationError: If there are files of unknown age.
         """
-        places = [folder.rstrip("/") for folder in folders]
-        visible = self._digests(places)
-        (root, *_) = self._plain(places[:1]) if deep else ("",)
+        roots = [folder.rstrip("/") for folder in folders]
+        visible = self._digests(roots)
+        (root, *_) = self._plain(roots[:1]) if deep else ("",)
 
         def new(names: Iterable[str]) -> Iterator[tuple[str, str]]:
             for page, plain in self._pages(names):
@@ -95,7 +95,7 @@ class FileHistory:
         complete = complete and all(taken)
         if not complete:
             known = set(found.values())
-            strangers = dict(new(self._listed(places)))
+            strangers = dict(new(self._listed(roots)))
             self._check(sorted(name for name, plain in strangers.items() if plain not in known))
         return sorted(found)
 

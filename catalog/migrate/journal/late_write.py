@@ -15,9 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.migrate.journal.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.stated_files import kept_files, lasting_id
-from icecomb.catalog.migrate.source.place_list import DigestSet, digest
-from icecomb.catalog.migrate.source.source import null_name, partition_place, table_place
-from icecomb.catalog.migrate.source.source_files import AHEAD, Place, PlaceFiles, list_place
+from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
+from icecomb.catalog.migrate.source.source import null_name, partition_folder, table_folder
+from icecomb.catalog.migrate.source.source_files import (
+    AHEAD,
+    ListedFolder,
+    PartitionFolder,
+    list_folder,
+)
 from icecomb.catalog.migrate.source.source_schema import source_schema
 from icecomb.catalog.report.progress import THREADS, each
 from icecomb.format.errors import MigrationError
@@ -237,28 +242,28 @@ class _Search:
 
     def _listed(
         self, dropped: DroppedPartitions
-    ) -> Iterator[tuple[PlaceFiles, dict[str, str | None]]]:
+    ) -> Iterator[tuple[ListedFolder, dict[str, str | None]]]:
         """Yield the listed folders of the Hive table, with their partition columns' values."""
         old, io = self._journal.table, self._context.io
         if not old.partition_keys:
-            yield list_place(io, table_place(old)), {}
+            yield list_folder(io, table_folder(old)), {}
             return
         converted = source_schema(old, self._journal.choices.timestamp)
         zone, null = self._journal.choices.time_zone, null_name(old)
 
-        def places() -> Iterator[tuple[Place, dict[str, str | None]]]:
+        def folders() -> Iterator[tuple[PartitionFolder, dict[str, str | None]]]:
             for one in self._journal.partitions():
                 if one.values not in dropped:
                     pairs = zip(old.partition_keys, one.values, strict=True)
                     texts = {key.name: None if text == null else text for key, text in pairs}
-                    yield partition_place(old, one, converted, zone), texts
+                    yield partition_folder(old, one, converted, zone), texts
 
         def look(
-            asked: tuple[Place, dict[str, str | None]],
-        ) -> tuple[PlaceFiles, dict[str, str | None]]:
-            return list_place(io, asked[0]), asked[1]
+            asked: tuple[PartitionFolder, dict[str, str | None]],
+        ) -> tuple[ListedFolder, dict[str, str | None]]:
+            return list_folder(io, asked[0]), asked[1]
 
-        yield from self._each(places(), look)
+        yield from self._each(folders(), look)
 
     def _of_new_partitions(self) -> Iterator[str]:
         """Yield the files of partitions that the journal lacks, or has in another folder."""
@@ -272,8 +277,8 @@ class _Search:
             pairs = zip(page, is_old, strict=True)
             # One without a folder has no rows.
             folders = [one.storage.location for one, old in pairs if not old]
-            strange = [Place("", folder, ()) for folder in folders if folder]
-            for listed in self._each(strange, partial(list_place, self._context.io)):
+            strange = [PartitionFolder("", folder, ()) for folder in folders if folder]
+            for listed in self._each(strange, partial(list_folder, self._context.io)):
                 yield from (one.location for one in (*listed.files, *listed.nested))
 
     def _each(self, items: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[Any]:

@@ -79,7 +79,7 @@ class WritersInFlight:
         rows = self._lock_rows() if locks else {}
         passed: set[str] = set()
         folders = list(self._all(passed))
-        turn = 0
+        attempt = 0
         while folders or rows:
             at_work = [*folders, *rows.values()]
             more = f" and {len(at_work) - _SHOWN} more" if len(at_work) > _SHOWN else ""
@@ -94,8 +94,8 @@ class WritersInFlight:
             if not said:
                 self._context.progress.say(f"waiting for writers of {self._table.full_name}: {who}")
                 said = True
-            pause(min(_POLL_S[min(turn, len(_POLL_S) - 1)], max(0.0, until - time.monotonic())))
-            turn += 1
+            pause(min(_POLL_S[min(attempt, len(_POLL_S) - 1)], max(0.0, until - time.monotonic())))
+            attempt += 1
             rows = {one: row for one, row in self._lock_rows().items() if one in rows}
             # Others may have begun elsewhere: all folders are listed before the wait ends.
             folders = [one for one in folders if self._is_at_work(one, passed)] or list(

@@ -77,7 +77,7 @@ class Planner:
             self._unseen = (note("views-not-read", said, "look for its name in views yourself"),)
 
     def plan(
-        self, place: tuple[str, str], progress: Progress, threads: int = THREADS
+        self, name: tuple[str, str], progress: Progress, threads: int = THREADS
     ) -> MigrationPlan:
         """Return the plan of one table.
 
@@ -85,7 +85,7 @@ class Planner:
             NoSuchTableError: If there is none of this name.
         """
         looks = self._looks
-        context = MigrationContext(self._catalog, *place, progress)
+        context = MigrationContext(self._catalog, *name, progress)
         table = context.entry.load()
         found = plan_source(
             context.io,
@@ -106,20 +106,20 @@ class Planner:
         return replace(found, findings=(*found.findings, *constraints, *surroundings))
 
     def plans(
-        self, places: Sequence[tuple[str, str]], jobs: int, progress: Progress
+        self, names: Sequence[tuple[str, str]], jobs: int, progress: Progress
     ) -> Iterator[MigrationPlan]:
         """Yield the plans of many tables, in their order; failures are plans, too."""
         threads = threads_each(jobs)
         work = partial(self._attempt, threads)
-        yield from each(progress, "planning", "tables", places, work, jobs, ahead=2 * jobs)
+        yield from each(progress, "planning", "tables", names, work, jobs, ahead=2 * jobs)
 
-    def _attempt(self, threads: int, place: tuple[str, str]) -> MigrationPlan:
+    def _attempt(self, threads: int, name: tuple[str, str]) -> MigrationPlan:
         try:
-            return self.plan(place, SILENT, threads)
+            return self.plan(name, SILENT, threads)
         except UnreachableError:
             raise
         except Exception as error:  # noqa: BLE001 - what is wrong with one is not with the others
-            return failed_plan(".".join(place), error)
+            return failed_plan(".".join(name), error)
 
     def _surroundings(self, table: HiveTable) -> Iterable[Finding]:
         yield reader_finding(table, self._catalog.properties, self._looks.interop)

@@ -9,8 +9,8 @@ from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.late_write import find_late_writes
-from icecomb.catalog.migrate.source.source import partition_place, table_place
-from icecomb.catalog.migrate.source.source_files import PlaceFiles, list_places
+from icecomb.catalog.migrate.source.source import partition_folder, table_folder
+from icecomb.catalog.migrate.source.source_files import ListedFolder, list_folders
 from icecomb.catalog.migrate.source.source_schema import source_schema
 from icecomb.catalog.migrate.verifying.comparison import Comparison, FilePair, compare_files
 from icecomb.format.errors import MigrationError, NoSuchSnapshotError
@@ -97,32 +97,32 @@ def _pairs(  # noqa: PLR0917 - what is compared, and what is reported already
 ) -> list[FilePair]:
     table, zone = journal.table, journal.choices.time_zone
     converted = source_schema(table, journal.choices.timestamp)
-    places = [table_place(table)]
+    folders = [table_folder(table)]
     if table.partition_keys:
-        places = [partition_place(table, one, converted, zone) for one in journal.partitions()]
+        folders = [partition_folder(table, one, converted, zone) for one in journal.partitions()]
     keys = [key.name.lower() for key in table.partition_keys]
     pairs: list[FilePair] = []
     left = {path: task for path, task in tasks.items() if task.file.partition not in dropped.values}
-    places = [one for one in places if one.values not in dropped.values]
-    for found in list_places(context.io, places, context.progress):
-        comparison.partitions.setdefault(found.place.name, [0, 0])
+    folders = [one for one in folders if one.values not in dropped.values]
+    for found in list_folders(context.io, folders, context.progress):
+        comparison.partitions.setdefault(found.folder.name, [0, 0])
         for location in _visible(found, journal, tasks):
             task = left.pop(location, None)
             if task is None or location in told:
                 continue  # see `find_late_writes`
-            if task.file.partition != found.place.values:
+            if task.file.partition != found.folder.values:
                 comparison.differ(
-                    f"{location}: partition {found.place.values} in Hive, "
+                    f"{location}: partition {found.folder.values} in Hive, "
                     f"{task.file.partition} in Iceberg"
                 )
-            constants: dict[str, Any] = dict(zip(keys, found.place.values, strict=True))
-            pairs.append(FilePair(found.place.name, location, constants, task))
+            constants: dict[str, Any] = dict(zip(keys, found.folder.values, strict=True))
+            pairs.append(FilePair(found.folder.name, location, constants, task))
     for location in (one for one in left if one not in told):
         comparison.differ(f"{location}: in the Iceberg table, not in Hive's folders")
     return pairs
 
 
-def _visible(found: PlaceFiles, journal: Journal, tasks: Mapping[str, FileScanTask]) -> list[str]:
+def _visible(found: ListedFolder, journal: Journal, tasks: Mapping[str, FileScanTask]) -> list[str]:
     locations = [status.location for status in found.files]
     if "subdirectories" in journal.choices.accept:
         # Subfolders now hold Iceberg's own files, too: only those taken over count.

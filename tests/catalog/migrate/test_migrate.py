@@ -429,7 +429,7 @@ def test_files_of_a_partition_below_another_belong_to_it_alone(
     client.partitions.alter(*table.name.split("."), [replace(second, storage=storage)])
     plan = migrate.plan(table.catalog, table.name, migrate.Choices(accept=("subdirectories",)))
     assert not plan.blockers
-    assert [file.place.values for file in plan.files] == [(1,), (2,)]
+    assert [file.partition.values for file in plan.files] == [(1,), (2,)]
 
 
 def test_old_files_that_were_added_again_by_other_names_stay_when_going_back(

@@ -12,7 +12,7 @@ from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
-from icecomb.catalog.migrate.source.source_files import look_into
+from icecomb.catalog.migrate.source.source_files import folder_listings
 from icecomb.catalog.report.progress import workers
 from icecomb.format.errors import MigrationError
 
@@ -38,14 +38,14 @@ def is_unchanged(
     """
     if context.entry.load() != table:
         return False
-    seen = plan.seen
-    if seen is None:
+    states = plan.folder_states
+    if states is None:
         return partitions.is_current()
     # Others wait for the lock, so storage is listed while the metastore answers. The metastore's
     # calls stay in this thread, which is pinned to the server that granted the lock.
-    listed = look_into(context.io, seen.places, context.progress, threads)
+    listed = folder_listings(context.io, states.folders, context.progress, threads)
     with workers(1) as other:
-        same = other.submit(seen.are, listed)
+        same = other.submit(states.match, listed)
         return partitions.is_current() and same.result()
 
 
