@@ -190,10 +190,10 @@ def plan(
         raise click.UsageError("--quick reads no footers, --sample reads some: give one of them")
     catalog = application.metastore()
     chosen = select(catalog.client, _names(tables, everything=everything), is_hive_table)
-    looks: dict[str, Any] = {"footers": not quick, "sample": sample, "interop": interop}
+    options: dict[str, Any] = {"footers": not quick, "sample": sample, "interop": interop}
     if not chosen.many and (application.text or application.json):
         found = migration.plan(
-            catalog, chosen.tables[0], choices, progress=application.progress, **looks
+            catalog, chosen.tables[0], choices, progress=application.progress, **options
         )
         if application.json:
             application.output.facts(found.to_json())
@@ -203,7 +203,7 @@ def plan(
     if chosen.left_out:
         application.warn(f"{len(chosen.left_out)} views and Iceberg tables are skipped")
     plans = migration.plan_many(
-        catalog, chosen.tables, choices, jobs=jobs, progress=application.progress, **looks
+        catalog, chosen.tables, choices, jobs=jobs, progress=application.progress, **options
     )
     return show_plans(application, plans)
 

@@ -75,11 +75,11 @@ def plan(
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.hive.engine import engine_names
     from icecomb.catalog.identifier import database_and_table
-    from icecomb.catalog.migrate.planning.planner import Looks, Planner
+    from icecomb.catalog.migrate.planning.planner import Planner, PlanOptions
 
     name = database_and_table(identifier)
-    looks = Looks(choices, footers, _sample(sample), engine_names(interop))
-    return Planner(on_metastore(catalog), looks).plan(name, progress)
+    options = PlanOptions(choices, footers, _sample(sample), engine_names(interop))
+    return Planner(on_metastore(catalog), options).plan(name, progress)
 
 
 def plan_many(
@@ -115,13 +115,13 @@ def plan_many(
     """
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.hive.engine import engine_names
-    from icecomb.catalog.migrate.planning.planner import Looks, Planner
+    from icecomb.catalog.migrate.planning.planner import Planner, PlanOptions
     from icecomb.catalog.migrate.selection import is_hive_table, select
 
     metastore, jobs = on_metastore(catalog), checked_int("jobs", jobs, 1)
     tables = select(metastore.client, names, is_hive_table).tables
-    looks = Looks(choices, footers, _sample(sample), engine_names(interop))
-    return Planner(metastore, looks).plans(tables, jobs, progress)
+    options = PlanOptions(choices, footers, _sample(sample), engine_names(interop))
+    return Planner(metastore, options).plans(tables, jobs, progress)
 
 
 def apply(

@@ -729,15 +729,15 @@ MUTATIONS = [
     Mutation(
         "after a lost answer nobody looks again",
         "catalog/hive/settlement.py",
-        "for seen in self._looks(len(self._pauses)):",
-        "for seen in self._looks(0):",
+        "for observed in self._observations(len(self._pauses)):",
+        "for observed in self._observations(0):",
         ("tests/catalog/hive/test_guarded_change.py",),
     ),
     Mutation(
         "what a server does not check is thought to be refused",
         "catalog/hive/settlement.py",
-        "if self._checked and seen.sight is Sight.OVERTAKEN:",
-        "if seen.sight is Sight.OVERTAKEN:",
+        "if self._checked and observed.state is ChangeState.OVERTAKEN:",
+        "if observed.state is ChangeState.OVERTAKEN:",
         ("tests/catalog/hive/test_guarded_change.py",),
     ),
     Mutation(

@@ -36,7 +36,7 @@ JOBS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class PlanOptions:
     """Options of planning.
 
     Attributes:
@@ -57,12 +57,12 @@ class Planner:
 
     Args:
         catalog: The catalog of the metastore.
-        looks: Options of planning.
+        options: Options of planning.
     """
 
-    def __init__(self, catalog: HiveCatalog, looks: Looks) -> None:
+    def __init__(self, catalog: HiveCatalog, options: PlanOptions) -> None:
         self._catalog = catalog
-        self._looks = looks
+        self._options = options
         self._databases: dict[str, HiveDatabase | None] = {}
         self._neighbours: dict[str, Neighbours] = {}
         self._looking = Lock()
@@ -84,17 +84,17 @@ class Planner:
         Raises:
             NoSuchTableError: If there is none of this name.
         """
-        looks = self._looks
+        options = self._options
         context = MigrationContext(self._catalog, *name, progress)
         table = context.entry.load()
         found = plan_source(
             context.io,
             table,
             context.partitions(table),
-            looks.choices,
+            options.choices,
             progress,
-            footers=looks.footers,
-            sample=looks.sample,
+            footers=options.footers,
+            sample=options.sample,
             threads=threads,
             kept=context.footers(table, None),
         )
@@ -122,7 +122,7 @@ class Planner:
             return failed_plan(".".join(name), error)
 
     def _surroundings(self, table: HiveTable) -> Iterable[Finding]:
-        yield reader_finding(table, self._catalog.properties, self._looks.interop)
+        yield reader_finding(table, self._catalog.properties, self._options.interop)
         yield from replication_findings(table, self._database(table.database))
         yield from self._views.findings(table) if self._views else self._unseen
         try:

@@ -8,7 +8,7 @@ from icecomb.catalog.migrate.journal.context import MigrationContext, being_reve
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.late_write import find_late_writes
 from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
-from icecomb.catalog.migrate.reverting.present_state import look_at
+from icecomb.catalog.migrate.reverting.present_state import present_state
 from icecomb.format.errors import MigrationError
 from icecomb.format.property.table_property import GC_ENABLED
 from icecomb.format.spec.metadata_file import read_metadata
@@ -38,9 +38,9 @@ def status(context: MigrationContext) -> dict[str, Any]:
         facts["overwritten-pointer"] = overwritten.pointer
     state = _state(journal, iceberg=table.is_iceberg, overwritten=overwritten is not None)
     if steps.keys().isdisjoint(_ENDED) and table.is_iceberg and prepared:
-        sight = look_at(context, table, journal)
-        facts |= sight.to_json()
-        state = sight.state or state
+        present = present_state(context, table, journal)
+        facts |= present.to_json()
+        state = present.state or state
     return {
         **facts,
         "state": state,

@@ -101,7 +101,7 @@ class PresentState:
             )
 
 
-def look_at(context: MigrationContext, table: HiveTable, journal: Journal) -> PresentState:
+def present_state(context: MigrationContext, table: HiveTable, journal: Journal) -> PresentState:
     """Examine a migrated table: its metadata file, and all folders of the Hive table.
 
     Args:
@@ -138,4 +138,4 @@ def examine_migration(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Findin
         yield Finding(Severity.PROBLEM, "migration", error.message, error.hint)
         return
     if found is not None:
-        yield from look_at(context, entry, found[0]).findings()
+        yield from present_state(context, entry, found[0]).findings()
