@@ -197,7 +197,7 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
         taken = time.monotonic() - started
         if attempt > settings.retries or taken > settings.total_s:
             raise _used_up(pointer.name, attempt, taken, failure) from failure
-        if not pointer.ask_for_turn(base):
+        if not pointer.wait_in_queue(base):
             pause(settings.pause(attempt))
 
 

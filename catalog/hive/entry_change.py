@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from icecomb.catalog.commit.commit_queue import turns_of
+from icecomb.catalog.commit.commit_queue import fair_lock
 from icecomb.catalog.commit.pointer import Committed, Conflict, Outcome
 from icecomb.catalog.configuration.catalog_property import CHECK_AND_PUT, LOCK_ENABLED, LOCK_TIMEOUT
 from icecomb.catalog.hive.lock import LockSettings, TableLock
@@ -119,7 +119,7 @@ class EntryChange:
         """Implement `MetadataPointer.queue`."""
         key = (self._client.key, self._database, self._table)
         timeout = LockSettings.of(self._settings).timeout
-        with turns_of(key).take(self.name, timeout, LOCK_TIMEOUT.key) as waited:
+        with fair_lock(key).take(self.name, timeout, LOCK_TIMEOUT.key) as waited:
             yield waited
 
     @contextmanager

@@ -118,8 +118,8 @@ class EntryPointer(ABC, Generic[V]):
             self._read = None
             yield waited
 
-    def ask_for_turn(self, base: V) -> bool:  # noqa: ARG002
-        """Implement `MetadataPointer.ask_for_turn`: there is nothing but the lock."""
+    def wait_in_queue(self, base: V) -> bool:  # noqa: ARG002
+        """Implement `MetadataPointer.wait_in_queue`: there is nothing but the lock."""
         return False
 
     @contextmanager

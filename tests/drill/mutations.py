@@ -794,7 +794,7 @@ MUTATIONS = [
     ),
     # catalog/migrate
     Mutation(
-        "the journal does not say that the entry is about to be turned",
+        "the journal does not say that the entry is about to be converted",
         "catalog/migrate/applying/migration.py",
         "journal.record(Step.SWAPPING)",
         "pass",
@@ -810,7 +810,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "an apply starts over where an old copy of the entry came back after the turn",
+        "an apply starts over where an old copy of the entry came back after the conversion",
         "catalog/migrate/applying/migration.py",
         "raise overwritten.error",
         "pass",

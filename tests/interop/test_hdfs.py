@@ -336,7 +336,7 @@ def test_iceberg_java_works_beside_a_ticket(hdfs, iceberg_java):
     table.append(pa.table({"id": pa.array([1], pa.int64())}))
     pointer, metadata = table._pointer, f"{table.location()}/metadata"
     with pointer.queue():
-        assert pointer.ask_for_turn(pointer.load())
+        assert pointer.wait_in_queue(pointer.load())
         assert len(files.io.folders(f"{metadata}/{WAITING}")) == 1
         iceberg_java.sql("INSERT INTO ice_turns.db.t VALUES (2)")
         files.io.delete(f"{metadata}/version-hint.text")

@@ -93,10 +93,10 @@ class HiveParts:
             "dropping metastore partitions", self._journal.partition_count, "partitions"
         ) as advance:
             for page in partitions.name_pages(database, name, _PAGE) if some else ():
-                with self._turned():
+                with self._converted():
                     self._drop(page, known)
                 advance(len(page))
-        with self._turned() as (table, lock):
+        with self._converted() as (table, lock):
             if table.partition_keys:
                 for page in partitions.name_pages(database, name, _PAGE):
                     self._drop(page, known)
@@ -121,7 +121,7 @@ class HiveParts:
                 own; or these cannot be distinguished from overwritten ones.
             ValidationError: If the table cannot have one of the files.
         """
-        with self._turned() as (table, _):
+        with self._converted() as (table, _):
             metadata = read_metadata(self._context.io, table.metadata_location or "")
         late = find_late_writes(self._context, self._journal, table, metadata, self._threads)
         timed = any(key.type.lower() == "timestamp" for key in self._journal.table.partition_keys)
@@ -246,7 +246,7 @@ class HiveParts:
         self._context.entry.drop_partitions(names)
 
     @contextmanager
-    def _turned(self) -> Iterator[tuple[HiveTable, TableLock | None]]:
+    def _converted(self) -> Iterator[tuple[HiveTable, TableLock | None]]:
         """Hold the lock on the table while it still is the Iceberg table of the journal.
 
         Raises:

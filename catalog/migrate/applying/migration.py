@@ -209,7 +209,7 @@ class Takeover:
         self._check_alone(table, journal)
         keep_files(journal, plan.files.statuses())
         try:
-            self._write_and_turn(table, plan, partitions, journal)
+            self._write_and_convert(table, plan, partitions, journal)
         except CommitStateUnknownError:
             raise
         except IcecombError:
@@ -233,7 +233,7 @@ class Takeover:
             journal.discard_copy()
             raise
 
-    def _write_and_turn(
+    def _write_and_convert(
         self,
         table: HiveTable,
         plan: MigrationPlan,
@@ -254,10 +254,10 @@ class Takeover:
             self._check_no_writer(table, partitions)
             self._context.require_lock(lock)
             kept = replace(table, parameters=_kept_parameters(table.parameters))
-            turned = pointed(kept, None, metadata, location, self._context.settings)
+            converted = pointed(kept, None, metadata, location, self._context.settings)
             journal.record(Step.SWAPPING)
-            parameters = {**turned.parameters, "EXTERNAL": "TRUE"}
-            self._context.entry.turn_to_iceberg(table, parameters, lock)
+            parameters = {**converted.parameters, "EXTERNAL": "TRUE"}
+            self._context.entry.convert_to_iceberg(table, parameters, lock)
             journal.record(Step.SWAPPED)
         self._parts(journal).take_away()
         self._context.discard_footers(journal.table.storage.location)
@@ -342,7 +342,7 @@ class Takeover:
             unused = not now.is_iceberg and journal.step(Step.SWAPPED) is None
             # Another run that gave this attempt up may have looked before its files were written.
             if writing is not None and unused and (refused or not journal.reverted):
-                if not refused and not self._context.rule_out_turn(journal, now, lock):
+                if not refused and not self._context.fence_conversion(journal, now, lock):
                     return False
                 self._context.io.delete(journal.metadata_files())
                 remove_empty_folder(self._context.io, writing["folder"])

@@ -180,7 +180,7 @@ class MigrationContext:
                 table=f"{self.database}.{self.name}",
             )
 
-    def rule_out_turn(self, journal: Journal, table: HiveTable, lock: TableLock | None) -> bool:
+    def fence_conversion(self, journal: Journal, table: HiveTable, lock: TableLock | None) -> bool:
         """Ensure that no earlier run can still convert the Hive table, even by a late request.
 
         Args:

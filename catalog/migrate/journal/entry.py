@@ -80,7 +80,7 @@ class Entry:
         """Load the current entry."""
         return self.client.table(self.database, self.name)
 
-    def turn_to_iceberg(
+    def convert_to_iceberg(
         self, old: HiveTable, parameters: Mapping[str, str], lock: TableLock | None
     ) -> None:
         """Convert the Hive table to an Iceberg table, in one alter.
@@ -196,7 +196,7 @@ class Entry:
         if now.metadata_location != pointer:
             raise _changed(now)
 
-    def turn_to_hive(
+    def convert_to_hive(
         self, old: HiveTable, pointer: str, marker: str, lock: TableLock | None
     ) -> None:
         """Convert the Iceberg table back to the old Hive table, in one alter; `tidy` follows.
@@ -235,10 +235,10 @@ class Entry:
             CommitFailedError: If another client changed it meanwhile.
             CommitStateUnknownError: If the answer was lost.
         """
-        turned = self.load()
-        if turned.metadata_location != marker:
+        restored = self.load()
+        if restored.metadata_location != marker:
             return
-        before = _time_of_change(turned)
+        before = _time_of_change(restored)
         # A server that checks requires the parameter to be set.
         wanted = {_CHANGED: _later(before), **old.parameters}
 

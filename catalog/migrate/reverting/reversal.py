@@ -197,7 +197,7 @@ class Reversal:
         with parts.pointing_at(pointer) as lock:
             parts.check_given_back()
             self._context.require_lock(lock)
-            self._context.entry.turn_to_hive(old, pointer, journal.marker, lock)
+            self._context.entry.convert_to_hive(old, pointer, journal.marker, lock)
             journal.record(Step.RETURNED)
             self._context.entry.tidy(old, journal.marker, lock)
         self._set_aside(journal, journal.table)
@@ -419,7 +419,7 @@ class Reversal:
                 with self._context.noting_unanswered(journal, table):
                     restored = RestoredEntries(journal).table
                     self._context.entry.tidy(restored, journal.marker, lock)
-            elif not self._context.rule_out_turn(journal, now, lock):
+            elif not self._context.fence_conversion(journal, now, lock):
                 raise _changed(table)
             self._set_aside(journal, old)
         return replace(plan, done=True)
@@ -438,8 +438,8 @@ class Reversal:
         if (writing := journal.step(Step.WRITING)) is not None:
             folder = writing["folder"]
             # Without a requested conversion, files of other writers are not commits to this table.
-            turned = journal.step(Step.SWAPPED) or journal.step(Step.REVERTING)
-            for location in journal.metadata_files(later=turned is not None):
+            converted = journal.step(Step.SWAPPED) or journal.step(Step.REVERTING)
+            for location in journal.metadata_files(later=converted is not None):
                 name = location[len(folder) + 1 :]
                 self._move(location, f"{journal.location}/metadata/{name}")
             remove_empty_folder(self._context.io, folder)

@@ -830,7 +830,7 @@ def test_of_two_applies_at_once_one_migrates_and_both_say_so(
 
     with ThreadPoolExecutor(2) as pool:
         results = [one.result() for one in [pool.submit(apply), pool.submit(apply)]]
-    # who comes second may find the table turned already
+    # who comes second may find the table converted already
     assert replace(results[0], already=False) == replace(results[1], already=False)
     assert sorted(row["id"] for row in table.rows()) == ([1, 2, 2] if changed else [1])
     assert migrate.verify(table.catalog, table.name).difference_count == 0
