@@ -20,7 +20,7 @@ from icecomb.catalog.commit.version_name import version_of
 from icecomb.catalog.maintenance.deletion import delete_files
 from icecomb.catalog.maintenance.engine import Engine
 from icecomb.catalog.maintenance.folder_listing import FolderListing, HiddenNames, file_batch
-from icecomb.catalog.maintenance.neighbours import find_neighbours
+from icecomb.catalog.maintenance.neighbors import find_neighbors
 from icecomb.catalog.maintenance.quarantine import FOLDER, Quarantine
 from icecomb.catalog.maintenance.session_listing import (
     LOCAL_LISTING,
@@ -193,15 +193,15 @@ class _Orphans:
         else:
             listing.name(self._search.files)
         self._check_newest(listing)
-        neighbours = find_neighbours(
+        neighbors = find_neighbors(
             self._table, self._root, listing, self._reachable, self._spelling
         )
-        self.other_tables |= neighbours.folders
-        self._others = self._spelling.paths(pa.array(list(neighbours.folders), pa.string()))
+        self.other_tables |= neighbors.folders
+        self._others = self._spelling.paths(pa.array(list(neighbors.folders), pa.string()))
         self.other_tables |= dict.fromkeys(
-            neighbours.metadata_files, "the metadata of another table"
+            neighbors.metadata_files, "the metadata of another table"
         )
-        self._reachable.add(list(neighbours.metadata_files))
+        self._reachable.add(list(neighbors.metadata_files))
         unreached = [self._unreached(batch) for batch in listing.batches()]
         if self._search.files is not None:
             unreached = [self._looked_at(batch) for batch in unreached]

@@ -76,7 +76,7 @@ def field_differences(old: Iterable[FieldPlace], new: Iterable[FieldPlace]) -> I
             if (was := known.aspects[kind]) != is_:
                 yield Difference(kind, place.path, was, is_, field_id)
         if field_id in moved:
-            was, is_ = _neighbour(before, known), _neighbour(after, place)
+            was, is_ = _neighbor(before, known), _neighbor(after, place)
             yield Difference("moved", place.path, was, is_, field_id)
 
 
@@ -93,7 +93,7 @@ def _moved(before: Mapping[int, FieldPlace], after: Mapping[int, FieldPlace]) ->
     return moved
 
 
-def _neighbour(places: Mapping[int, FieldPlace], place: FieldPlace) -> str:
+def _neighbor(places: Mapping[int, FieldPlace], place: FieldPlace) -> str:
     names = [p.name for p in places.values() if p.parent == place.parent]
     at = names.index(place.name)
     return f"after {names[at - 1]}" if at else "first"

@@ -14,7 +14,7 @@ from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.planning.entry_finding import replication_findings
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan, failed_plan
-from icecomb.catalog.migrate.planning.neighbour import Neighbours
+from icecomb.catalog.migrate.planning.neighbor import Neighbors
 from icecomb.catalog.migrate.planning.obstacle import NOT_IN_FILES, constraint_findings
 from icecomb.catalog.migrate.planning.reader_finding import reader_finding
 from icecomb.catalog.migrate.planning.survey import plan_source
@@ -64,7 +64,7 @@ class Planner:
         self._catalog = catalog
         self._options = options
         self._databases: dict[str, HiveDatabase | None] = {}
-        self._neighbours: dict[str, Neighbours] = {}
+        self._neighbors: dict[str, Neighbors] = {}
         self._looking = Lock()
         self._views: ViewReferences | None = None
         self._unseen: tuple[Finding, ...] = ()
@@ -126,22 +126,22 @@ class Planner:
         yield from replication_findings(table, self._database(table.database))
         yield from self._views.findings(table) if self._views else self._unseen
         try:
-            neighbours = self._neighbours_of(table.database)
+            neighbors = self._neighbors_of(table.database)
         except UnreachableError:
             raise
         except MetastoreError as error:
             said = f"whether other tables share its folder is unknown: {error.message}"
             yield note("folders-not-read", said, "look at the locations of tables yourself")
         else:
-            yield from neighbours.findings(table)
+            yield from neighbors.findings(table)
 
-    def _neighbours_of(self, database: str) -> Neighbours:
+    def _neighbors_of(self, database: str) -> Neighbors:
         client = self._catalog.client
         with self._looking:  # fetches very many entries only once
-            if database not in self._neighbours:
+            if database not in self._neighbors:
                 entries = client.tables(database, client.table_names(database))
-                self._neighbours[database] = Neighbours(entries, self._catalog.io.properties)
-            return self._neighbours[database]
+                self._neighbors[database] = Neighbors(entries, self._catalog.io.properties)
+            return self._neighbors[database]
 
     def _database(self, name: str) -> HiveDatabase | None:
         if name not in self._databases:

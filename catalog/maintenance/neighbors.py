@@ -25,7 +25,7 @@ _METADATA: Final = "metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbors:
     """Other tables in a folder.
 
     Attributes:
@@ -37,9 +37,9 @@ class Neighbours:
     metadata_files: tuple[str, ...]
 
 
-def find_neighbours(
+def find_neighbors(
     table: Table, root: str, listing: FolderListing, reachable: ReachableFiles, spelling: Spelling
-) -> Neighbours:
+) -> Neighbors:
     """Find the other tables in a folder, and mark the files that their metadata reaches.
 
     Args:
@@ -79,7 +79,7 @@ def find_neighbours(
             shared.append(location)
         else:
             folders[inner] = f"a table with the uuid {uuid}"
-    return Neighbours(folders, tuple(shared))
+    return Neighbors(folders, tuple(shared))
 
 
 def _foreign_metadata(
