@@ -184,10 +184,10 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
             if newest_of(pointer, base).location == base.location:
                 return base, base
             continue
-        with _alone(pointer, base, new) as alone:
-            settings = RetrySettings.of(base.metadata.properties, locked=alone)
+        with _exclusive(pointer, base, new) as locked:
+            settings = RetrySettings.of(base.metadata.properties, locked=locked)
             failure = _try(pointer, base, new)
-            if failure is not None and alone and attempt <= settings.retries:
+            if failure is not None and locked and attempt <= settings.retries:
                 attempt += 1
                 base = newest_of(pointer, base)
                 new = _prepare(pointer, base, change)
@@ -219,17 +219,17 @@ def newest_of(pointer: Pointer[V, M], base: V) -> V:
 
 
 @contextmanager
-def _alone(pointer: Pointer[V, M], base: V, new: V) -> Iterator[bool]:
+def _exclusive(pointer: Pointer[V, M], base: V, new: V) -> Iterator[bool]:
     """Keep other writers out; if that fails, discard ``new``, which nobody will ever need."""
     with ExitStack() as stack:
         try:
-            alone = stack.enter_context(pointer.exclusive(base.metadata))
+            locked = stack.enter_context(pointer.exclusive(base.metadata))
             # the last moment at which it is known that nothing is committed
             check_wanted()
         except IcecombError:
             pointer.discard(new)
             raise
-        yield alone
+        yield locked
 
 
 def _try(pointer: Pointer[V, M], base: V, new: V) -> CommitFailedError | None:

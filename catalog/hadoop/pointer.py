@@ -130,7 +130,7 @@ class HadoopPointer:
         from icecomb.format.spec.metadata_file import read_metadata
 
         location = self.locate()
-        self._files.check_alone(location, self._name)
+        self._files.check_unambiguous(location, self._name)
         metadata = read_metadata(self._io, location)
         if METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
             newest = self._files.behind_a_gap(location)
@@ -274,7 +274,7 @@ class HadoopPointer:
             lambda: self._files.find(version, but=new.location),
             lambda: self._beyond(version),
             # a writer that continues from one of two bases hides the other
-            lambda: self._files.check_alone(expected.location, self._name),
+            lambda: self._files.check_unambiguous(expected.location, self._name),
         )
         if next(looked) is None:
             return Conflict("another writer was first: its base is gone", self._files.newest())

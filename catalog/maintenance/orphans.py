@@ -204,7 +204,7 @@ class _Orphans:
         self._reachable.add(list(neighbors.metadata_files))
         unreached = [self._unreached(batch) for batch in listing.batches()]
         if self._search.files is not None:
-            unreached = [self._looked_at(batch) for batch in unreached]
+            unreached = [self._with_times(batch) for batch in unreached]
         return self._old(unreached)
 
     def _walk(self, listing: FolderListing) -> None:
@@ -321,7 +321,7 @@ class _Orphans:
             found += names.filter(pc.invert(busy)).to_pylist()
         return found
 
-    def _looked_at(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the named files in the folder, as in Iceberg, all with a time."""
         (root,) = self._spelling.paths(pa.array([self._root]))
         paths = self._spelling.paths(batch.column("location"))
@@ -338,14 +338,14 @@ class _Orphans:
 def _times(io: FileIO, locations: list[str]) -> Iterator[tuple[str, int | None]]:
     """Yield the times of files' last changes; None for missing files."""
 
-    def look(location: str) -> tuple[str, int | None]:
+    def find(location: str) -> tuple[str, int | None]:
         try:
             found = (s.mtime_ms for s in io.list(location) if s.location == location)
             return location, next(found, None)
         except NoSuchFileError:
             return location, None
 
-    yield from each(SILENT, "look at", "files", locations, look)
+    yield from each(SILENT, "examining", "files", locations, find)
 
 
 def _check(table: Table, search: OrphanSearch) -> None:

@@ -282,9 +282,9 @@ def status(catalog: Catalog, identifier: str | tuple[str, ...]) -> dict[str, Any
     Raises:
         NoSuchTableError: If there is no such table.
     """
-    from icecomb.catalog.migrate.reverting.finalizing import status as look
+    from icecomb.catalog.migrate.reverting.finalizing import status as find_status
 
-    return look(_context(catalog, identifier, SILENT))
+    return find_status(_context(catalog, identifier, SILENT))
 
 
 def _sample(sample: int | None) -> int | None:

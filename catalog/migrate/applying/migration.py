@@ -156,7 +156,7 @@ class Takeover:
                 raise being_reverted(table)
             if table.is_iceberg:
                 return self._finish(table)
-            journals.check_alone()
+            journals.check_sole_migration()
             if journal is not None and not self._abandon(journal):
                 continue
             with PartitionPages(self._context.client.partitions, table) as partitions:
@@ -206,7 +206,7 @@ class Takeover:
         choices: Choices,
     ) -> Migrated:
         journal = start_journal(self._context.io, plan.location, table, partitions.kept(), choices)
-        self._check_alone(table, journal)
+        self._check_sole_migration(table, journal)
         keep_files(journal, plan.files.statuses())
         try:
             self._write_and_convert(table, plan, partitions, journal)
@@ -219,14 +219,14 @@ class Takeover:
             raise
         return _migrated(plan.table, journal)
 
-    def _check_alone(self, table: HiveTable, journal: Journal) -> None:
+    def _check_sole_migration(self, table: HiveTable, journal: Journal) -> None:
         """Check that no other entry with this folder is being migrated.
 
         Of two that begin at once, at least one finds the other's journal: both check after
         writing their own, and before anything else is written.
         """
         try:
-            self._context.journals(table).check_alone()
+            self._context.journals(table).check_sole_migration()
         except IcecombError:
             with suppress(IcecombError):
                 journal.record(Step.REVERTED, abandoned=True)

@@ -82,7 +82,7 @@ class MigrationContext:
         found = self.journals(table)
         live = found.live
         if live is None:
-            found.check_alone()
+            found.check_sole_migration()
         return live
 
     def migrated(self, table: HiveTable) -> tuple[Journal, dict[str, Any]] | None:

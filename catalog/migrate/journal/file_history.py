@@ -50,7 +50,7 @@ class FileHistory:
         try:
             self._kept = self._digests(self.old())
         except (NoSuchFileError, CorruptFileError) as error:
-            raise self._untold(error.message) from error
+            raise self._unknown(error.message) from error
 
     def old(self) -> Iterator[str]:
         """Yield the data files of the migration."""
@@ -115,9 +115,9 @@ class FileHistory:
         try:
             snapshot = self._metadata.snapshot_by_id(self._first) or self._of_first_file()
         except (NoSuchFileError, CorruptFileError) as error:
-            raise self._untold(error.message) from error
+            raise self._unknown(error.message) from error
         if snapshot is None:
-            raise self._untold(f"{self._first_location} does not have it")
+            raise self._unknown(f"{self._first_location} does not have it")
         return snapshot
 
     def _of_first_file(self) -> Snapshot | None:
@@ -178,7 +178,7 @@ class FileHistory:
 
         return plain_texts(locations, self._io.properties, any_cluster=True)
 
-    def _untold(self, reason: str) -> MigrationError:
+    def _unknown(self, reason: str) -> MigrationError:
         return MigrationError(
             f"{self._table} cannot be reverted: it is unknown which files are the Hive table's: "
             f"the migration's snapshot {self._first} was expired, and {reason}",

@@ -57,7 +57,7 @@ class FolderJournals:
         """The journal of this table's newest migration, unless reverted; None if there is none."""
         return next((journal for journal in reversed(self.own) if not journal.reverted), None)
 
-    def check_alone(self) -> None:
+    def check_sole_migration(self) -> None:
         """Check that no other table's migration in this folder is finished or under way.
 
         One under way would be taken for a crashed one, although it holds another lock.

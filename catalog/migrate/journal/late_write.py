@@ -66,7 +66,7 @@ class LateWrites:
         """Return the number of files."""
         return len(self.replaced) + len(self.gone) + len(self.added) + len(self.elsewhere)
 
-    def told(self) -> Iterator[str]:
+    def descriptions(self) -> Iterator[str]:
         """Yield a sentence for each file."""
         yield from (f"{one}: replaced since it was planned" for one in self.replaced)
         yield from (f"{one}: in the Iceberg table, not in Hive's folders" for one in self.gone)
@@ -258,12 +258,12 @@ class _Search:
                     texts = {key.name: None if text == null else text for key, text in pairs}
                     yield partition_folder(old, one, converted, zone), texts
 
-        def look(
+        def listed(
             asked: tuple[PartitionFolder, dict[str, str | None]],
         ) -> tuple[ListedFolder, dict[str, str | None]]:
             return list_folder(io, asked[0]), asked[1]
 
-        yield from self._each(folders(), look)
+        yield from self._each(folders(), listed)
 
     def _of_new_partitions(self) -> Iterator[str]:
         """Yield the files of partitions that the journal lacks, or has in another folder."""

@@ -126,7 +126,7 @@ class WritersInFlight:
             SILENT,
             "",
             "",
-            self._looked_into(),
+            self._candidate_folders(),
             lambda folder: self._in_folder(folder, passed),
             self._threads,
             ahead=AHEAD,
@@ -134,7 +134,7 @@ class WritersInFlight:
         for some in found:
             yield from some
 
-    def _looked_into(self) -> Iterator[str]:
+    def _candidate_folders(self) -> Iterator[str]:
         """Yield the folders of the table and its partitions, even of unregistered ones."""
         root, settings = (
             (self._table.storage.location or "").rstrip("/"),

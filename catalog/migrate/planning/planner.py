@@ -67,14 +67,14 @@ class Planner:
         self._neighbors: dict[str, Neighbors] = {}
         self._looking = Lock()
         self._views: ViewReferences | None = None
-        self._unseen: tuple[Finding, ...] = ()
+        self._unread: tuple[Finding, ...] = ()
         try:
             self._views = ViewReferences(catalog.client)
         except UnreachableError:
             raise
         except MetastoreError as error:
             said = f"whether views name it is unknown: {error.message}"
-            self._unseen = (note("views-not-read", said, "look for its name in views yourself"),)
+            self._unread = (note("views-not-read", said, "look for its name in views yourself"),)
 
     def plan(
         self, name: tuple[str, str], progress: Progress, threads: int = THREADS
@@ -124,7 +124,7 @@ class Planner:
     def _surroundings(self, table: HiveTable) -> Iterable[Finding]:
         yield reader_finding(table, self._catalog.properties, self._options.interop)
         yield from replication_findings(table, self._database(table.database))
-        yield from self._views.findings(table) if self._views else self._unseen
+        yield from self._views.findings(table) if self._views else self._unread
         try:
             neighbors = self._neighbors_of(table.database)
         except UnreachableError:

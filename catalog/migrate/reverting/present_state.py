@@ -60,7 +60,7 @@ class PresentState:
         if self.metadata_gone:
             facts["missing-metadata"] = self.pointer
         if self.late:
-            facts["late-writes"] = list(islice(self.late.told(), _SHOWN))
+            facts["late-writes"] = list(islice(self.late.descriptions(), _SHOWN))
             facts["late-write-count"] = len(self.late)
         if self.unknown:
             facts["late-writes-unknown"] = self.unknown

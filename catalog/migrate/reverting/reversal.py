@@ -55,7 +55,7 @@ class RevertPlan:
         missing_files: Files of the Hive table that are gone.
         dropped_partitions: Partitions that Hive dropped after the conversion: they stay dropped.
         replaced_files: Files in whose place Hive put others since: their rows are gone.
-        untold: Whether the metadata is gone, so that later commits are unknown.
+        metadata_gone: Whether the metadata is gone, so that later commits are unknown.
         done: Whether the revert was carried out.
         already: Whether it was carried out before.
     """
@@ -68,14 +68,14 @@ class RevertPlan:
     missing_files: tuple[str, ...] = ()
     dropped_partitions: tuple[str, ...] = ()
     replaced_files: tuple[str, ...] = ()
-    untold: bool = False
+    metadata_gone: bool = False
     done: bool = False
     already: bool = False
 
     @property
     def loses_data(self) -> bool:
         """Whether data would be lost."""
-        return bool(self.lost_snapshots or self.missing_files or self.untold)
+        return bool(self.lost_snapshots or self.missing_files or self.metadata_gone)
 
     @property
     def summary(self) -> str:
@@ -90,8 +90,8 @@ class RevertPlan:
                 f"{self._replaced}"
             )
         lost = f"{len(self.lost_snapshots)} snapshots made since, {len(self.missing_files)} files"
-        untold = ", and later commits, as its metadata is gone" if self.untold else ""
-        loss = f"would lose {lost}{untold}" if self.loses_data else "would lose nothing"
+        metadata_gone = ", and later commits, as its metadata is gone" if self.metadata_gone else ""
+        loss = f"would lose {lost}{metadata_gone}" if self.loses_data else "would lose nothing"
         return f"{loss}, and restore {self.partitions:,} partitions{self._replaced}"
 
     @property
@@ -119,7 +119,7 @@ class RevertPlan:
                 }
                 for snapshot in self.lost_snapshots
             ],
-            "metadata-gone": self.untold,
+            "metadata-gone": self.metadata_gone,
             "missing-files": list(self.missing_files),
             "replaced-files": list(self.replaced_files),
             "dropped-partitions": list(self.dropped_partitions),
@@ -137,7 +137,7 @@ class RevertBlockedError(MigrationError):
             losses.append(
                 f"{len(plan.missing_files)} files of the Hive table that are gone already"
             )
-        if plan.untold:
+        if plan.metadata_gone:
             losses.append("later commits, which are unknown as its metadata is gone")
         super().__init__(
             f"reverting {plan.table} would lose {' and '.join(losses)}",
@@ -170,7 +170,7 @@ class Reversal:
         self._check_unanswered(table, journal)
         if not table.is_iceberg:
             return self._finish(table, journal, dry_run=dry_run, allow_data_loss=allow_data_loss)
-        plan, facts = self._looked_at(table, journal, table.metadata_location)
+        plan, facts = self._examined(table, journal, table.metadata_location)
         if dry_run:
             return plan
         if plan.loses_data and not allow_data_loss:
@@ -180,7 +180,7 @@ class Reversal:
             if self._context.has_metadata(table):  # without it no commit is possible
                 self._context.fence(journal, table)
             table = self._context.entry.load()
-            plan, facts = self._looked_at(table, journal, table.metadata_location)
+            plan, facts = self._examined(table, journal, table.metadata_location)
             if plan.loses_data and not allow_data_loss:
                 raise RevertBlockedError(plan)
         pointer = table.metadata_location or ""
@@ -203,7 +203,7 @@ class Reversal:
         self._set_aside(journal, journal.table)
         return replace(plan, done=True)
 
-    def _looked_at(
+    def _examined(
         self, table: HiveTable, journal: Journal, pointer: str | None
     ) -> tuple[RevertPlan, dict[str, list[str]]]:
         """Return the effect of reverting, the files to move aside, and the changed folders."""
@@ -266,9 +266,9 @@ class Reversal:
             for one in present - planned
             if one.startswith(own) or _OF_ICEBERG.fullmatch(one.rpartition("/")[2])
         )
-        told = table.is_iceberg and str(_fact(journal, "snapshot-id")) == table.parameters.get(
-            "current-snapshot-id"
-        )
+        is_current = table.is_iceberg and str(
+            _fact(journal, "snapshot-id")
+        ) == table.parameters.get("current-snapshot-id")
         return (
             RevertPlan(
                 table.full_name,
@@ -277,7 +277,7 @@ class Reversal:
                 missing_files=tuple(missing),
                 replaced_files=tuple(replaced),
                 dropped_partitions=tuple(dropped.names),
-                untold=not told,
+                metadata_gone=not is_current,
             ),
             {
                 "added": added,
@@ -394,7 +394,7 @@ class Reversal:
             plan, facts = (
                 self._of_journal(table, journal)
                 if pointer is None
-                else self._looked_at(table, journal, pointer)
+                else self._examined(table, journal, pointer)
             )
         if dry_run:
             return plan

@@ -51,8 +51,8 @@ def verify(context: MigrationContext) -> Comparison:
             f"{name}: Hive dropped it after the conversion, its rows are in Iceberg's"
         )
     late = find_late_writes(context, journal, table, metadata)
-    for told in late.told():
-        comparison.differ(told)
+    for description in late.descriptions():
+        comparison.differ(description)
     pairs = _pairs(context, journal, tasks, comparison, dropped, {*late.replaced, *late.gone})
     comparison.finished = journal.step(Step.CLEANED) is not None
     snapshot = metadata.snapshot_by_id(prepared["snapshot-id"])
@@ -93,7 +93,7 @@ def _pairs(  # noqa: PLR0917 - what is compared, and what is reported already
     tasks: Mapping[str, FileScanTask],
     comparison: Comparison,
     dropped: DroppedPartitions,
-    told: Container[str],
+    reported: Container[str],
 ) -> list[FilePair]:
     table, zone = journal.table, journal.choices.time_zone
     converted = source_schema(table, journal.choices.timestamp)
@@ -108,7 +108,7 @@ def _pairs(  # noqa: PLR0917 - what is compared, and what is reported already
         comparison.partitions.setdefault(found.folder.name, [0, 0])
         for location in _visible(found, journal, tasks):
             task = left.pop(location, None)
-            if task is None or location in told:
+            if task is None or location in reported:
                 continue  # see `find_late_writes`
             if task.file.partition != found.folder.values:
                 comparison.differ(
@@ -117,7 +117,7 @@ def _pairs(  # noqa: PLR0917 - what is compared, and what is reported already
                 )
             constants: dict[str, Any] = dict(zip(keys, found.folder.values, strict=True))
             pairs.append(FilePair(found.folder.name, location, constants, task))
-    for location in (one for one in left if one not in told):
+    for location in (one for one in left if one not in reported):
         comparison.differ(f"{location}: in the Iceberg table, not in Hive's folders")
     return pairs
 

@@ -242,7 +242,7 @@ class Writes:
         change = self._change(table, request)
         if change is None:
             return Committed({})
-        with _only_proven_failures(table.identifier), _older_rows_told(write):
+        with _only_proven_failures(table.identifier), _explaining_older_rows(write):
             table.commit(WrittenChange(change, written_with(table.metadata, write)))
             return _committed(table, change)
 
@@ -397,7 +397,7 @@ def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _older_rows_told(write: WriteState) -> Iterator[None]:
+def _explaining_older_rows(write: WriteState) -> Iterator[None]:
     """Explain where older rows come from: a repeated statement would find the same ones again."""
     try:
         yield

@@ -31,14 +31,14 @@ def journal_of(table: Any) -> Any:
 def test_a_revert_that_a_finalize_overtakes_changes_nothing(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = Reversal._looked_at
+    look = Reversal._examined
 
     def overtaken(self: Reversal, *arguments: Any) -> Any:
         found = look(self, *arguments)
         migrate.finalize(table.catalog, table.name, unverified=True)
         return found
 
-    monkeypatch.setattr(Reversal, "_looked_at", overtaken)
+    monkeypatch.setattr(Reversal, "_examined", overtaken)
     with pytest.raises(MigrationError, match="was finalized: there is no way back"):
         migrate.revert(table.catalog, table.name, dry_run=False)
     steps = set(journal_of(table).steps())
