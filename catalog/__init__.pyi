@@ -1,7 +1,7 @@
 # The public names: what type checkers read, and where `lazy_names` loads each from.
 
 from icecomb.catalog.catalog import Catalog as Catalog
-from icecomb.catalog.commit.commit_status import CommitFate as CommitFate
+from icecomb.catalog.commit.commit_status import CommitStatus as CommitStatus
 from icecomb.catalog.loading import (
     load_catalog as load_catalog,
 )

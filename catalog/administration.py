@@ -36,13 +36,14 @@ class CatalogAdmin:
         """
         return []
 
-    def refuses_late(self, identifier: Name, *, told: bool) -> bool:  # noqa: ARG002
+    def rejects_stale_swap(self, identifier: Name, *, expectation_sent: bool) -> bool:  # noqa: ARG002
         """Return whether the holder of the pointer rejects a commit that arrives late.
 
         The file system does: no file replaces another one.
 
         Args:
             identifier: The table or view.
-            told: Whether the commit's request says which pointer it expects, as icecomb's do.
+            expectation_sent: Whether the commit's request says which pointer it expects, as
+                icecomb's do.
         """
         return True

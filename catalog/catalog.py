@@ -363,7 +363,7 @@ class Catalog(ViewCatalog, CatalogAdmin, ABC):
             TableAlreadyExistsError: If the name was taken meanwhile.
         """
 
-    def forget(self, draft: Draft) -> None:
+    def discard(self, draft: Draft) -> None:
         """Remove the remains of a draft that was not published and whose files are deleted."""
 
     def new_location(self, table: Table, location: str) -> str:  # noqa: ARG002

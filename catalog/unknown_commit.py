@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.commit.commit_status import CommitFate, Fate, is_old
+from icecomb.catalog.commit.commit_status import CommitState, CommitStatus, is_old
 from icecomb.format.errors import (
     IcecombError,
     NoSuchFileError,
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 _FENCE: Final = "icecomb.fence"
 
 
-def commit_fate(
-    catalog: Catalog, identifier: Name, metadata_location: str, *, told: bool = False
-) -> CommitFate:
+def commit_status(
+    catalog: Catalog, identifier: Name, metadata_location: str, *, expectation_sent: bool = False
+) -> CommitStatus:
     """Return the status of the commit that wrote ``metadata_location``; nothing is changed.
 
     Args:
         catalog: The catalog.
         identifier: The table or view.
         metadata_location: The metadata file.
-        told: Whether the commit's request named the pointer it expects, as icecomb's do if the
-            metastore checks it: after later commits the expected pointer is gone. Otherwise a
-            commit counts as not made once its file is an hour old, and not earlier.
+        expectation_sent: Whether the commit's request named the pointer it expects, as icecomb's
+            do if the metastore checks it: after later commits the expected pointer is gone.
+            Otherwise a commit counts as not made once its file is an hour old, and not earlier.
 
     Raises:
         NoSuchTableError: If there is no such table or view.
@@ -54,18 +54,22 @@ def commit_fate(
     except NoSuchIcebergTableError:
         if not _is_view(catalog, identifier):
             raise
-        return catalog.view_fate(identifier, metadata_location, told=told)
+        return catalog.view_commit_status(
+            identifier, metadata_location, expectation_sent=expectation_sent
+        )
     current = table.metadata_location
     log = [entry.metadata_file for entry in table.metadata.metadata_log]
     if metadata_location == current:
-        return CommitFate(Fate.COMMITTED, "the table points at it", current)
+        return CommitStatus(CommitState.COMMITTED, "the table points at it", current)
     if metadata_location in log:
         later = len(log) - log.index(metadata_location)
-        return CommitFate(Fate.SUPERSEDED, f"{later} later commits went on from it", current)
+        return CommitStatus(
+            CommitState.SUPERSEDED, f"{later} later commits went on from it", current
+        )
     try:
         new = read_metadata(table.io, metadata_location)
     except NoSuchFileError:
-        return CommitFate(Fate.UNKNOWN, "the file is gone, and no log names it", current)
+        return CommitStatus(CommitState.UNKNOWN, "the file is gone, and no log names it", current)
     # A table of format version 1 may get its uuid with this very commit.
     if table.metadata.table_uuid not in {None, new.table_uuid}:
         raise ValidationError(
@@ -73,7 +77,7 @@ def commit_fate(
             f"of {'.'.join(table.name())} is {table.metadata.table_uuid}",
             hint="the table was dropped and re-created since, or the file's name is wrong",
         )
-    checked = catalog.refuses_late(identifier, told=told)
+    checked = catalog.rejects_stale_swap(identifier, expectation_sent=expectation_sent)
     return _judge(table, new, metadata_location, log, checked=checked)
 
 
@@ -89,18 +93,18 @@ def fence(catalog: Catalog, identifier: Name) -> None:
         catalog.load_table(identifier).commit(_Fence())
 
 
-def remove_leftovers(catalog: Catalog, fate: CommitFate) -> None:
+def remove_leftovers(catalog: Catalog, status: CommitStatus) -> None:
     """Delete the leftovers of a commit that is proven not to have happened.
 
     Raises:
         ValidationError: If this is not proven.
     """
-    if fate.fate is not Fate.NOT_COMMITTED:
+    if status.state is not CommitState.NOT_COMMITTED:
         raise ValidationError(
-            f"Nothing is removed: the commit is {fate.fate}: {fate.reason}",
+            f"Nothing is removed: the commit is {status.state}: {status.reason}",
             hint="leave the files in place: they may be part of the table",
         )
-    catalog.io.delete(fate.leftovers)
+    catalog.io.delete(status.leftovers)
 
 
 class _Fence:
@@ -125,13 +129,15 @@ def _is_view(catalog: Catalog, identifier: Name) -> bool:
 
 def _judge(
     table: Table, new: TableMetadata, location: str, log: list[str], *, checked: bool
-) -> CommitFate:
+) -> CommitStatus:
     current, now = table.metadata_location, table.metadata
     before = [entry.metadata_file for entry in new.metadata_log]
     base = before[-1] if before else None
     added = _added_snapshots(table, new, base)
     if any(now.has_snapshot(one) for one in added):
-        return CommitFate(Fate.SUPERSEDED, "the table has snapshots that it added", current)
+        return CommitStatus(
+            CommitState.SUPERSEDED, "the table has snapshots that it added", current
+        )
     old = is_old(new.last_updated_ms)
     moved = base in log
     if moved and (checked or old):
@@ -139,15 +145,15 @@ def _judge(
     elif current == base and old and not checked:
         reason = "it is over an hour old, and the table still points to its base"
     elif current == base or moved:
-        return CommitFate(
-            Fate.PENDING, "not so far; a request still under way could commit it", current
+        return CommitStatus(
+            CommitState.PENDING, "not so far; a request still under way could commit it", current
         )
     else:
-        return CommitFate(
-            Fate.UNKNOWN, "the table's metadata log does not reach back to its base", current
+        return CommitStatus(
+            CommitState.UNKNOWN, "the table's metadata log does not reach back to its base", current
         )
-    return CommitFate(
-        Fate.NOT_COMMITTED, reason, current, (*_manifests(table, new, added), location)
+    return CommitStatus(
+        CommitState.NOT_COMMITTED, reason, current, (*_manifests(table, new, added), location)
     )
 
 

@@ -72,10 +72,10 @@ def add_files(
         files = files_of_folder(loaded.io, loaded.schema(), folder, wanted)
     else:
         from icecomb.catalog.identifier import database_and_table
-        from icecomb.catalog.migrate.journal.context import Workplace
+        from icecomb.catalog.migrate.journal.context import MigrationContext
 
-        place = database_and_table(source)
-        work = Workplace(application.metastore(), *place, application.progress)
+        name = database_and_table(source)
+        work = MigrationContext(application.metastore(), *name, application.progress)
         files = files_of_hive_table(work, loaded.schema(), wanted)
     before, started = loaded.current_snapshot(), time.monotonic()
     if not dry_run:

@@ -41,7 +41,7 @@ _limits = (
 )
 
 
-def _place(command: Any) -> Any:
+def _ref_arguments(command: Any) -> Any:
     return click.argument("table")(click.argument("name")(command))
 
 
@@ -84,7 +84,7 @@ def list_tags(application: Application, table: str) -> None:
 
 
 @branch.command("create")
-@_place
+@_ref_arguments
 @with_state
 @_of_branch
 @click.option("--if-not-exists", is_flag=True, help="Leave an existing branch unchanged.")
@@ -98,7 +98,7 @@ def create_branch(application: Application, /, table: str, name: str, **options:
 
 
 @tag.command("create")
-@_place
+@_ref_arguments
 @with_state
 @_retain
 @click.option("--if-not-exists", is_flag=True, help="Leave an existing tag unchanged.")
@@ -109,7 +109,7 @@ def create_tag(application: Application, /, table: str, name: str, **options: An
 
 
 @branch.command("replace")
-@_place
+@_ref_arguments
 @with_state
 @_of_branch
 @click.option("--create", is_flag=True, help="Create the branch if it does not exist.")
@@ -124,7 +124,7 @@ def replace_branch(application: Application, /, table: str, name: str, **options
 
 
 @tag.command("replace")
-@_place
+@_ref_arguments
 @with_state
 @_retain
 @click.option("--create", is_flag=True, help="Create the tag if it does not exist.")
@@ -136,7 +136,7 @@ def replace_tag(application: Application, /, table: str, name: str, **options: A
 
 
 @branch.command("delete")
-@_place
+@_ref_arguments
 @click.option("--if-exists", is_flag=True, help="Do nothing if the branch does not exist.")
 @yes
 @click.pass_obj
@@ -146,7 +146,7 @@ def delete_branch(application: Application, /, table: str, name: str, **options:
 
 
 @tag.command("delete")
-@_place
+@_ref_arguments
 @click.option("--if-exists", is_flag=True, help="Do nothing if the tag does not exist.")
 @yes
 @click.pass_obj
@@ -156,7 +156,7 @@ def delete_tag(application: Application, /, table: str, name: str, **options: An
 
 
 @branch.command("fast-forward")
-@_place
+@_ref_arguments
 @click.option("--to", required=True, metavar="REF", help="A branch or tag that descends from it.")
 @click.pass_obj
 def fast_forward(application: Application, table: str, name: str, *, to: str) -> None:

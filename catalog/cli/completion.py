@@ -122,7 +122,7 @@ class TableName(click.types.StringParamType):
             catalog = _catalog(given)
             return iter(()) if catalog is None else _names(catalog, incomplete)
 
-        return _told(names, incomplete)
+        return _completions(names, incomplete)
 
 
 class RefName(click.types.StringParamType):
@@ -149,10 +149,10 @@ class RefName(click.types.StringParamType):
             refs = _refs(given, table) if isinstance(table, str) else {}
             return (name for name, ref in refs.items() if ref.snapshot_ref_type in self._kinds)
 
-        return _told(names, incomplete)
+        return _completions(names, incomplete)
 
 
-def _told(names: Callable[[], Iterator[str]], incomplete: str) -> list[CompletionItem]:
+def _completions(names: Callable[[], Iterator[str]], incomplete: str) -> list[CompletionItem]:
     """Return the names that begin with the word, as far as they are found in time."""
     found: list[str] = []
     # a thread of its own: nothing may block the prompt

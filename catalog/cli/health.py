@@ -65,10 +65,10 @@ def health(
         application.form = form
     template = None
     if page is not None:
-        health_page.check_place(page)
+        health_page.check_writable(page)
         template = health_page.template()
     found = sorted(_examined(application, tables, jobs, orphans=orphans), key=lambda one: one.rank)
-    options = _place(application)
+    options = _catalog_options(application)
     if template is not None and page is not None:
         health_page.write(template, page, found, options)
         application.warn(f"wrote {page}")
@@ -86,9 +86,9 @@ def _examined(
 ) -> Iterator[TableHealth]:
     from icecomb.catalog.health import check_health
 
-    for place in dict.fromkeys(tables):
-        if "/" in place:
-            yield _of_folder(place, orphans=orphans)
+    for table in dict.fromkeys(tables):
+        if "/" in table:
+            yield _of_folder(table, orphans=orphans)
     names = [name for name in tables if "/" not in name]
     if names or not tables:
         yield from check_health(
@@ -100,14 +100,14 @@ def _examined(
         )
 
 
-def _of_folder(place: str, *, orphans: bool) -> TableHealth:
+def _of_folder(table: str, *, orphans: bool) -> TableHealth:
     from icecomb.catalog import open_table
     from icecomb.catalog.health.examination import attempted
 
-    return attempted(place, lambda: open_table(place).maintenance.health(orphans=orphans))
+    return attempted(table, lambda: open_table(table).maintenance.health(orphans=orphans))
 
 
-def _place(application: Application) -> list[str]:
+def _catalog_options(application: Application) -> list[str]:
     """Return the options that name the catalog; printed commands need them, too."""
     given = (
         ("--catalog", application.named),

@@ -95,7 +95,7 @@ class _Many:
         outcomes = run_batch(
             application.progress,
             what,
-            chosen.places,
+            chosen.tables,
             work,
             self.jobs,
             stop_on_error=self.stop_on_error,
@@ -190,10 +190,10 @@ def plan(
         raise click.UsageError("--quick reads no footers, --sample reads some: give one of them")
     catalog = application.metastore()
     chosen = select(catalog.client, _names(tables, everything=everything), is_hive_table)
-    looks: dict[str, Any] = {"footers": not quick, "sample": sample, "interop": interop}
+    options: dict[str, Any] = {"footers": not quick, "sample": sample, "interop": interop}
     if not chosen.many and (application.text or application.json):
         found = migration.plan(
-            catalog, chosen.places[0], choices, progress=application.progress, **looks
+            catalog, chosen.tables[0], choices, progress=application.progress, **options
         )
         if application.json:
             application.output.facts(found.to_json())
@@ -203,7 +203,7 @@ def plan(
     if chosen.left_out:
         application.warn(f"{len(chosen.left_out)} views and Iceberg tables are skipped")
     plans = migration.plan_many(
-        catalog, chosen.places, choices, jobs=jobs, progress=application.progress, **looks
+        catalog, chosen.tables, choices, jobs=jobs, progress=application.progress, **options
     )
     return show_plans(application, plans)
 
@@ -255,7 +255,7 @@ def apply(
         if target is not None:
             catalog.entries.check_free(_free_name(chosen, target))
         plans = migration.plan_many(
-            catalog, chosen.places, choices, jobs=many.jobs, interop=interop, progress=progress
+            catalog, chosen.tables, choices, jobs=many.jobs, interop=interop, progress=progress
         )
         code = show_plans(application, plans)
         application.warn("dry run: leave --dry-run out to do it")
@@ -265,31 +265,31 @@ def apply(
     )
     if target is not None:
         _free_name(chosen, target)
-        make = partial(migration.snapshot, catalog, chosen.places[0], target, choices)
+        make = partial(migration.snapshot, catalog, chosen.tables[0], target, choices)
         made = _unless_blocked(
             application, partial(make, location=location, interop=interop, progress=progress)
         )
-        return BLOCKED if made is None else _show_second(application, chosen.places[0], made)
+        return BLOCKED if made is None else _show_second(application, chosen.tables[0], made)
     if chosen.many:
         threads = threads_each(many.jobs)
 
-        def work(place: tuple[str, str]) -> Result:
+        def work(name: tuple[str, str]) -> Result:
             try:
                 done = migration.apply(
-                    catalog, place, choices, interop=interop, parallelism=threads, wait=wait
+                    catalog, name, choices, interop=interop, parallelism=threads, wait=wait
                 )
             except AlreadyIcebergError as error:
-                return Result({"table": ".".join(place), "already": True}, error.message)
+                return Result({"table": ".".join(name), "already": True}, error.message)
             detail = f"{done.rows:,} rows in {done.files:,} files"
             return Result(done.to_json(), f"{'already: ' if done.already else ''}{detail}")
 
         return many.run(application, chosen, work, "applying")
-    turn = partial(migration.apply, catalog, chosen.places[0], choices, wait=wait)
+    convert = partial(migration.apply, catalog, chosen.tables[0], choices, wait=wait)
     try:
-        done = _unless_blocked(application, partial(turn, interop=interop, progress=progress))
+        done = _unless_blocked(application, partial(convert, interop=interop, progress=progress))
     except AlreadyIcebergError as error:
         # a job that runs again must succeed
-        application.output.facts({"table": ".".join(chosen.places[0]), "already": True})
+        application.output.facts({"table": ".".join(chosen.tables[0]), "already": True})
         application.warn(f"{error.message}: nothing to do")
         return OK
     if done is None:
@@ -340,12 +340,12 @@ def verify(application: Application, *, many: _Many) -> int:
     chosen = many.select(application, was_migrated)
     if chosen.many:
 
-        def work(place: tuple[str, str]) -> Result:
-            found = migration.verify(catalog, place)
+        def work(name: tuple[str, str]) -> Result:
+            found = migration.verify(catalog, name)
             return Result(found.to_json(), verdict_of(found), found.difference_count == 0)
 
         return many.run(application, chosen, work, "comparing")
-    found = migration.verify(catalog, chosen.places[0], progress=application.progress)
+    found = migration.verify(catalog, chosen.tables[0], progress=application.progress)
     show_comparison(application, found)
     return BLOCKED if found.difference_count else OK
 
@@ -370,8 +370,8 @@ def revert(application: Application, *, many: _Many, yes: bool, allow_data_loss:
     options: dict[str, Any] = {"dry_run": not yes, "allow_data_loss": allow_data_loss}
     if chosen.many:
 
-        def work(place: tuple[str, str]) -> Result:
-            found = migration.revert(catalog, place, **options)
+        def work(name: tuple[str, str]) -> Result:
+            found = migration.revert(catalog, name, **options)
             return Result(found.to_json(), found.summary, allow_data_loss or not found.loses_data)
 
         code = many.run(application, chosen, work, "reverting")
@@ -380,7 +380,7 @@ def revert(application: Application, *, many: _Many, yes: bool, allow_data_loss:
         return code
     try:
         found = migration.revert(
-            catalog, chosen.places[0], progress=application.progress, **options
+            catalog, chosen.tables[0], progress=application.progress, **options
         )
     except RevertBlockedError as error:
         application.output.facts(error.plan.to_json())
@@ -413,9 +413,9 @@ def finalize(application: Application, *, many: _Many, yes: bool, unverified: bo
     catalog = application.metastore()
     chosen = many.select(application, was_migrated, changing=True)
 
-    def work(place: tuple[str, str]) -> Result:
-        migration.finalize(catalog, place, dry_run=not yes, unverified=unverified)
-        facts = migration.status(catalog, place)
+    def work(name: tuple[str, str]) -> Result:
+        migration.finalize(catalog, name, dry_run=not yes, unverified=unverified)
+        facts = migration.status(catalog, name)
         if yes or facts["state"] == "finalized":
             return Result(facts, "finalized")
         verified = () if "verified" in facts["steps"] else ("it was not compared: verify it first",)
@@ -430,7 +430,7 @@ def finalize(application: Application, *, many: _Many, yes: bool, unverified: bo
         code = many.run(application, chosen, work, "finalizing")
     else:
         try:
-            application.output.facts(work(chosen.places[0]).facts)
+            application.output.facts(work(chosen.tables[0]).facts)
             code = OK
         except UnverifiedError as error:
             application.complain(error)
@@ -452,12 +452,12 @@ def status(application: Application, *, many: _Many) -> int:
     chosen = many.select(application, lambda one: not one.is_view)
     if chosen.many:
 
-        def work(place: tuple[str, str]) -> Result:
-            found = migration.status(catalog, place)
+        def work(name: tuple[str, str]) -> Result:
+            found = migration.status(catalog, name)
             return Result(found, found["state"], _is_good(found))
 
         return many.run(application, chosen, work, "looking")
-    found = migration.status(catalog, chosen.places[0])
+    found = migration.status(catalog, chosen.tables[0])
     application.output.facts(found)
     return OK if _is_good(found) else BLOCKED
 

@@ -41,22 +41,26 @@ def settle(
 
     Exit code 0 if the outcome is final, 4 if not.
     """
-    from icecomb.catalog.commit.commit_status import Fate
-    from icecomb.catalog.unknown_commit import commit_fate, fence, remove_leftovers
+    from icecomb.catalog.commit.commit_status import CommitState
+    from icecomb.catalog.unknown_commit import commit_status, fence, remove_leftovers
 
     catalog = application.catalog()
-    found = commit_fate(catalog, table, metadata_file, told=checked)
-    if yes and found.fate is Fate.PENDING and catalog.refuses_late(table, told=checked):
+    found = commit_status(catalog, table, metadata_file, expectation_sent=checked)
+    if (
+        yes
+        and found.state is CommitState.PENDING
+        and catalog.rejects_stale_swap(table, expectation_sent=checked)
+    ):
         fence(catalog, table)
-        found = commit_fate(catalog, table, metadata_file, told=checked)
-    removed = yes and found.fate is Fate.NOT_COMMITTED
+        found = commit_status(catalog, table, metadata_file, expectation_sent=checked)
+    removed = yes and found.state is CommitState.NOT_COMMITTED
     if removed:
         remove_leftovers(catalog, found)
     application.output.facts(
         {
             "name": table,
             "metadata file": metadata_file,
-            "outcome": str(found.fate),
+            "outcome": str(found.state),
             "because": found.reason,
             "current metadata": found.current,
             "removed" if removed else "leftovers": list(found.leftovers),
@@ -67,7 +71,7 @@ def settle(
             "dry run: add --yes to remove the leftovers; if the commit was reported to its writer "
             f"as done, bring it back first: icecomb repair {table} --reapply {metadata_file}"
         )
-    if found.fate is Fate.PENDING and not yes:
+    if found.state is CommitState.PENDING and not yes:
         first = "add --yes to make it impossible, or " if checked else ""
         application.warn(f"{first}ask again when the file is an hour old")
     return OK if found.is_settled else UNKNOWN_COMMIT

@@ -151,7 +151,7 @@ def commit(
         with suppress(IcecombError, OSError):
             producer.clean_up(None)
         raise
-    _delete_forgotten(io, followed.metadata, done.metadata)
+    _delete_unlogged(io, followed.metadata, done.metadata)
     with suppress(IcecombError, OSError):
         producer.clean_up(done.metadata)
     return done
@@ -187,10 +187,10 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
             if newest_of(pointer, base).location == base.location:
                 return base, base
             continue
-        with _alone(pointer, base, new) as alone:
-            settings = RetrySettings.of(base.metadata.properties, locked=alone)
+        with _exclusive(pointer, base, new) as locked:
+            settings = RetrySettings.of(base.metadata.properties, locked=locked)
             failure = _try(pointer, base, new)
-            if failure is not None and alone and attempt <= settings.retries:
+            if failure is not None and locked and attempt <= settings.retries:
                 attempt += 1
                 base = newest_of(pointer, base)
                 new = _prepare(pointer, base, change)
@@ -200,7 +200,7 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
         taken = time.monotonic() - started
         if attempt > settings.retries or taken > settings.total_s:
             raise _used_up(pointer.name, attempt, taken, failure) from failure
-        if not pointer.ask_for_turn(base):
+        if not pointer.wait_in_queue(base):
             pause(settings.pause(attempt))
 
 
@@ -222,17 +222,17 @@ def newest_of(pointer: Pointer[V, M], base: V) -> V:
 
 
 @contextmanager
-def _alone(pointer: Pointer[V, M], base: V, new: V) -> Iterator[bool]:
+def _exclusive(pointer: Pointer[V, M], base: V, new: V) -> Iterator[bool]:
     """Keep other writers out; if that fails, discard ``new``, which nobody will ever need."""
     with ExitStack() as stack:
         try:
-            alone = stack.enter_context(pointer.exclusive(base.metadata))
+            locked = stack.enter_context(pointer.exclusive(base.metadata))
             # the last moment at which it is known that nothing is committed
             check_wanted()
         except IcecombError:
             pointer.discard(new)
             raise
-        yield alone
+        yield locked
 
 
 def _try(pointer: Pointer[V, M], base: V, new: V) -> CommitFailedError | None:
@@ -371,7 +371,7 @@ def check_format_version(name: str, metadata: TableMetadata, properties: Mapping
         )
 
 
-def _delete_forgotten(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:
+def _delete_unlogged(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:
     """Delete the files dropped from the metadata log, if the table asks for it."""
     # The commit is done: an error now would look like its failure, and its files be deleted.
     with suppress(IcecombError, OSError):

@@ -18,7 +18,7 @@ from icecomb.format.errors import LockTimeoutError
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Turns:
+class FairLock:
     """A fair lock of one table."""
 
     def __init__(self) -> None:
@@ -66,25 +66,25 @@ class Turns:
 
 
 # Per process, not per catalog: two catalogs of one metastore or folder have the same tables.
-_ALL: Final[WeakValueDictionary[Hashable, Turns]] = WeakValueDictionary()
+_ALL: Final[WeakValueDictionary[Hashable, FairLock]] = WeakValueDictionary()
 _ALL_GUARD: Final = threading.Lock()
 
 
-def turns_of(key: Hashable) -> Turns:
+def fair_lock(key: Hashable) -> FairLock:
     """Return the lock of one table, the same for every thread that names it."""
     with _ALL_GUARD:
         found = _ALL.get(key)
         if found is None:
-            found = _ALL[key] = Turns()
+            found = _ALL[key] = FairLock()
         return found
 
 
-def _begin_anew() -> None:
+def _reset() -> None:
     _ALL.clear()
     _ALL_GUARD.release()
 
 
 # A forked process lacks the threads that hold locks, so these would never be released.
 os.register_at_fork(
-    before=_ALL_GUARD.acquire, after_in_parent=_ALL_GUARD.release, after_in_child=_begin_anew
+    before=_ALL_GUARD.acquire, after_in_parent=_ALL_GUARD.release, after_in_child=_reset
 )

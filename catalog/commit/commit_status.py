@@ -11,7 +11,7 @@ OLD_MS: Final = 3_600_000
 """No client waits, and no server repeats a call of its own, for an hour (milliseconds)."""
 
 
-class Fate(str, Enum):
+class CommitState(str, Enum):
     """The status of a commit."""
 
     COMMITTED = "committed"
@@ -25,11 +25,11 @@ class Fate(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class CommitFate:
+class CommitStatus:
     """The status of the commit that wrote one metadata file.
 
     Attributes:
-        fate: ``COMMITTED``: the table points to it. ``SUPERSEDED``: it was committed, and other
+        state: ``COMMITTED``: the table points to it. ``SUPERSEDED``: it was committed, and other
             commits followed it. ``NOT_COMMITTED``: proven that it was not and never will be.
             ``PENDING``: not yet, but a delayed request could still commit it. ``UNKNOWN``:
             nothing that is left tells.
@@ -39,7 +39,7 @@ class CommitFate:
             files are left to the removal of orphans, because others may refer to them.
     """
 
-    fate: Fate
+    state: CommitState
     reason: str
     current: str
     leftovers: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class CommitFate:
     @property
     def is_settled(self) -> bool:
         """Whether the status is final."""
-        return self.fate not in {Fate.PENDING, Fate.UNKNOWN}
+        return self.state not in {CommitState.PENDING, CommitState.UNKNOWN}
 
 
 def is_old(timestamp_ms: int) -> bool:

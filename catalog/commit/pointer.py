@@ -173,7 +173,7 @@ class Pointer(Protocol[V, M_contra]):
             base: The version to commit on, if known.
         """
 
-    def ask_for_turn(self, base: V) -> bool:
+    def wait_in_queue(self, base: V) -> bool:
         """Queue with writers elsewhere, within `queue` and after a lost race.
 
         Returns once those that queued before are done; False, at once, if no queue is possible.

@@ -63,8 +63,8 @@ class StaticPointer:
         """Implement `MetadataPointer.queue`: there is nothing to wait for."""
         return nullcontext(False)
 
-    def ask_for_turn(self, base: MetadataVersion) -> bool:  # noqa: ARG002
-        """Implement `MetadataPointer.ask_for_turn`: there is no queue."""
+    def wait_in_queue(self, base: MetadataVersion) -> bool:  # noqa: ARG002
+        """Implement `MetadataPointer.wait_in_queue`: there is no queue."""
         return False
 
     def exclusive(self, metadata: Described) -> AbstractContextManager[bool]:  # noqa: ARG002

@@ -119,13 +119,13 @@ def _read(path: Path) -> CatalogFile:
     catalogs: dict[str, dict[str, Setting]] = {}
     for key, node in _entries(path, root):
         if key == "default-catalog":
-            default = Setting(_text(path, node), _place(path, node))
+            default = Setting(_text(path, node), _position(path, node))
         elif key == "catalog":
             for name, properties in _entries(path, node):
                 catalogs[name] = dict(_flat(path, "", properties))
         else:
             raise ConfigurationError(
-                f"{_place(path, node)}: there is no setting {key!r}",
+                f"{_position(path, node)}: there is no setting {key!r}",
                 hint=f"the top level has {' and '.join(_KEYS)}; properties stand below a catalog",
             )
     return CatalogFile(default, catalogs)
@@ -138,7 +138,7 @@ def _entries(path: Path, node: yaml.Node) -> Iterator[tuple[str, yaml.Node]]:
         return
     if not isinstance(node, yaml.MappingNode):
         raise ConfigurationError(
-            f"{_place(path, node)}: keys and values are expected here",
+            f"{_position(path, node)}: keys and values are expected here",
             hint="write one key a line, as `uri: thrift://host:9083`, indented below its name",
         )
     seen: set[str] = set()
@@ -146,7 +146,8 @@ def _entries(path: Path, node: yaml.Node) -> Iterator[tuple[str, yaml.Node]]:
         name = _text(path, key)
         if name in seen:
             raise ConfigurationError(
-                f"{_place(path, key)}: {name} stands here a second time", hint="keep one of the two"
+                f"{_position(path, key)}: {name} stands here a second time",
+                hint="keep one of the two",
             )
         seen.add(name)
         yield name, value
@@ -159,7 +160,7 @@ def _flat(path: Path, prefix: str, node: yaml.Node) -> Iterator[tuple[str, Setti
         if isinstance(value, yaml.MappingNode):
             yield from _flat(path, f"{prefix}{key}.", value)
         elif not value.tag.endswith(":null"):
-            yield f"{prefix}{key}", Setting(_text(path, value), _place(path, value))
+            yield f"{prefix}{key}", Setting(_text(path, value), _position(path, value))
 
 
 def _text(path: Path, node: yaml.Node) -> str:
@@ -170,7 +171,7 @@ def _text(path: Path, node: yaml.Node) -> str:
         return ",".join(_text(path, item) for item in node.value)
     if not isinstance(node, yaml.ScalarNode):
         raise ConfigurationError(
-            f"{_place(path, node)}: one value is expected here",
+            f"{_position(path, node)}: one value is expected here",
             hint="write a text, a number, true or false, or a list of those",
         )
     if node.tag.endswith(":bool"):
@@ -179,5 +180,5 @@ def _text(path: Path, node: yaml.Node) -> str:
     return str(node.value)
 
 
-def _place(path: Path, node: yaml.Node) -> str:
+def _position(path: Path, node: yaml.Node) -> str:
     return f"{path}:{node.start_mark.line + 1}"

@@ -224,18 +224,18 @@ LOCK_HEARTBEAT: Final = _of_lock(
     "heartbeat-interval", 240_000, "The longest interval between two heartbeats of a lock."
 )
 
-FOLDER_TURN_TIMEOUT: Final = milliseconds(
+FOLDER_LOCK_TIMEOUT: Final = milliseconds(
     "lock.acquire-timeout-ms",
     180_000,
     "How long a writer queues for the lock of a table in a folder.",
 )
-FOLDER_TURN_PATIENCE: Final = milliseconds(
+FOLDER_LOCK_PATIENCE: Final = milliseconds(
     "lock.heartbeat-timeout-ms",
     15_000,
     "How long it waits for another process that makes no progress.",
 )
 
-FOLDER_TURN_INTERVAL: Final = number(
+FOLDER_LOCK_INTERVAL: Final = number(
     "lock.acquire-interval-ms",
     250,
     "The longest pause between two checks of the queue, where folders are not locked.",

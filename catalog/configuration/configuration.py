@@ -97,7 +97,7 @@ class Configuration:
         """
         properties = self.properties
         if not self.says_where:
-            raise self._unplaced()
+            raise self._unconfigured()
         kind = properties.get("type", "hive" if "uri" in properties else LOCAL).lower()
         if kind not in TYPES:
             source = self.settings["type"].source
@@ -107,7 +107,7 @@ class Configuration:
             )
         return kind
 
-    def _unplaced(self) -> ConfigurationError:
+    def _unconfigured(self) -> ConfigurationError:
         own = [setting.source for _, setting in sorted(self.settings.items())]
         some = f" (only other settings of it are known, such as from {own[0]})" if own else ""
         meant = similar(self.name, [one for one in self._known if one != self.name])

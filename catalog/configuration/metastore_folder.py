@@ -105,7 +105,7 @@ class RunningMetastore:
         }
 
 
-class Place:
+class MetastoreFolder:
     """The folder ``.metastore`` of a warehouse.
 
     Args:
@@ -220,7 +220,7 @@ def find(host: str, port: int) -> RunningMetastore | None:
 
 def _at(link: Path) -> RunningMetastore | None:
     try:
-        server = Place(Path(os.readlink(link))).announced()  # noqa: PTH115 - its own text
+        server = MetastoreFolder(Path(os.readlink(link))).announced()  # noqa: PTH115 - its own text
     except (OSError, ConfigurationError):
         return None
     return server if server and server.port == int(link.name) and is_alive(server.pid) else None

@@ -185,8 +185,8 @@ class HadoopCatalog(Catalog):
         check_format_version(".".join(draft.identifier), metadata, self.properties)
         return self._make(draft.identifier, metadata)
 
-    def forget(self, draft: Draft) -> None:
-        """Implement `Catalog.forget`: empty folders would look like a namespace."""
+    def discard(self, draft: Draft) -> None:
+        """Implement `Catalog.discard`: empty folders would look like a namespace."""
         self._delete_empty(self._folder(draft.identifier))
 
     def new_location(self, table: Table, location: str) -> str:

@@ -3,7 +3,7 @@
 A commit creates the file of the next number. Its text is written under a temporary name and then
 published under the final one, which never replaces a file (`FileIO.create`): of several writers
 exactly one succeeds, in one process or in many. There are no locks for that. Writers queue, so that
-none of them loses every time: those on one machine by `icecomb.catalog.hadoop.process_turn`, and
+none of them loses every time: those on one machine by `icecomb.catalog.hadoop.process_lock`, and
 where that is impossible, as on HDFS, by `icecomb.catalog.hadoop.ticket`.
 """
 
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.commit import check_commit_allowed
-from icecomb.catalog.commit.commit_queue import turns_of
+from icecomb.catalog.commit.commit_queue import fair_lock
 from icecomb.catalog.commit.pointer import (
     Committed,
     Conflict,
@@ -25,12 +25,12 @@ from icecomb.catalog.commit.pointer import (
 )
 from icecomb.catalog.commit.version_name import version_of
 from icecomb.catalog.configuration.catalog_property import (
-    FOLDER_TURN_INTERVAL,
-    FOLDER_TURN_PATIENCE,
-    FOLDER_TURN_TIMEOUT,
+    FOLDER_LOCK_INTERVAL,
+    FOLDER_LOCK_PATIENCE,
+    FOLDER_LOCK_TIMEOUT,
     LOCK_IMPL,
 )
-from icecomb.catalog.hadoop.process_turn import Patience, ProcessTurns
+from icecomb.catalog.hadoop.process_lock import Patience, ProcessLock
 from icecomb.catalog.hadoop.ticket import Tickets
 from icecomb.catalog.hadoop.version import VersionFiles
 from icecomb.format.errors import (
@@ -68,7 +68,7 @@ class HadoopPointer:
         self._name = name
         self._properties = properties
         self._files = VersionFiles(io, folder)
-        self._turns: tuple[ProcessTurns, Tickets] | None = None
+        self._locks: tuple[ProcessLock, Tickets] | None = None
         self._seen: TableMetadata | None = None
 
     @property
@@ -130,7 +130,7 @@ class HadoopPointer:
         from icecomb.format.spec.metadata_file import read_metadata
 
         location = self.locate()
-        self._files.check_alone(location, self._name)
+        self._files.check_unambiguous(location, self._name)
         metadata = read_metadata(self._io, location)
         if METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
             newest = self._files.behind_a_gap(location)
@@ -201,18 +201,18 @@ class HadoopPointer:
     @contextmanager
     def queue(self, base: MetadataVersion | None = None) -> Iterator[bool]:
         """Implement `MetadataPointer.queue`; on local folders, also among processes."""
-        turns = turns_of((HadoopPointer, self._folder))
-        timeout_s = FOLDER_TURN_TIMEOUT.of(self._properties) / 1000
-        with turns.take(self._name, timeout_s, FOLDER_TURN_TIMEOUT.key) as waited:
-            if self._turns is None:
-                patience_s = FOLDER_TURN_PATIENCE.of(self._properties) / 1000
-                look_s = FOLDER_TURN_INTERVAL.of(self._properties) / 1000
+        lock = fair_lock((HadoopPointer, self._folder))
+        timeout_s = FOLDER_LOCK_TIMEOUT.of(self._properties) / 1000
+        with lock.take(self._name, timeout_s, FOLDER_LOCK_TIMEOUT.key) as waited:
+            if self._locks is None:
+                patience_s = FOLDER_LOCK_PATIENCE.of(self._properties) / 1000
+                interval_s = FOLDER_LOCK_INTERVAL.of(self._properties) / 1000
                 patience = Patience(self._files.newest, patience_s, timeout_s)
-                self._turns = (
-                    ProcessTurns(self._io, self._folder, patience),
-                    Tickets(self._io, self._files.folder, patience, look_s),
+                self._locks = (
+                    ProcessLock(self._io, self._folder, patience),
+                    Tickets(self._io, self._files.folder, patience, interval_s),
                 )
-            processes, tickets = self._turns
+            processes, tickets = self._locks
             with processes.take() as there:
                 if there:
                     yield waited or (base is not None and self._has_next(base))
@@ -220,9 +220,9 @@ class HadoopPointer:
                 with tickets.let_pass() as passed:
                     yield waited or passed
 
-    def ask_for_turn(self, base: MetadataVersion) -> bool:
-        """Implement `MetadataPointer.ask_for_turn`, where processes cannot lock a folder."""
-        return self._turns is not None and self._turns[1].draw(_number(base))
+    def wait_in_queue(self, base: MetadataVersion) -> bool:
+        """Implement `MetadataPointer.wait_in_queue`, where processes cannot lock a folder."""
+        return self._locks is not None and self._locks[1].draw(_number(base))
 
     @contextmanager
     def exclusive(self, metadata: Described) -> Iterator[bool]:  # noqa: ARG002
@@ -274,7 +274,7 @@ class HadoopPointer:
             lambda: self._files.find(version, but=new.location),
             lambda: self._beyond(version),
             # a writer that continues from one of two bases hides the other
-            lambda: self._files.check_alone(expected.location, self._name),
+            lambda: self._files.check_unambiguous(expected.location, self._name),
         )
         if next(looked) is None:
             return Conflict("another writer was first: its base is gone", self._files.newest())

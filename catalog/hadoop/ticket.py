@@ -6,7 +6,7 @@ before a commit, by one call, and waits for them: only a commit that had checked
 overtake. Tickets are served in the order of their numbers. Their names are unique: deleting one
 never ends the wait of another, and no clocks are compared.
 
-As in `icecomb.catalog.hadoop.process_turn` nothing depends on it. The ticket of a writer that died
+As in `icecomb.catalog.hadoop.process_lock` nothing depends on it. The ticket of a writer that died
 or does not commit is deleted after a limited wait.
 """
 
@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import IcecombError, NoSuchFileError
 
 if TYPE_CHECKING:
-    from icecomb.catalog.hadoop.process_turn import Patience
+    from icecomb.catalog.hadoop.process_lock import Patience
     from icecomb.format.storage.file_io import FileIO
 
 WAITING: Final = "_icecomb_waiting"
 """The folder of tickets, in the table's ``metadata``; it exists only while a writer waits."""
 
 _NAME: Final = re.compile(r"[0-9]{1,18}\.[^/]+")
-_FIRST_LOOK_S: Final = 0.01
+_FIRST_PAUSE_S: Final = 0.01
 
 
 class Tickets:
@@ -42,15 +42,15 @@ class Tickets:
         io: File system that holds the table.
         metadata: The folder of the table's metadata.
         patience: Limits of waiting for a ticket.
-        look_s: The longest pause between two checks for it, in seconds.
+        interval_s: The longest pause between two checks for it, in seconds.
     """
 
-    def __init__(self, io: FileIO, metadata: str, patience: Patience, look_s: float) -> None:
+    def __init__(self, io: FileIO, metadata: str, patience: Patience, interval_s: float) -> None:
         self._io = io
         self._metadata = metadata
         self._folder = f"{metadata}/{WAITING}"
         self._patience = patience
-        self._look_s = look_s
+        self._interval_s = interval_s
         self._inside = False
         self._own: str | None = None
         self._passed: set[str] = set()
@@ -104,7 +104,7 @@ class Tickets:
         with suppress(IcecombError):
             for ticket in tickets:
                 gone = partial(self._is_gone, ticket)
-                if self._patience.wait(gone, limit, self._looks()):
+                if self._patience.wait(gone, limit, self._pauses()):
                     continue
                 if time.monotonic() > limit:
                     break
@@ -115,10 +115,10 @@ class Tickets:
     def _is_gone(self, ticket: str) -> bool:
         return ticket not in self._drawn()
 
-    def _looks(self) -> Iterator[float]:
-        pause = _FIRST_LOOK_S
+    def _pauses(self) -> Iterator[float]:
+        pause = _FIRST_PAUSE_S
         while True:
-            yield min(pause, self._look_s)
+            yield min(pause, self._interval_s)
             pause *= 1.25
 
     def _give_back(self) -> None:

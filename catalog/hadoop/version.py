@@ -87,7 +87,7 @@ class VersionFiles:
         """
         return next(self._there(version, but), None)
 
-    def check_alone(self, location: str, table: str) -> None:
+    def check_unambiguous(self, location: str, table: str) -> None:
         """Refuse a version of which another file has different contents.
 
         Args:

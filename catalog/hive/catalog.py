@@ -178,9 +178,9 @@ class HiveCatalog(Catalog):
             for row in abandoned_locks(self.client, rows)
         ]
 
-    def refuses_late(self, identifier: Name, *, told: bool) -> bool:
-        """Implement `Catalog.refuses_late`: true with HIVE-26882, if an expectation is sent."""
-        return told and self.pointer(database_and_table(identifier)).change.enforces()
+    def rejects_stale_swap(self, identifier: Name, *, expectation_sent: bool) -> bool:
+        """Implement `Catalog.rejects_stale_swap`: HIVE-26882, if an expectation is sent."""
+        return expectation_sent and self.pointer(database_and_table(identifier)).change.enforces()
 
     def load_table(self, identifier: Name) -> Table:
         """Implement `Catalog.load_table` by one call to the metastore and reading one file."""

@@ -32,7 +32,7 @@ _OTHER_NAMES: Final = ("iceberg.table_identifier", "name", "iceberg.mr.table.ide
 """Parameters by which Impala takes an entry for another table's (IcebergTable.verifyTable)."""
 _ALL: Final = INTEROP.read("hive,spark,trino,impala")
 _CODE: Final = "engines"
-_LOOKED_INTO: Final = 16
+_EXAMINED: Final = 16
 
 
 def engine_names(wanted: str | Iterable[str] | None) -> tuple[str, ...] | None:
@@ -180,7 +180,7 @@ def _unread_times(name: str, metadata: TableMetadata, io: FileIO) -> Iterator[Fi
 def _file_with_millis(metadata: TableMetadata, io: FileIO) -> str | None:
     """Return an Avro file with times that Hive wrote; Iceberg's hold microseconds (spec: Avro).
 
-    The files of one commit are alike: one of each is examined, for at most `_LOOKED_INTO` commits.
+    The files of one commit are alike: one of each is examined, for at most `_EXAMINED` commits.
     """
     from icecomb.format.avro.container_stream import ContainerStream
     from icecomb.format.manifests.manifest import ManifestContent
@@ -206,7 +206,7 @@ def _file_with_millis(metadata: TableMetadata, io: FileIO) -> str | None:
                 schema = json.dumps(ContainerStream(source, path).schema)
             if "timestamp-millis" in schema:
                 return str(path)
-            if len(looked_at) == _LOOKED_INTO:
+            if len(looked_at) == _EXAMINED:
                 return None
     return None
 

@@ -15,7 +15,7 @@ from icecomb.catalog.configuration.setting import Properties
 from icecomb.catalog.hive.entry_change import Expectation
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.parameters import METADATA_LOCATION, TABLE_TYPE
-from icecomb.catalog.hive.settlement import Look, Seen, Sight
+from icecomb.catalog.hive.settlement import ChangeState, Observation, Poll
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.failure import RefusedError
@@ -171,7 +171,7 @@ class Entries:
                 outcome = pointer.change.alter(
                     moved,
                     Expectation(METADATA_LOCATION, location),
-                    self._look_for_move(entry, moved),
+                    self._poll_for_move(entry, moved),
                     entry.parameters,
                     lock,
                 )
@@ -204,11 +204,11 @@ class Entries:
             CommitStateUnknownError: If it is unknown whether the entry was dropped.
         """
 
-        def look() -> Seen:
+        def poll() -> Observation:
             now = pointer.change.read()
-            return Seen(Sight.NOT_YET if now else Sight.HAPPENED, now)
+            return Observation(ChangeState.NOT_YET if now else ChangeState.HAPPENED, now)
 
-        outcome = pointer.change.drop(look, entry.parameters)
+        outcome = pointer.change.drop(poll, entry.parameters)
         if isinstance(outcome, Committed):
             return outcome.found
         if isinstance(outcome, Unknown):
@@ -221,22 +221,22 @@ class Entries:
             table=pointer.name,
         )
 
-    def _look_for_move(self, entry: HiveTable, moved: HiveTable) -> Look:
+    def _poll_for_move(self, entry: HiveTable, moved: HiveTable) -> Poll:
         def read(place: HiveTable) -> HiveTable | None:
             with suppress(NoSuchTableError):
                 return self._client.table(place.database, place.name)
             return None
 
-        def look() -> Seen:
+        def poll() -> Observation:
             there, here = read(moved), read(entry)
             if _is_same(there, entry) and not _is_same(here, entry):
-                return Seen(Sight.HAPPENED, here)
+                return Observation(ChangeState.HAPPENED, here)
             if here is None:
-                return Seen(Sight.ELSEWHERE, None)
+                return Observation(ChangeState.ELSEWHERE, None)
             unmoved = here.metadata_location == entry.metadata_location
-            return Seen(Sight.NOT_YET if unmoved else Sight.OVERTAKEN, here)
+            return Observation(ChangeState.NOT_YET if unmoved else ChangeState.OVERTAKEN, here)
 
-        return look
+        return poll
 
 
 def _exists(found: HiveTable) -> TableAlreadyExistsError:

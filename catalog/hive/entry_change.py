@@ -20,12 +20,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from icecomb.catalog.commit.commit_queue import turns_of
+from icecomb.catalog.commit.commit_queue import fair_lock
 from icecomb.catalog.commit.pointer import Committed, Conflict, Outcome
 from icecomb.catalog.configuration.catalog_property import CHECK_AND_PUT, LOCK_ENABLED, LOCK_TIMEOUT
 from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.catalog.hive.parameters import DO_NOT_UPDATE_STATS
-from icecomb.catalog.hive.settlement import Look, Settlement
+from icecomb.catalog.hive.settlement import Poll, Settlement
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.failure import (
@@ -119,7 +119,7 @@ class EntryChange:
         """Implement `MetadataPointer.queue`."""
         key = (self._client.key, self._database, self._table)
         timeout = LockSettings.of(self._settings).timeout
-        with turns_of(key).take(self.name, timeout, LOCK_TIMEOUT.key) as waited:
+        with fair_lock(key).take(self.name, timeout, LOCK_TIMEOUT.key) as waited:
             yield waited
 
     @contextmanager
@@ -193,20 +193,20 @@ class EntryChange:
         return CHECK_AND_PUT.of(self._settings) != "false" and self.enforces()
 
     def create(
-        self, entry: HiveTable, look: Look, properties: Mapping[str, str], lock: TableLock | None
+        self, entry: HiveTable, poll: Poll, properties: Mapping[str, str], lock: TableLock | None
     ) -> Outcome:
         """Create the entry.
 
         Args:
             entry: The new entry.
-            look: Determines the outcome when the answer does not tell.
+            poll: Determines the outcome when the answer does not tell.
             properties: Properties of the table or view.
             lock: The lock from `guard`.
 
         Raises:
             RefusedError, UnreachableError: If it is proven that nothing was created.
         """
-        settlement = Settlement(look, properties, checked=False)
+        settlement = Settlement(poll, properties, checked=False)
         if lock is not None and not lock.is_alive(ask=True):
             return Conflict("the lock was lost before the table was created", None)
         failure = _failure(lambda: self._client.create_table(entry))
@@ -216,7 +216,7 @@ class EntryChange:
         self,
         altered: HiveTable,
         expectation: Expectation,
-        look: Look,
+        poll: Poll,
         properties: Mapping[str, str],
         lock: TableLock | None,
     ) -> Outcome:
@@ -225,7 +225,7 @@ class EntryChange:
         Args:
             altered: The new entry.
             expectation: The value it may replace.
-            look: Determines the outcome when the answer does not tell.
+            poll: Determines the outcome when the answer does not tell.
             properties: Properties of the table or view.
             lock: The lock from `guard`.
 
@@ -235,20 +235,20 @@ class EntryChange:
         for _ in range(_MOVES):
             # Another server may check less than the one that went away: it is probed again.
             with suppress(MovedError):
-                return self._alter(altered, expectation, look, properties, lock)
-        return self._alter(altered, expectation, look, properties, lock)
+                return self._alter(altered, expectation, poll, properties, lock)
+        return self._alter(altered, expectation, poll, properties, lock)
 
-    def drop(self, look: Look, properties: Mapping[str, str]) -> Outcome:
+    def drop(self, poll: Poll, properties: Mapping[str, str]) -> Outcome:
         """Drop the entry; no server checks an expected value here.
 
         Args:
-            look: Determines the outcome when the answer does not tell.
+            poll: Determines the outcome when the answer does not tell.
             properties: Properties of the table or view.
 
         Raises:
             RefusedError, UnreachableError: If it is proven that the entry still exists.
         """
-        settlement = Settlement(look, properties, checked=False)
+        settlement = Settlement(poll, properties, checked=False)
         failure = _failure(lambda: self._client.drop_table(self._database, self._table))
         return Committed() if failure is None else _settled(settlement, failure)
 
@@ -256,7 +256,7 @@ class EntryChange:
         self,
         altered: HiveTable,
         expectation: Expectation,
-        look: Look,
+        poll: Poll,
         properties: Mapping[str, str],
         lock: TableLock | None,
     ) -> Outcome:
@@ -264,7 +264,7 @@ class EntryChange:
         with self._client.pinned():
             context = self.context(expectation, lock)
             checked = EXPECTED_KEY in context
-            settlement = Settlement(look, properties, checked=checked)
+            settlement = Settlement(poll, properties, checked=checked)
             if lock is not None and not lock.is_alive(ask=not checked):
                 return Conflict("the lock was lost before anything was changed", expectation.value)
             failure = _failure(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from icecomb.catalog.commit.pointer import Conflict, Described, Outcome, Version
 from icecomb.catalog.hive.entry_change import EntryChange, Expectation
 from icecomb.catalog.hive.parameters import METADATA_LOCATION
-from icecomb.catalog.hive.settlement import Look, Seen, Sight
+from icecomb.catalog.hive.settlement import ChangeState, Observation, Poll
 from icecomb.format.errors import IcecombError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ class EntryPointer(ABC, Generic[V]):
             self._read = None
             yield waited
 
-    def ask_for_turn(self, base: V) -> bool:  # noqa: ARG002
-        """Implement `MetadataPointer.ask_for_turn`: there is nothing but the lock."""
+    def wait_in_queue(self, base: V) -> bool:  # noqa: ARG002
+        """Implement `MetadataPointer.wait_in_queue`: there is nothing but the lock."""
         return False
 
     @contextmanager
@@ -157,8 +157,8 @@ class EntryPointer(ABC, Generic[V]):
         found = self.change.read()
         if found is not None:
             return Conflict("the name is taken", found.metadata_location)
-        look = self._look(None, new)
-        return self.change.create(self.new_entry(new), look, new.metadata.properties, lock)
+        poll = self._poll(None, new)
+        return self.change.create(self.new_entry(new), poll, new.metadata.properties, lock)
 
     def _replace(self, expected: V, new: V, lock: TableLock | None) -> Outcome:
         entry = self._recent(expected) or self.change.read()
@@ -169,7 +169,7 @@ class EntryPointer(ABC, Generic[V]):
         return self.change.alter(
             self.altered(entry, expected, new),
             Expectation(METADATA_LOCATION, expected.location),
-            self._look(expected, new),
+            self._poll(expected, new),
             new.metadata.properties,
             lock,
         )
@@ -187,25 +187,25 @@ class EntryPointer(ABC, Generic[V]):
         is_recent = version is expected and time.monotonic() - since < _RECENT_S
         return entry if is_recent and self.change.sends_expectation() else None
 
-    def _look(self, expected: V | None, new: V) -> Look:
+    def _poll(self, expected: V | None, new: V) -> Poll:
         history = self.history(expected, new)
         before = expected.location if expected else None
 
-        def look() -> Seen:
+        def poll() -> Observation:
             entry = self.change.read()
             current = entry.metadata_location if entry else None
             if current == new.location:
-                return Seen(Sight.HAPPENED, entry)
+                return Observation(ChangeState.HAPPENED, entry)
             if current == before:
-                return Seen(Sight.NOT_YET, entry)
+                return Observation(ChangeState.NOT_YET, entry)
             if entry is None or current is None:
-                return Seen(Sight.ELSEWHERE, entry)
+                return Observation(ChangeState.ELSEWHERE, entry)
             log = history(entry)
             if log is None:
-                return Seen(Sight.UNREADABLE, entry)
+                return Observation(ChangeState.UNREADABLE, entry)
             if new.location in log:
-                return Seen(Sight.HAPPENED, entry)
+                return Observation(ChangeState.HAPPENED, entry)
             overtaken = (MADE_BY_OTHERS if before is None else before) in log
-            return Seen(Sight.OVERTAKEN if overtaken else Sight.ELSEWHERE, entry)
+            return Observation(ChangeState.OVERTAKEN if overtaken else ChangeState.ELSEWHERE, entry)
 
-        return look
+        return poll

@@ -50,7 +50,7 @@ _AGENT: Final = re.compile(
     r"icecomb-(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
     r"-(?P<machine>[0-9a-f]{8})-(?P<started>[0-9a-f]+)|[0-9a-f-]+)-pid(?P<pid>\d+)"
 )
-_LOOKS_S: Final = 1.0
+_CHECK_S: Final = 1.0
 """How often a waiter checks whether the lock's holder has ended, in seconds."""
 _LATE_S: Final = 10.0
 """Seconds for which a request of an ended process may still be on its way to a server that does
@@ -126,7 +126,7 @@ class TableLock:
         self._interval = min(settings.heartbeat, expires_s / 1.5 if expires_s else float("inf"))
         self._is_fenced = is_fenced
         self._dead: dict[int, float] = {}
-        self._next_look = 0.0
+        self._next_check = 0.0
         self._reply_lost = False
         self._released = threading.Event()
         self._lost: str | None = None
@@ -250,9 +250,9 @@ class TableLock:
     def _release_the_deads(self) -> None:
         """Release the locks of processes of this machine that have ended; raise nothing."""
         now = time.monotonic()
-        if now < self._next_look:
+        if now < self._next_check:
             return
-        self._next_look = now + _LOOKS_S
+        self._next_check = now + _CHECK_S
         with suppress(IcecombError):
             for row in filter(has_certainly_ended, self._rows()):
                 seen = self._dead.setdefault(row.lock_id, now)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _SUFFIXES: Final = (".metadata.json", ".metadata.json.gz")
-_LOOKED_INTO: Final = 30
+_EXAMINED: Final = 30
 _SHOWN: Final = 5
 
 
@@ -229,7 +229,7 @@ def _files(
     found |= {location: 0 for location in own if name_of(location) not in listed}
     newest = sorted(found, key=lambda name: (metadata_version(name), found[name]), reverse=True)
     wanted = entry.parameters.get("uuid")
-    for location in newest[:_LOOKED_INTO]:
+    for location in newest[:_EXAMINED]:
         try:
             metadata = read_metadata(io, location)
         except (IcecombError, OSError):

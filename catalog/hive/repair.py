@@ -16,7 +16,7 @@ from icecomb.catalog.hive.metadata_files import (
 )
 from icecomb.catalog.hive.parameters import METADATA_LOCATION, described
 from icecomb.catalog.hive.pointer import pointed_at
-from icecomb.catalog.hive.settlement import Seen, Sight
+from icecomb.catalog.hive.settlement import ChangeState, Observation
 from icecomb.catalog.identifier import database_and_table
 from icecomb.format.errors import (
     CommitFailedError,
@@ -139,15 +139,15 @@ def _rewrite(
         return Conflict("another writer was first", newest.metadata_location)
     rewritten = described(newest, None, metadata, catalog.properties)
 
-    def look() -> Seen:
+    def poll() -> Observation:
         now = change.read()
         if now is None or now.metadata_location != repair.current:
-            return Seen(Sight.OVERTAKEN, now)
+            return Observation(ChangeState.OVERTAKEN, now)
         stale = stale_parameters(catalog, now, metadata)
-        return Seen(Sight.NOT_YET if stale else Sight.HAPPENED, now)
+        return Observation(ChangeState.NOT_YET if stale else ChangeState.HAPPENED, now)
 
     expectation = Expectation(METADATA_LOCATION, repair.current)
-    return change.alter(rewritten, expectation, look, metadata.properties, lock)
+    return change.alter(rewritten, expectation, poll, metadata.properties, lock)
 
 
 def stale_parameters(

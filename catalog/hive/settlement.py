@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _STORE_TROUBLE: Final = ("JDO", "SQLException", "onnection", "imeout", "imed out", "Datastore")
 """Words of answers that say that the server's database failed, perhaps at the commit."""
-_LOOKS_AFTER_ANSWER: Final = 4
+_POLLS_AFTER_ANSWER: Final = 4
 
 
-class Sight(Enum):
+class ChangeState(Enum):
     """The state of a requested change, as the entry tells.
 
     ``HAPPENED``: the change is there, or later commits build on it. ``NOT_YET``: the entry is what
@@ -44,15 +44,15 @@ class Sight(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """The entry at one poll.
 
     Attributes:
-        sight: What the entry tells about the change.
+        state: What the entry tells about the change.
         entry: The entry; None if there is none.
     """
 
-    sight: Sight
+    state: ChangeState
     entry: HiveTable | None
 
     @property
@@ -61,7 +61,7 @@ class Seen:
         return self.entry.metadata_location if self.entry else None
 
 
-Look: TypeAlias = "Callable[[], Seen]"
+Poll: TypeAlias = "Callable[[], Observation]"
 """A poll of the metastore; it raises an `IcecombError` if that fails."""
 
 
@@ -71,24 +71,24 @@ class Settlement:
     Made before the request is sent, so that bad settings are found while nothing has happened.
 
     Args:
-        look: Polls the entry.
+        poll: Polls the entry.
         properties: Properties of the table or view: ``commit.status-check.*``.
         checked: Whether the request named the value it may replace, and the server enforces that.
     """
 
-    def __init__(self, look: Look, properties: Mapping[str, str], *, checked: bool) -> None:
-        self._look = look
+    def __init__(self, poll: Poll, properties: Mapping[str, str], *, checked: bool) -> None:
+        self._poll = poll
         self._checked = checked
         self._pauses = tuple(pauses(properties))
 
     def after_silence(self, cause: Exception) -> Outcome:
         """Settle a lost answer: the change may have happened, and may still happen."""
         current: str | None = None
-        for seen in self._looks(len(self._pauses)):
-            current = seen.current
-            if seen.sight is Sight.HAPPENED:
+        for observed in self._observations(len(self._pauses)):
+            current = observed.current
+            if observed.state is ChangeState.HAPPENED:
                 return Committed(found=True)
-            if self._checked and seen.sight is Sight.OVERTAKEN:
+            if self._checked and observed.state is ChangeState.OVERTAKEN:
                 # The value that a late request expects is gone: it cannot succeed.
                 return Conflict("another writer was first", current)
         return self._unknown(cause, current)
@@ -98,8 +98,8 @@ class Settlement:
 
         A server repeats a call when its database fails, and then finds its own change.
         """
-        seen = self._first_clear()
-        return self._unknown(cause, None) if seen is None else self._answered(seen, cause)
+        observed = self._first_clear()
+        return self._unknown(cause, None) if observed is None else self._answered(observed, cause)
 
     def after_refusal(self, error: RefusedError) -> Outcome:
         """Settle an exception of the server other than that the table is gone.
@@ -107,39 +107,39 @@ class Settlement:
         Raises:
             RefusedError: If the change is refused, and proven not to have happened.
         """
-        seen = self._first_clear()
-        if seen is None:
+        observed = self._first_clear()
+        if observed is None:
             return self._unknown(error, None)
-        if seen.sight is not Sight.NOT_YET or MODIFIED in error.answer:
-            return self._answered(seen, error)
+        if observed.state is not ChangeState.NOT_YET or MODIFIED in error.answer:
+            return self._answered(observed, error)
         store = error.kind == "MetaException" and NO_DIRECT_SQL not in error.answer
         if store and any(word in error.answer for word in _STORE_TROUBLE):
-            return self._unknown(error, seen.current)
+            return self._unknown(error, observed.current)
         raise error
 
-    def _answered(self, seen: Seen, cause: Exception) -> Outcome:
-        if seen.sight is Sight.HAPPENED:
+    def _answered(self, observed: Observation, cause: Exception) -> Outcome:
+        if observed.state is ChangeState.HAPPENED:
             return Committed(found=True)
-        if seen.sight is Sight.ELSEWHERE and seen.entry is not None:
+        if observed.state is ChangeState.ELSEWHERE and observed.entry is not None:
             # Later commits may build on a success that was refused, and no longer list it.
-            return self._unknown(cause, seen.current)
-        reason = "another writer was first" if seen.entry else "the table is gone"
-        return Conflict(reason, seen.current)
+            return self._unknown(cause, observed.current)
+        reason = "another writer was first" if observed.entry else "the table is gone"
+        return Conflict(reason, observed.current)
 
-    def _first_clear(self) -> Seen | None:
-        looks = self._looks(_LOOKS_AFTER_ANSWER)
-        return next((one for one in looks if one.sight is not Sight.UNREADABLE), None)
+    def _first_clear(self) -> Observation | None:
+        observations = self._observations(_POLLS_AFTER_ANSWER)
+        return next((one for one in observations if one.state is not ChangeState.UNREADABLE), None)
 
-    def _looks(self, most: int) -> Iterator[Seen]:
+    def _observations(self, most: int) -> Iterator[Observation]:
         for pause in self._pauses[:most]:
             # The operation was canceled: what is known by now is the answer.
             if pause and not rest(pause):
                 return
             try:
-                seen = self._look()
+                observed = self._poll()
             except IcecombError:
                 continue
-            yield seen
+            yield observed
 
     def _unknown(self, cause: Exception, current: str | None) -> Unknown:
         reason = str(getattr(cause, "message", cause))

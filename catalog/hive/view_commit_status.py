@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from icecomb.catalog.commit.commit_status import CommitFate, Fate, is_old
+from icecomb.catalog.commit.commit_status import CommitState, CommitStatus, is_old
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.catalog.hive.view_pointer import view_pointed_at
 from icecomb.format.errors import IcecombError, NoSuchFileError, ValidationError
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 
-def view_fate(io: FileIO, entry: HiveTable, location: str, *, checked: bool) -> CommitFate:
+def view_commit_status(
+    io: FileIO, entry: HiveTable, location: str, *, checked: bool
+) -> CommitStatus:
     """Return the status of the change that wrote ``location``.
 
     Args:
@@ -36,13 +38,13 @@ def view_fate(io: FileIO, entry: HiveTable, location: str, *, checked: bool) -> 
     now = read_view_metadata(io, current)
     previous = entry.parameters.get(PREVIOUS_METADATA_LOCATION)
     if location == current:
-        return CommitFate(Fate.COMMITTED, "the view points at it", current)
+        return CommitStatus(CommitState.COMMITTED, "the view points at it", current)
     if location == previous:
-        return CommitFate(Fate.SUPERSEDED, "one later change went on from it", current)
+        return CommitStatus(CommitState.SUPERSEDED, "one later change went on from it", current)
     try:
         new = read_view_metadata(io, location)
     except NoSuchFileError:
-        return CommitFate(Fate.UNKNOWN, "the file is gone, and views keep no log", current)
+        return CommitStatus(CommitState.UNKNOWN, "the file is gone, and views keep no log", current)
     if new.view_uuid != now.view_uuid:
         raise ValidationError(
             f"{location} is a file of another view: its uuid is {new.view_uuid}, that of "
@@ -58,18 +60,20 @@ def view_fate(io: FileIO, entry: HiveTable, location: str, *, checked: bool) -> 
     ):
         if checked or old:
             reason = "the view has had another change in its place"
-            return CommitFate(Fate.NOT_COMMITTED, reason, current, (location,))
+            return CommitStatus(CommitState.NOT_COMMITTED, reason, current, (location,))
     elif metadata_version(location) <= metadata_version(current):
-        return CommitFate(
-            Fate.UNKNOWN,
+        return CommitStatus(
+            CommitState.UNKNOWN,
             "others have gone on more than once, and views keep no log: compare "
             + ("the properties" if has_newest else "the versions"),
             current,
         )
     elif old:
-        return CommitFate(Fate.NOT_COMMITTED, "it is an hour old", current, (location,))
-    return CommitFate(
-        Fate.PENDING, "not so far; a request that is still under way could commit it", current
+        return CommitStatus(CommitState.NOT_COMMITTED, "it is an hour old", current, (location,))
+    return CommitStatus(
+        CommitState.PENDING,
+        "not so far; a request that is still under way could commit it",
+        current,
     )
 
 

@@ -19,7 +19,7 @@ from icecomb.catalog.view.view import View
 from icecomb.format.errors import NoSuchViewError
 
 if TYPE_CHECKING:
-    from icecomb.catalog.commit.commit_status import CommitFate
+    from icecomb.catalog.commit.commit_status import CommitStatus
     from icecomb.catalog.identifier import Name
     from icecomb.format.spec.view.view import ViewDefinition
     from icecomb.format.storage.file_io import FileIO
@@ -53,16 +53,16 @@ class HiveViews:
 
     def load(self, identifier: Name) -> View:
         """Implement `ViewCatalog.load_view` by one call to the metastore and reading one file."""
-        place = _place(identifier)
-        pointer = self._pointer(place)
-        return View(place, pointer.load(), pointer)
+        name = _name(identifier)
+        pointer = self._pointer(name)
+        return View(name, pointer.load(), pointer)
 
     def exists(self, identifier: Name) -> bool:
         """Implement `ViewCatalog.view_exists`, even if the view's metadata is lost."""
         try:
-            place = _place(identifier)
-            with view_named(".".join(place)):
-                view_pointed_at(self._client.table(*place))
+            name = _name(identifier)
+            with view_named(".".join(name)):
+                view_pointed_at(self._client.table(*name))
         except NoSuchViewError:
             return False
         return True
@@ -77,46 +77,48 @@ class HiveViews:
         """Implement `ViewCatalog.create_view`."""
         from icecomb.format.spec.view.view import new_view_metadata
 
-        place = _place(identifier)
-        self._entries.check_free(place)
-        location = location or self._entries.default_location(place)
+        name = _name(identifier)
+        self._entries.check_free(name)
+        location = location or self._entries.default_location(name)
         metadata = new_view_metadata(definition, location, properties)
-        pointer = self._pointer(place)
-        return View(place, self._entries.make(place, pointer, metadata), pointer)
+        pointer = self._pointer(name)
+        return View(name, self._entries.make(name, pointer, metadata), pointer)
 
     def rename(self, from_identifier: Name, to_identifier: Name) -> View:
         """Implement `ViewCatalog.rename_view` under the view's lock, checked like a commit."""
-        source, target = _place(from_identifier), _place(to_identifier)
+        source, target = _name(from_identifier), _name(to_identifier)
         with view_named(".".join(source)):
             known = self._entries.move(source, target, self._pointer(source), view_pointed_at)
         return View(target, known, self._pointer(target)) if known else self.load(target)
 
     def drop(self, identifier: Name) -> None:
         """Implement `ViewCatalog.drop_view` under the view's lock, even if its metadata is lost."""
-        place = _place(identifier)
-        pointer = self._pointer(place)
-        with view_named(".".join(place)):
-            view_pointed_at(self._client.table(*place))
+        name = _name(identifier)
+        pointer = self._pointer(name)
+        with view_named(".".join(name)):
+            view_pointed_at(self._client.table(*name))
             with pointer.queue(), pointer.guard(None):
-                entry = self._client.table(*place)
+                entry = self._client.table(*name)
                 view_pointed_at(entry)
                 self._entries.remove(entry, pointer)
 
-    def fate(self, identifier: Name, metadata_location: str, *, told: bool) -> CommitFate:
-        """Implement `ViewCatalog.view_fate`."""
-        from icecomb.catalog.hive.view_commit_status import view_fate
+    def commit_status(
+        self, identifier: Name, metadata_location: str, *, expectation_sent: bool
+    ) -> CommitStatus:
+        """Implement `ViewCatalog.view_commit_status`."""
+        from icecomb.catalog.hive.view_commit_status import view_commit_status
 
-        place = _place(identifier)
-        with view_named(".".join(place)):
-            entry = self._client.table(*place)
-        checked = told and self._pointer(place).change.enforces()
-        return view_fate(self._io, entry, metadata_location, checked=checked)
+        name = _name(identifier)
+        with view_named(".".join(name)):
+            entry = self._client.table(*name)
+        checked = expectation_sent and self._pointer(name).change.enforces()
+        return view_commit_status(self._io, entry, metadata_location, checked=checked)
 
-    def _pointer(self, place: tuple[str, str]) -> HiveViewPointer:
-        return HiveViewPointer(self._client, *place, self._io, self._properties)
+    def _pointer(self, name: tuple[str, str]) -> HiveViewPointer:
+        return HiveViewPointer(self._client, *name, self._io, self._properties)
 
 
-def _place(identifier: Name) -> tuple[str, str]:
+def _name(identifier: Name) -> tuple[str, str]:
     parts = parts_of(identifier)
     with view_named(".".join(parts) or "without a name"):
         return database_and_table(parts)

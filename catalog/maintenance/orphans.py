@@ -20,7 +20,7 @@ from icecomb.catalog.commit.version_name import version_of
 from icecomb.catalog.maintenance.deletion import delete_files
 from icecomb.catalog.maintenance.engine import Engine
 from icecomb.catalog.maintenance.folder_listing import FolderListing, HiddenNames, file_batch
-from icecomb.catalog.maintenance.neighbours import find_neighbours
+from icecomb.catalog.maintenance.neighbors import find_neighbors
 from icecomb.catalog.maintenance.quarantine import FOLDER, Quarantine
 from icecomb.catalog.maintenance.session_listing import (
     LOCAL_LISTING,
@@ -193,18 +193,18 @@ class _Orphans:
         else:
             listing.name(self._search.files)
         self._check_newest(listing)
-        neighbours = find_neighbours(
+        neighbors = find_neighbors(
             self._table, self._root, listing, self._reachable, self._spelling
         )
-        self.other_tables |= neighbours.folders
-        self._others = self._spelling.paths(pa.array(list(neighbours.folders), pa.string()))
+        self.other_tables |= neighbors.folders
+        self._others = self._spelling.paths(pa.array(list(neighbors.folders), pa.string()))
         self.other_tables |= dict.fromkeys(
-            neighbours.metadata_files, "the metadata of another table"
+            neighbors.metadata_files, "the metadata of another table"
         )
-        self._reachable.add(list(neighbours.metadata_files))
+        self._reachable.add(list(neighbors.metadata_files))
         unreached = [self._unreached(batch) for batch in listing.batches()]
         if self._search.files is not None:
-            unreached = [self._looked_at(batch) for batch in unreached]
+            unreached = [self._with_times(batch) for batch in unreached]
         return self._old(unreached)
 
     def _walk(self, listing: FolderListing) -> None:
@@ -321,7 +321,7 @@ class _Orphans:
             found += names.filter(pc.invert(busy)).to_pylist()
         return found
 
-    def _looked_at(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the named files in the folder, as in Iceberg, all with a time."""
         (root,) = self._spelling.paths(pa.array([self._root]))
         paths = self._spelling.paths(batch.column("location"))
@@ -338,14 +338,14 @@ class _Orphans:
 def _times(io: FileIO, locations: list[str]) -> Iterator[tuple[str, int | None]]:
     """Yield the times of files' last changes; None for missing files."""
 
-    def look(location: str) -> tuple[str, int | None]:
+    def find(location: str) -> tuple[str, int | None]:
         try:
             found = (s.mtime_ms for s in io.list(location) if s.location == location)
             return location, next(found, None)
         except NoSuchFileError:
             return location, None
 
-    yield from each(SILENT, "look at", "files", locations, look)
+    yield from each(SILENT, "examining", "files", locations, find)
 
 
 def _check(table: Table, search: OrphanSearch) -> None:

@@ -71,7 +71,7 @@ class Quarantine:
 
         def move(location: str) -> str | None:
             try:
-                self._move(location, self.place_of(location))
+                self._move(location, self.quarantined(location))
             except NoSuchFileError:
                 return None
             except (IcecombError, OSError):
@@ -81,7 +81,7 @@ class Quarantine:
         moved = each(SILENT, "move", "files", locations, move, threads or THREADS)
         return [location for location in moved if location is not None]
 
-    def place_of(self, location: str) -> str:
+    def quarantined(self, location: str) -> str:
         """Return the location of a file in the quarantine."""
         if location.startswith(f"{self._root}/"):
             inner = location[len(self._root) + 1 :]

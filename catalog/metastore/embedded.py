@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from icecomb.catalog.configuration.metastore_folder import (
-    Place,
+    MetastoreFolder,
     RunningMetastore,
     is_alive,
     publish,
@@ -70,19 +70,19 @@ def start(
         JavaError: If there is no Java, too old a Java, or neither the ready jar nor a JDK.
         MetastoreError: If it did not start; the message has the end of its log.
     """
-    place = Place(warehouse_folder(warehouse))
-    if found := _running(place):
+    folder = MetastoreFolder(warehouse_folder(warehouse))
+    if found := _running(folder):
         return found
-    place.make()
-    with place.lock(START_TIMEOUT_S + _STOP_TIMEOUT_S):
-        if found := _running(place):
+    folder.make()
+    with folder.lock(START_TIMEOUT_S + _STOP_TIMEOUT_S):
+        if found := _running(folder):
             return found
-        return _launch(place, idle_s)
+        return _launch(folder, idle_s)
 
 
 def status(warehouse: str | os.PathLike[str] | None = None) -> RunningMetastore | None:
     """Return the running metastore of ``warehouse``, or None; start and change nothing."""
-    return _running(Place(warehouse_folder(warehouse)))
+    return _running(MetastoreFolder(warehouse_folder(warehouse)))
 
 
 def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
@@ -92,21 +92,21 @@ def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
         ConfigurationError: If it is another user's.
         MetastoreError: If it did not end.
     """
-    place = Place(warehouse_folder(warehouse))
-    if not place.home.is_dir():
+    folder = MetastoreFolder(warehouse_folder(warehouse))
+    if not folder.home.is_dir():
         return False
-    with place.lock(START_TIMEOUT_S + _STOP_TIMEOUT_S):
-        server = place.announced()
+    with folder.lock(START_TIMEOUT_S + _STOP_TIMEOUT_S):
+        server = folder.announced()
         if server is None or not _is_ours(server):
             return False
-        _end(server.pid, place)
-        place.state.unlink(missing_ok=True)
+        _end(server.pid, folder)
+        folder.state.unlink(missing_ok=True)
     return True
 
 
-def _running(place: Place) -> RunningMetastore | None:
+def _running(folder: MetastoreFolder) -> RunningMetastore | None:
     """Return the announced server, if it answers with its name."""
-    server = place.announced()
+    server = folder.announced()
     if server is None or not _alive(server.pid) or not _answers(server):
         return None
     publish(server)
@@ -118,71 +118,71 @@ def _is_ours(server: RunningMetastore) -> bool:
     return _alive(server.pid) and (server.name in _command_line(server.pid) or _answers(server))
 
 
-def _launch(place: Place, idle_s: int) -> RunningMetastore:
+def _launch(folder: MetastoreFolder, idle_s: int) -> RunningMetastore:
     java = require_java()
     classes = class_path()
-    _LOG.info("starting a Hive metastore for %s; it takes some seconds", place.text)
-    leftover = place.announced()
+    _LOG.info("starting a Hive metastore for %s; it takes some seconds", folder.text)
+    leftover = folder.announced()
     if leftover and _is_ours(leftover):
         # It runs but does not answer, and holds the Derby database: it must end first.
-        _end(leftover.pid, place)
-    place.state.unlink(missing_ok=True)
+        _end(leftover.pid, folder)
+    folder.state.unlink(missing_ok=True)
     try:
-        if not place.derby.is_dir():
-            _copy_prepared(java, classes, place)
-        configuration = write_configuration(place.home, place.location, place.derby)
-        place.write_token()
+        if not folder.derby.is_dir():
+            _copy_prepared(java, classes, folder)
+        configuration = write_configuration(folder.home, folder.location, folder.derby)
+        folder.write_token()
     except OSError as error:
         raise ConfigurationError(
-            f"The metastore's database cannot be made in {place.home}: {error}",
+            f"The metastore's database cannot be made in {folder.home}: {error}",
             hint="free space there, or name another warehouse",
         ) from error
     name = f"icecomb-{secrets.token_hex(12)}"
     command = [
-        *(str(java), *_JVM, f"-Dderby.stream.error.file={place.home / 'derby.log'}"),
+        *(str(java), *_JVM, f"-Dderby.stream.error.file={folder.home / 'derby.log'}"),
         *("-cp", f"{configuration}{os.pathsep}{classes}", _MAIN),
-        *("serve", str(place.state), name, str(idle_s), str(place.token)),
+        *("serve", str(folder.state), name, str(idle_s), str(folder.token)),
     ]
-    process = _spawn(command, place)
+    process = _spawn(command, folder)
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
-        server = place.announced()
+        server = folder.announced()
         if server and server.name == name and _answers(server):
             publish(server)
             return server
         if process.poll() is not None:
-            raise _failure(place, f"ended with status {process.returncode}")
+            raise _failure(folder, f"ended with status {process.returncode}")
         time.sleep(0.05)
     process.kill()
     process.wait()
-    raise _failure(place, f"did not answer within {START_TIMEOUT_S:.0f} s")
+    raise _failure(folder, f"did not answer within {START_TIMEOUT_S:.0f} s")
 
 
-def _spawn(command: list[str], place: Place) -> subprocess.Popen[bytes]:
+def _spawn(command: list[str], folder: MetastoreFolder) -> subprocess.Popen[bytes]:
     try:
-        if place.log.exists():
-            place.log.replace(place.log.with_suffix(".log.1"))
-        with place.log.open("wb") as log:
+        if folder.log.exists():
+            folder.log.replace(folder.log.with_suffix(".log.1"))
+        with folder.log.open("wb") as log:
             # A session of its own: it outlives the process that starts it, and its Ctrl-C.
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                cwd=place.home,
+                cwd=folder.home,
                 start_new_session=True,
             )
     except OSError as error:
         raise MetastoreError(
             f"The metastore cannot be started: {error}",
             hint="check that Java can be run here and that the folder of its log is writable",
-            path=place.text,
+            path=folder.text,
         ) from error
     _CHILDREN[process.pid] = process
     return process
 
 
-def _copy_prepared(java: Path, classes: str, place: Place) -> None:
+def _copy_prepared(java: Path, classes: str, folder: MetastoreFolder) -> None:
     """Copy an empty metastore database to the folder; it is made once per user."""
     from filelock import FileLock
     from platformdirs import user_cache_path
@@ -194,11 +194,11 @@ def _copy_prepared(java: Path, classes: str, place: Place) -> None:
         if not prepared.is_dir():
             _LOG.info("making an empty database for Hive metastores, once for this version")
             _prepare(java, classes, prepared)
-    draft = Path(tempfile.mkdtemp(prefix="derby-", dir=place.home))
+    draft = Path(tempfile.mkdtemp(prefix="derby-", dir=folder.home))
     try:
         shutil.copytree(prepared, draft, dirs_exist_ok=True)
         draft.chmod(0o755)
-        draft.rename(place.derby)
+        draft.rename(folder.derby)
     except OSError:
         shutil.rmtree(draft, ignore_errors=True)
         raise
@@ -233,24 +233,24 @@ def _prepare(java: Path, classes: str, prepared: Path) -> None:
         derby.rename(prepared)
 
 
-def _failure(place: Place, what: str) -> MetastoreError:
+def _failure(folder: MetastoreFolder, what: str) -> MetastoreError:
     try:
-        tail = place.log.read_text(errors="replace").strip()[-1500:]
+        tail = folder.log.read_text(errors="replace").strip()[-1500:]
     except OSError:
         tail = ""
-    hint = f"the whole log is {place.log}"
+    hint = f"the whole log is {folder.log}"
     if "Another instance of Derby" in tail or "XSDB6" in tail:
         hint = "another process holds this database; `icecomb metastore stop` ends a hanging one"
     elif "No space left" in tail:
-        hint = f"free space for {place.home}"
+        hint = f"free space for {folder.home}"
     return MetastoreError(
-        f"The metastore of {place.text} {what}:\n{tail}",
+        f"The metastore of {folder.text} {what}:\n{tail}",
         hint=hint,
-        path=place.text,
+        path=folder.text,
     )
 
 
-def _end(pid: int, place: Place) -> None:
+def _end(pid: int, folder: MetastoreFolder) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
@@ -260,9 +260,9 @@ def _end(pid: int, place: Place) -> None:
                 return
             time.sleep(0.05)
     raise MetastoreError(
-        f"Process {pid}, the metastore of {place.text}, does not end",
+        f"Process {pid}, the metastore of {folder.text}, does not end",
         hint=f"end it by hand: kill -9 {pid}",
-        path=place.text,
+        path=folder.text,
     )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.migrate.applying.migration import Migrated
     from icecomb.catalog.migrate.applying.snapshotting import Snapshotted
-    from icecomb.catalog.migrate.journal.context import Workplace
+    from icecomb.catalog.migrate.journal.context import MigrationContext
     from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
     from icecomb.catalog.migrate.reverting.reversal import RevertPlan
     from icecomb.catalog.migrate.verifying.comparison import Comparison
@@ -75,11 +75,11 @@ def plan(
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.hive.engine import engine_names
     from icecomb.catalog.identifier import database_and_table
-    from icecomb.catalog.migrate.planning.planner import Looks, Planner
+    from icecomb.catalog.migrate.planning.planner import Planner, PlanOptions
 
-    place = database_and_table(identifier)
-    looks = Looks(choices, footers, _sample(sample), engine_names(interop))
-    return Planner(on_metastore(catalog), looks).plan(place, progress)
+    name = database_and_table(identifier)
+    options = PlanOptions(choices, footers, _sample(sample), engine_names(interop))
+    return Planner(on_metastore(catalog), options).plan(name, progress)
 
 
 def plan_many(
@@ -115,13 +115,13 @@ def plan_many(
     """
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.hive.engine import engine_names
-    from icecomb.catalog.migrate.planning.planner import Looks, Planner
+    from icecomb.catalog.migrate.planning.planner import Planner, PlanOptions
     from icecomb.catalog.migrate.selection import is_hive_table, select
 
     metastore, jobs = on_metastore(catalog), checked_int("jobs", jobs, 1)
-    places = select(metastore.client, names, is_hive_table).places
-    looks = Looks(choices, footers, _sample(sample), engine_names(interop))
-    return Planner(metastore, looks).plans(places, jobs, progress)
+    tables = select(metastore.client, names, is_hive_table).tables
+    options = PlanOptions(choices, footers, _sample(sample), engine_names(interop))
+    return Planner(metastore, options).plans(tables, jobs, progress)
 
 
 def apply(
@@ -163,9 +163,9 @@ def apply(
     from icecomb.catalog.migrate.journal.writer_in_flight import WAIT_S
 
     threads = checked_int("parallelism", parallelism, 1)
-    place = _workplace(catalog, identifier, progress)
+    context = _context(catalog, identifier, progress)
     wait_s = WAIT_S if wait is None else checked_int("wait", wait, 0)
-    return Takeover(place, properties, threads, interop, wait_s).run(choices)
+    return Takeover(context, properties, threads, interop, wait_s).run(choices)
 
 
 def snapshot(
@@ -205,9 +205,9 @@ def snapshot(
     """
     from icecomb.catalog.migrate.applying.snapshotting import make_snapshot
 
-    place = _workplace(catalog, identifier, progress)
+    context = _context(catalog, identifier, progress)
     threads = checked_int("parallelism", parallelism, 1)
-    return make_snapshot(place, target, choices, location, properties, threads, interop)
+    return make_snapshot(context, target, choices, location, properties, threads, interop)
 
 
 def verify(
@@ -221,7 +221,7 @@ def verify(
     """
     from icecomb.catalog.migrate.verifying import verification as verification
 
-    return verification.verify(_workplace(catalog, identifier, progress))
+    return verification.verify(_context(catalog, identifier, progress))
 
 
 def revert(
@@ -247,7 +247,7 @@ def revert(
     """
     from icecomb.catalog.migrate.reverting.reversal import Reversal
 
-    reversal = Reversal(_workplace(catalog, identifier, progress))
+    reversal = Reversal(_context(catalog, identifier, progress))
     return reversal.run(dry_run=dry_run, allow_data_loss=allow_data_loss)
 
 
@@ -272,8 +272,8 @@ def finalize(
     """
     from icecomb.catalog.migrate.reverting.finalizing import finalize as end
 
-    place = _workplace(catalog, identifier, SILENT)
-    end(place, dry_run=dry_run, unverified=unverified)
+    context = _context(catalog, identifier, SILENT)
+    end(context, dry_run=dry_run, unverified=unverified)
 
 
 def status(catalog: Catalog, identifier: str | tuple[str, ...]) -> dict[str, Any]:
@@ -282,21 +282,21 @@ def status(catalog: Catalog, identifier: str | tuple[str, ...]) -> dict[str, Any
     Raises:
         NoSuchTableError: If there is no such table.
     """
-    from icecomb.catalog.migrate.reverting.finalizing import status as look
+    from icecomb.catalog.migrate.reverting.finalizing import status as find_status
 
-    return look(_workplace(catalog, identifier, SILENT))
+    return find_status(_context(catalog, identifier, SILENT))
 
 
 def _sample(sample: int | None) -> int | None:
     return None if sample is None else checked_int("sample", sample, 1)
 
 
-def _workplace(
+def _context(
     catalog: Catalog, identifier: str | tuple[str, ...], progress: Progress
-) -> Workplace:
+) -> MigrationContext:
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.identifier import database_and_table
-    from icecomb.catalog.migrate.journal.context import Workplace
+    from icecomb.catalog.migrate.journal.context import MigrationContext
 
     database, name = database_and_table(identifier)
-    return Workplace(on_metastore(catalog), database, name, progress)
+    return MigrationContext(on_metastore(catalog), database, name, progress)

@@ -18,7 +18,7 @@ from icecomb.catalog.report.progress import Progress, each
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
 
 
-class Fate(str, Enum):
+class StepStatus(str, Enum):
     """The status of a table after a step, the worst first."""
 
     UNKNOWN = "unknown"
@@ -55,7 +55,7 @@ class Outcome:
 
     Attributes:
         table: The table as "db.table".
-        fate: The status.
+        status: The status.
         seconds: Duration in seconds.
         facts: The step's result as JSON values.
         detail: The result in a few words, or the error's message.
@@ -63,7 +63,7 @@ class Outcome:
     """
 
     table: str
-    fate: Fate
+    status: StepStatus
     seconds: float = 0.0
     facts: Mapping[str, Any] = field(default_factory=dict)
     detail: str = ""
@@ -73,7 +73,7 @@ class Outcome:
         """Return the outcome as JSON values."""
         return {
             "table": self.table,
-            "outcome": self.fate.value,
+            "outcome": self.status.value,
             "seconds": round(self.seconds, 1),
             "detail": self.detail,
             "hint": self.hint,
@@ -87,7 +87,7 @@ Work: TypeAlias = Callable[[tuple[str, str]], Result]
 def run_batch(
     progress: Progress,
     what: str,
-    places: Sequence[tuple[str, str]],
+    tables: Sequence[tuple[str, str]],
     work: Work,
     jobs: int,
     *,
@@ -98,7 +98,7 @@ def run_batch(
     Args:
         progress: Reporter of each table.
         what: Description of the step, for progress.
-        places: Database and name of each table.
+        tables: Database and name of each table.
         work: Runs the step for one table.
         jobs: Number of tables at a time.
         stop_on_error: Whether to begin no more tables after the first that fails. None is begun
@@ -106,35 +106,35 @@ def run_batch(
     """
     stopped = threading.Event()
 
-    def attempt(place: tuple[str, str]) -> Outcome:
-        table = ".".join(place)
+    def attempt(name: tuple[str, str]) -> Outcome:
+        table = ".".join(name)
         if stopped.is_set():
-            return Outcome(table, Fate.NOT_BEGUN)
+            return Outcome(table, StepStatus.NOT_BEGUN)
         started = time.monotonic()
-        outcome, lost = _outcome(table, place, work)
-        if lost or (stop_on_error and outcome.fate is not Fate.DONE):
+        outcome, lost = _outcome(table, name, work)
+        if lost or (stop_on_error and outcome.status is not StepStatus.DONE):
             stopped.set()
         return replace(outcome, seconds=time.monotonic() - started)
 
-    yield from each(progress, what, "tables", places, attempt, jobs)
+    yield from each(progress, what, "tables", tables, attempt, jobs)
 
 
-def _outcome(table: str, place: tuple[str, str], work: Work) -> tuple[Outcome, bool]:
+def _outcome(table: str, name: tuple[str, str], work: Work) -> tuple[Outcome, bool]:
     """Return the outcome for a table, and whether the metastore is unreachable."""
     try:
-        step = work(place)
+        step = work(name)
     except (MigrationBlockedError, RevertBlockedError) as error:
         plan = error.plan
         facts = plan.to_json() if isinstance(plan, MigrationPlan | RevertPlan) else {}
-        return Outcome(table, Fate.BLOCKED, 0.0, facts, error.message, error.hint), False
+        return Outcome(table, StepStatus.BLOCKED, 0.0, facts, error.message, error.hint), False
     except UnverifiedError as error:
-        return Outcome(table, Fate.BLOCKED, detail=error.message, hint=error.hint), False
+        return Outcome(table, StepStatus.BLOCKED, detail=error.message, hint=error.hint), False
     except CommitStateUnknownError as error:
-        return Outcome(table, Fate.UNKNOWN, detail=error.message, hint=error.hint), False
+        return Outcome(table, StepStatus.UNKNOWN, detail=error.message, hint=error.hint), False
     except IcecombError as error:
         lost = isinstance(error, UnreachableError)
-        return Outcome(table, Fate.FAILED, detail=error.message, hint=error.hint), lost
+        return Outcome(table, StepStatus.FAILED, detail=error.message, hint=error.hint), lost
     except Exception as error:  # noqa: BLE001 - what is wrong with one is not with the others
-        return Outcome(table, Fate.FAILED, detail=f"{type(error).__name__}: {error}"), False
-    fate = Fate.DONE if step.good else Fate.BLOCKED
-    return Outcome(table, fate, facts=step.facts, detail=step.detail), False
+        return Outcome(table, StepStatus.FAILED, detail=f"{type(error).__name__}: {error}"), False
+    status = StepStatus.DONE if step.good else StepStatus.BLOCKED
+    return Outcome(table, status, facts=step.facts, detail=step.detail), False

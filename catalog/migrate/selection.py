@@ -25,12 +25,12 @@ class Selection:
     """The selected tables.
 
     Attributes:
-        places: Database and name of each table, once.
+        tables: Database and name of each table, once.
         left_out: Entries that match patterns but are not selected, as "db.name", such as views.
         many: Whether the names may select more than one table.
     """
 
-    places: tuple[tuple[str, str], ...]
+    tables: tuple[tuple[str, str], ...]
     left_out: tuple[str, ...]
     many: bool
 
@@ -54,12 +54,12 @@ def select(
         NoSuchTableError: If a pattern selects nothing.
     """
     given = list(names)
-    places: dict[tuple[str, str], None] = {}
+    tables: dict[tuple[str, str], None] = {}
     left_out: dict[str, None] = {}
     for name in given:
         pattern = _pattern(name)
         if pattern is None:
-            places[database_and_table(name)] = None
+            tables[database_and_table(name)] = None
             continue
         found: list[tuple[str, str]] = []
         others: list[str] = []
@@ -70,11 +70,11 @@ def select(
                 others.append(entry.full_name)
         if not found and name != ALL:
             raise _nothing(client, ".".join(pattern), pattern[0], others)
-        places.update(dict.fromkeys(found))
+        tables.update(dict.fromkeys(found))
         left_out.update(dict.fromkeys(others))
     return Selection(
-        tuple(places),
-        tuple(other for other in left_out if database_and_table(other) not in places),
+        tuple(tables),
+        tuple(other for other in left_out if database_and_table(other) not in tables),
         len(given) != 1 or _pattern(given[0]) is not None,
     )
 

@@ -6,7 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from icecomb.catalog.paimon.data_type import DataField, DataType, RowType, VectorType, children
 from icecomb.catalog.paimon.table_schema import TableSchema
-from icecomb.catalog.table.field_difference import ROOT, Difference, FieldPlace, field_differences
+from icecomb.catalog.table.field_difference import (
+    ROOT,
+    Difference,
+    FieldPosition,
+    field_differences,
+)
 
 
 def differences(old: TableSchema, new: TableSchema) -> list[Difference]:
@@ -15,7 +20,7 @@ def differences(old: TableSchema, new: TableSchema) -> list[Difference]:
     Besides those of fields that are added, dropped or moved, the kinds are `type`,
     `nullability`, `description`, `default`, `option`, `comment` and `keys`.
     """
-    before, after = _places(old.fields, "", ROOT), _places(new.fields, "", ROOT)
+    before, after = _positions(old.fields, "", ROOT), _positions(new.fields, "", ROOT)
     return [*field_differences(before, after), *_table_differences(old, new)]
 
 
@@ -34,7 +39,7 @@ def _table_differences(old: TableSchema, new: TableSchema) -> Iterator[Differenc
         yield Difference("comment", "", old.comment, new.comment)
 
 
-def _places(fields: Sequence[DataField], prefix: str, parent: int) -> Iterator[FieldPlace]:
+def _positions(fields: Sequence[DataField], prefix: str, parent: int) -> Iterator[FieldPosition]:
     for field in fields:
         path, kind = f"{prefix}{field.name}", field.field_type
         aspects = {
@@ -43,17 +48,17 @@ def _places(fields: Sequence[DataField], prefix: str, parent: int) -> Iterator[F
             "description": field.description,
             "default": field.default_value,
         }
-        yield FieldPlace(field.field_id, field.name, path, parent, str(kind), aspects)
-        yield from _places_inside(kind, f"{path}.", field.field_id)
+        yield FieldPosition(field.field_id, field.name, path, parent, str(kind), aspects)
+        yield from _nested_positions(kind, f"{path}.", field.field_id)
 
 
-def _places_inside(kind: DataType, prefix: str, parent: int) -> Iterator[FieldPlace]:
+def _nested_positions(kind: DataType, prefix: str, parent: int) -> Iterator[FieldPosition]:
     if isinstance(kind, RowType):
-        yield from _places(kind.fields, prefix, parent)
+        yield from _positions(kind.fields, prefix, parent)
     inner = children(kind)
     names = ("key", "value") if len(inner) > 1 else ("element",)
     for name, child in zip(names, inner, strict=False):
-        yield from _places_inside(child, f"{prefix}{name}.", parent)
+        yield from _nested_positions(child, f"{prefix}{name}.", parent)
 
 
 def _null(kind: DataType) -> str:

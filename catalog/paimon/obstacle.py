@@ -15,7 +15,7 @@ from icecomb.catalog.paimon.table_option import switched_on
 from icecomb.catalog.paimon.table_schema import TableSchema
 from icecomb.catalog.report.finding import Finding, blocker
 
-ANEW: Final = "write the rows into a new table"
+NEW_TABLE: Final = "write the rows into a new table"
 _ELSEWHERE: Final = (
     *("scan.snapshot-id", "scan.tag-name", "scan.version", "scan.timestamp"),
     *("scan.timestamp-millis", "scan.creation-time-millis", "scan.file-creation-time-millis"),
@@ -40,10 +40,10 @@ def table_obstacles(schema: TableSchema) -> Iterator[Finding]:
             "primary-key",
             f"it has a primary key ({', '.join(schema.primary_keys)}): its files hold several "
             "versions of a row, which only Paimon can merge",
-            ANEW,
+            NEW_TABLE,
         )
     for code, reason in _unusual(options):
-        yield blocker(code, reason, ANEW)
+        yield blocker(code, reason, NEW_TABLE)
 
 
 def _unusual(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -211,7 +211,7 @@ def _with_column(schema: TableSchema, change: AddColumn) -> TableSchema:
                 f"Cannot add {_shown(change.path)}: there is such a column already",
                 hint="Choose another name.",
             )
-        return _placed(fields, field, position or Position(LAST))
+        return _inserted(fields, field, position or Position(LAST))
 
     edited = _edited_fields(schema.fields, change.path, add)
     return replace(schema, fields=tuple(edited), highest_field_id=ids.highest)
@@ -436,12 +436,12 @@ def _move(change: MoveColumn) -> Edit:
             raise SchemaError(
                 f"Cannot move {_shown(change.path)} beside itself", hint="Name another column."
             )
-        return _placed([*fields[:at], *fields[at + 1 :]], fields[at], change.position)
+        return _inserted([*fields[:at], *fields[at + 1 :]], fields[at], change.position)
 
     return edit
 
 
-def _placed(fields: list[DataField], field: DataField, position: Position) -> list[DataField]:
+def _inserted(fields: list[DataField], field: DataField, position: Position) -> list[DataField]:
     if position.kind == FIRST:
         return [field, *fields]
     if position.kind == LAST:

@@ -15,7 +15,7 @@ from icecomb.catalog.paimon.iceberg import (
     iceberg_schema,
     unreadable,
 )
-from icecomb.catalog.paimon.obstacle import ANEW, file_obstacle, table_obstacles, value_change
+from icecomb.catalog.paimon.obstacle import NEW_TABLE, file_obstacle, table_obstacles, value_change
 from icecomb.catalog.report.finding import Finding, blocker
 from icecomb.catalog.report.progress import SILENT, Progress, each
 from icecomb.catalog.table.definition import Draft, TableDefinition
@@ -195,13 +195,13 @@ class _Survey:
         self._last_column_id = latest.highest_field_id
 
     def plan(self, progress: Progress) -> ImportPlan:
-        self._look_at_table()
+        self._examine_table()
         entries: Sequence[DataFileEntry] = ()
         if self._snapshot is not None and not self._findings:
             entries = self._source.snapshots.files(self._snapshot)
             numbers = {entry.schema_id for entry in entries}
             self._written = {number: self._source.schemas.read(number) for number in numbers}
-            self._look_at_entries(entries)
+            self._examine_entries(entries)
         files: list[DataFile] = []
         mapping = NameMapping(())
         if not self._findings:
@@ -221,7 +221,7 @@ class _Survey:
             self._last_column_id,
         )
 
-    def _look_at_table(self) -> None:
+    def _examine_table(self) -> None:
         self._findings += table_obstacles(self._latest)
         snapshot = self._snapshot
         if snapshot and "DELETION_VECTORS" in self._source.snapshots.index_kinds(snapshot):
@@ -231,9 +231,11 @@ class _Survey:
             self._schema = iceberg_schema(self._latest)
             self._spec = iceberg_partition_spec(self._latest)
         except UnsupportedError as error:
-            self._findings.append(blocker("unsupported-column", error.message, error.hint or ANEW))
+            self._findings.append(
+                blocker("unsupported-column", error.message, error.hint or NEW_TABLE)
+            )
 
-    def _look_at_entries(self, entries: Sequence[DataFileEntry]) -> None:
+    def _examine_entries(self, entries: Sequence[DataFileEntry]) -> None:
         found: dict[tuple[str, str], list[str]] = defaultdict(list)
         for entry in entries:
             if not entry.name.endswith(_FORMATS):
@@ -248,7 +250,7 @@ class _Survey:
                 found["moved-instants", obstacle].append(entry.name)
         for (code, what), names in found.items():
             text = f"it has {len(names)} data files {what}, the first is {names[0]}"
-            self._findings.append(blocker(code, text, ANEW, tuple(names)))
+            self._findings.append(blocker(code, text, NEW_TABLE, tuple(names)))
 
     def _described(self, entries: Sequence[DataFileEntry], progress: Progress) -> list[DataFile]:
         """Return the files as Iceberg's, in the order of their schemas and partitions."""
@@ -267,7 +269,7 @@ class _Survey:
             if reason is not None:
                 text = f"{len(group)} data files were written with schema-{number}: {reason}"
                 names = tuple(entry.name for entry in group)
-                self._findings.append(blocker("changed-type", text, ANEW, names))
+                self._findings.append(blocker("changed-type", text, NEW_TABLE, names))
                 continue
             # Paimon may have dropped columns that files still have: their ids must not be reused.
             self._last_column_id = max(self._last_column_id, schema.highest_field_id)
@@ -276,15 +278,17 @@ class _Survey:
             found += ((e, p, describer) for e, p in zip(group, places, strict=True))
         files: list[DataFile] = []
         wrong: dict[str, tuple[ValidationError, list[str]]] = {}
-        looked = each(progress, "reading footers", "files", found, lambda one: self._look(*one))
-        for (_, location, _), file in zip(found, looked, strict=True):
+        examined = each(
+            progress, "reading footers", "files", found, lambda one: self._examine(*one)
+        )
+        for (_, location, _), file in zip(found, examined, strict=True):
             if isinstance(file, ValidationError):
                 # One finding for all files with the same message.
                 wrong.setdefault(file.message.replace(location, ""), (file, []))[1].append(location)
             else:
                 files.append(file)
         for first, same in wrong.values():
-            self._findings.append(blocker("file", first.message, ANEW, tuple(same)))
+            self._findings.append(blocker("file", first.message, NEW_TABLE, tuple(same)))
         return files
 
     def _describer(self, schema: Schema, packed: bytes) -> AddedFiles:
@@ -302,7 +306,7 @@ class _Survey:
         definition = TableDefinition(strict, partition_spec=self._spec, last_column_id=0)
         return AddedFiles(self._source.io, definition.metadata(self._source.location), partition)
 
-    def _look(
+    def _examine(
         self, entry: DataFileEntry, location: str, describer: AddedFiles
     ) -> DataFile | ValidationError:
         try:
@@ -326,7 +330,7 @@ class _Survey:
             return iceberg_name_mapping(self._latest, older)
         except ValidationError as error:
             text = f"data files have no field ids: {error.message}"
-            self._findings.append(blocker("reassigned-name", text, ANEW))
+            self._findings.append(blocker("reassigned-name", text, NEW_TABLE))
             return NameMapping(())
 
 

@@ -122,8 +122,8 @@ class DraftCatalog(Protocol):
     def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
         """Make a table of a draft; see `Catalog.publish`."""
 
-    def forget(self, draft: Draft) -> None:
-        """Remove what is left of a draft; see `Catalog.forget`."""
+    def discard(self, draft: Draft) -> None:
+        """Remove what is left of a draft; see `Catalog.discard`."""
 
 
 class Draft:

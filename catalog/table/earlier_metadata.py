@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
 
-_LOOKED_INTO: Final = 3
+_EXAMINED: Final = 3
 _HINT: Final = "write.metadata.previous-versions-max says how many older metadata files are kept"
 
 
@@ -54,7 +54,7 @@ def metadata_of(table: Table, snapshot: Snapshot) -> TableMetadata:
     first = next((at for at, (time, _) in enumerate(files) if time >= made), len(files))
     # without an older file, a newer one need not be the first that had the snapshot
     if first > 0 or files[0][0] == made:
-        for _, location in files[first : first + _LOOKED_INTO]:
+        for _, location in files[first : first + _EXAMINED]:
             found = _read(table, location)
             if found.has_snapshot(snapshot.snapshot_id):
                 return found

@@ -32,7 +32,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldPlace:
+class FieldPosition:
     """A field in its schema.
 
     Attributes:
@@ -52,40 +52,42 @@ class FieldPlace:
     aspects: Mapping[str, Any]
 
 
-def field_differences(old: Iterable[FieldPlace], new: Iterable[FieldPlace]) -> Iterator[Difference]:
+def field_differences(
+    old: Iterable[FieldPosition], new: Iterable[FieldPosition]
+) -> Iterator[Difference]:
     """Yield the differences from one schema's fields to another's, dropped ones first.
 
     Args:
         old: The old fields in order, a parent before its children.
         new: The new fields, likewise.
     """
-    before = {place.field_id: place for place in old}
-    after = {place.field_id: place for place in new}
-    for field_id, place in before.items():
+    before = {position.field_id: position for position in old}
+    after = {position.field_id: position for position in new}
+    for field_id, position in before.items():
         if field_id not in after:
-            yield Difference("dropped", place.path, place.text, None, field_id)
+            yield Difference("dropped", position.path, position.text, None, field_id)
     moved = _moved(before, after)
-    for field_id, place in after.items():
+    for field_id, position in after.items():
         known = before.get(field_id)
         if known is None:
-            yield Difference("added", place.path, None, place.text, field_id)
+            yield Difference("added", position.path, None, position.text, field_id)
             continue
-        if known.name != place.name:
-            yield Difference("renamed", place.path, known.name, place.name, field_id)
-        for kind, is_ in place.aspects.items():
+        if known.name != position.name:
+            yield Difference("renamed", position.path, known.name, position.name, field_id)
+        for kind, is_ in position.aspects.items():
             if (was := known.aspects[kind]) != is_:
-                yield Difference(kind, place.path, was, is_, field_id)
+                yield Difference(kind, position.path, was, is_, field_id)
         if field_id in moved:
-            was, is_ = _neighbour(before, known), _neighbour(after, place)
-            yield Difference("moved", place.path, was, is_, field_id)
+            was, is_ = _neighbor(before, known), _neighbor(after, position)
+            yield Difference("moved", position.path, was, is_, field_id)
 
 
-def _moved(before: Mapping[int, FieldPlace], after: Mapping[int, FieldPlace]) -> set[int]:
+def _moved(before: Mapping[int, FieldPosition], after: Mapping[int, FieldPosition]) -> set[int]:
     moved: set[int] = set()
-    for parent in {place.parent for place in after.values()}:
+    for parent in {position.parent for position in after.values()}:
         old, new = (
-            [i for i, p in places.items() if p.parent == parent and i in before and i in after]
-            for places in (before, after)
+            [i for i, p in positions.items() if p.parent == parent and i in before and i in after]
+            for positions in (before, after)
         )
         blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
         kept = {i for block in blocks for i in new[block.b : block.b + block.size]}
@@ -93,7 +95,7 @@ def _moved(before: Mapping[int, FieldPlace], after: Mapping[int, FieldPlace]) ->
     return moved
 
 
-def _neighbour(places: Mapping[int, FieldPlace], place: FieldPlace) -> str:
-    names = [p.name for p in places.values() if p.parent == place.parent]
-    at = names.index(place.name)
+def _neighbor(positions: Mapping[int, FieldPosition], position: FieldPosition) -> str:
+    names = [p.name for p in positions.values() if p.parent == position.parent]
+    at = names.index(position.name)
     return f"after {names[at - 1]}" if at else "first"

@@ -75,7 +75,7 @@ class CreateTableTransaction(Transaction):
         with suppress(IcecombError, OSError):
             self.clean_up(None)
         with suppress(IcecombError, OSError):
-            self._draft.catalog.forget(self._draft)
+            self._draft.catalog.discard(self._draft)
 
 
 class ReplaceTableTransaction(Transaction):

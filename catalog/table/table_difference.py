@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
-from icecomb.catalog.table.field_difference import ROOT, Difference, FieldPlace, field_differences
+from icecomb.catalog.table.field_difference import (
+    ROOT,
+    Difference,
+    FieldPosition,
+    field_differences,
+)
 from icecomb.catalog.table.layout_text import key_text, own_type, term_text
 from icecomb.format.spec.ancestry import ancestors_of
 
@@ -210,7 +215,7 @@ def _layout(table: Table, before: Endpoint, after: Endpoint) -> Iterator[tuple[s
 
 
 def _column_changes(old: Schema, new: Schema) -> Iterator[tuple[str, Difference]]:
-    for found in field_differences(_places(old), _places(new)):
+    for found in field_differences(_positions(old), _positions(new)):
         yield "column", found
 
 
@@ -245,7 +250,7 @@ def _kind(was: Any, is_: Any) -> str:
     return "added" if was is None else "dropped" if is_ is None else "changed"
 
 
-def _places(schema: Schema) -> Iterator[FieldPlace]:
+def _positions(schema: Schema) -> Iterator[FieldPosition]:
     from icecomb.format.spec.schema import walk
 
     for field in walk(schema.as_struct()):
@@ -260,7 +265,7 @@ def _places(schema: Schema) -> Iterator[FieldPlace]:
             "default": raw.get("write-default"),
             "initial default": raw.get("initial-default"),
         }
-        yield FieldPlace(
+        yield FieldPosition(
             field.field_id,
             field.name,
             path,

@@ -15,7 +15,7 @@ from icecomb.format.spec.schema_argument import as_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icecomb.catalog.commit.commit_status import CommitFate
+    from icecomb.catalog.commit.commit_status import CommitStatus
     from icecomb.catalog.identifier import Name
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.view.view import ViewDefinition
@@ -48,8 +48,10 @@ class Views(Protocol):
     def drop(self, identifier: Name) -> None:
         """Drop a view, as `ViewCatalog.drop_view`."""
 
-    def fate(self, identifier: Name, metadata_location: str, *, told: bool) -> CommitFate:
-        """Return a commit's status, as `ViewCatalog.view_fate`."""
+    def commit_status(
+        self, identifier: Name, metadata_location: str, *, expectation_sent: bool
+    ) -> CommitStatus:
+        """Return a commit's status, as `ViewCatalog.view_commit_status`."""
 
 
 class ViewCatalog:
@@ -197,16 +199,18 @@ class ViewCatalog:
         """
         self._kept_views().drop(identifier)
 
-    def view_fate(
-        self, identifier: Name, metadata_location: str, *, told: bool = False
-    ) -> CommitFate:
-        """Return the status of a view's commit; see `commit_status.commit_fate`.
+    def view_commit_status(
+        self, identifier: Name, metadata_location: str, *, expectation_sent: bool = False
+    ) -> CommitStatus:
+        """Return the status of a view's commit; see `commit_status.commit_status`.
 
         Raises:
             NoSuchViewError: If there is no such view.
             ValidationError: If the file is another view's.
         """
-        return self._kept_views().fate(identifier, metadata_location, told=told)
+        return self._kept_views().commit_status(
+            identifier, metadata_location, expectation_sent=expectation_sent
+        )
 
     def _kept_views(self) -> Views:
         if self._views is None:

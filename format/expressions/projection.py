@@ -228,7 +228,7 @@ def _project_order(
     below = operation in (Operation.LT, Operation.LT_EQ)
     closed = operation in (Operation.LT_EQ, Operation.GT_EQ)
     if discrete and closed is not inclusive:
-        literal = _neighbour(literal, predicate.term.field_type, -1 if below is inclusive else 1)
+        literal = _neighbor(literal, predicate.term.field_type, -1 if below is inclusive else 1)
         if literal is None:
             return AlwaysFalse() if inclusive else BoundUnaryPredicate(Operation.NOT_NULL, term)
     # Values on both sides of the literal may have its label.
@@ -239,15 +239,15 @@ def _project_order(
     return BoundLiteralPredicate(operation, term, apply(literal))
 
 
-def _neighbour(value: Any, source_type: IcebergType, step: int) -> Any:
+def _neighbor(value: Any, source_type: IcebergType, step: int) -> Any:
     """Return the next value of a type with discrete values; None past its end."""
     if isinstance(source_type, DecimalType):
         number = unscaled(value) + step
         past_end = abs(number) >= 10**source_type.precision
         return None if past_end else scaled(number, source_type.scale)
     limits = integer_range(source_type)
-    neighbour = value + step
-    return neighbour if limits is None or limits[0] <= neighbour <= limits[1] else None
+    neighbor = value + step
+    return neighbor if limits is None or limits[0] <= neighbor <= limits[1] else None
 
 
 def _with_wrapped_labels(

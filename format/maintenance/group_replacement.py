@@ -111,7 +111,7 @@ class GroupReplacement:
         # the age of the new files depends on the format version
         signature = (base.format_version, [one.signature() for one in meanwhile])
         if self._operation is None or signature != self._meanwhile:
-            self._forget()
+            self._discard()
             self._operation = self._new_operation(base, meanwhile)
             self._meanwhile = signature
         head = head_of(base, self._start.branch)
@@ -124,9 +124,9 @@ class GroupReplacement:
             return
         self._operation.clean_up(committed)
         if committed is None and not self._operation.is_committed:
-            self._forget()
+            self._discard()
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         """Discard the files that an attempt wrote."""
         if self._operation is not None and not self._operation.is_committed:
             self._operation.clean_up(None)

@@ -194,7 +194,7 @@ class ManifestFilter:
             return True
         return any(spec_id == manifest.partition_spec_id for spec_id, _ in self.partitions)
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Discard the manifests of earlier attempts, so that the next `apply` writes them again."""
         self._done = {}
 

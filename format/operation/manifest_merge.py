@@ -76,7 +76,7 @@ class ManifestMerge:
                     out.append(self._merge(producer, base, spec_id, group))
         return out
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Discard the manifests of earlier attempts, so that the next `apply` writes them again."""
         self._done = {}
 

@@ -133,7 +133,7 @@ class MergingProducer(SnapshotProducer):
         """Implement `SnapshotProducer.manifests`."""
         if self._written_version not in {None, base.format_version}:
             # manifests of version 1 have no sequence numbers
-            self._forget()
+            self._discard()
         self._written_version = base.format_version
         parents = parent_manifests(self.io, base, parent)
         data = self.filters[_DATA].apply(self, base, [m for m in parents if m.content is _DATA])
@@ -181,14 +181,14 @@ class MergingProducer(SnapshotProducer):
         """Implement `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
-            self._forget()
+            self._discard()
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         """Discard all written manifests, so that the next attempt writes them again."""
         self._written = {}
         for content in ManifestContent:
-            self.filters[content].forget()
-            self._merges[content].forget()
+            self.filters[content].discard()
+            self._merges[content].discard()
 
     def history(self, base: TableMetadata, parent: Snapshot | None) -> History:
         """Return the history since `validate_from_snapshot`."""

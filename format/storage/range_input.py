@@ -113,12 +113,12 @@ class RangeInput:
 
     def close(self) -> None:
         """Discard fetched data, without waiting for requests in flight."""
-        self._forget()
+        self._discard()
         self.closed = True
         if self._pool is not None:
             self._pool.shutdown(wait=False)
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         self._window = b""
         for each in self._coming:
             each.cancel()
@@ -130,7 +130,7 @@ class RangeInput:
         if self._window and start == self._start + len(self._window):
             self._ahead = min(max(self._ahead * 2, len(self._window)), _FARTHEST)
         else:
-            self._forget()
+            self._discard()
             self._ahead = _LEAST
         if self._ahead == _FARTHEST and self._reads_ahead:
             self._window = self._next(start)
@@ -158,7 +158,7 @@ class RangeInput:
         try:
             return self._coming.popleft().result()
         except BaseException:
-            self._forget()
+            self._discard()
             raise
 
     def _range(self, start: int, length: int) -> bytes:

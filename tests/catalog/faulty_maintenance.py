@@ -12,7 +12,7 @@ import pyarrow as pa
 from faulty_operations import Commit, Operation
 from maintained_table import ALL, delete_by_value
 
-from icecomb.catalog.commit.commit_status import Fate
+from icecomb.catalog.commit.commit_status import CommitState
 from icecomb.format.errors import CommitStateUnknownError
 
 
@@ -67,7 +67,7 @@ class RewriteInParts(_Rewrite):
         assert self.result.failed_data_files_count == 4 - 2 * found
         return True
 
-    def verdict(self, error: CommitStateUnknownError) -> Fate | None:  # noqa: ARG002
+    def verdict(self, error: CommitStateUnknownError) -> CommitState | None:  # noqa: ARG002
         """It is asked about one of two commits."""
         return None
 

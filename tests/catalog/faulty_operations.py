@@ -19,11 +19,11 @@ from hmsclient.genthrift.hive_metastore import ttypes
 from needed_files import needed_files, path
 from thrift_proxy import ThriftProxy
 
-from icecomb.catalog.commit.commit_status import Fate
+from icecomb.catalog.commit.commit_status import CommitState
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.metastore import find
-from icecomb.catalog.unknown_commit import commit_fate, fence
+from icecomb.catalog.unknown_commit import commit_status, fence
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
 
 QUICK: Final = {
@@ -185,7 +185,7 @@ class Operation:
         """The tables or views that are concerned."""
         raise NotImplementedError
 
-    def verdict(self, error: CommitStateUnknownError) -> Fate | None:  # noqa: ARG002
+    def verdict(self, error: CommitStateUnknownError) -> CommitState | None:  # noqa: ARG002
         """What `icecomb commit settle` says of an unknown outcome; None if it is not for that."""
         return None
 
@@ -194,10 +194,10 @@ class Operation:
         raise NotImplementedError
 
 
-def _fate(operation: Operation, error: CommitStateUnknownError) -> Fate:
+def _commit_state(operation: Operation, error: CommitStateUnknownError) -> CommitState:
     (name,) = operation.names
     new = str(error.context["new"])
-    return commit_fate(operation.world.direct, name, new, told=True).fate
+    return commit_status(operation.world.direct, name, new, expectation_sent=True).state
 
 
 class Commit(Operation):
@@ -225,8 +225,8 @@ class Commit(Operation):
         self.mark = f"c{uuid.uuid4().hex[:8]}"
         self.table = self.world.catalog.load_table(self.name)
 
-    def verdict(self, error: CommitStateUnknownError) -> Fate:
-        return _fate(self, error)
+    def verdict(self, error: CommitStateUnknownError) -> CommitState:
+        return _commit_state(self, error)
 
     def fence(self) -> None:
         fence(self.world.direct, self.name)
@@ -280,7 +280,7 @@ class Transact(Append):
         return done
 
 
-class SetPropertyAndForget(SetProperty):
+class SetPropertyAndDiscard(SetProperty):
     """Each commit deletes the metadata file that falls out of the log."""
 
     def prepare(self) -> None:
@@ -470,8 +470,8 @@ class ReplaceView(CreateView):
             self.name, pa.schema([(self.mark, pa.int64())]), {"hive": f"SELECT 1 AS {self.mark}"}
         )
 
-    def verdict(self, error: CommitStateUnknownError) -> Fate:
-        return _fate(self, error)
+    def verdict(self, error: CommitStateUnknownError) -> CommitState:
+        return _commit_state(self, error)
 
     def fence(self) -> None:
         fence(self.world.direct, self.name)
@@ -532,7 +532,7 @@ OPERATIONS: Final[dict[str, type[Operation]]] = {
     "set-property": SetProperty,
     "append": Append,
     "transact": Transact,
-    "set-property-and-forget": SetPropertyAndForget,
+    "set-property-and-discard": SetPropertyAndDiscard,
     "expire": Expire,
     "rewrite-manifests": RewriteManifests,
     "replace": Replace,
@@ -579,8 +579,8 @@ def run_case(operation: Operation, position: int | None, how: str) -> tuple[str,
     if isinstance(outcome.error, CommitStateUnknownError):
         verdict = operation.verdict(outcome.error)
         if verdict is not None:
-            assert done == (verdict in {Fate.COMMITTED, Fate.SUPERSEDED}), verdict
-            assert how != "fenced" or verdict is Fate.NOT_COMMITTED
+            assert done == (verdict in {CommitState.COMMITTED, CommitState.SUPERSEDED}), verdict
+            assert how != "fenced" or verdict is CommitState.NOT_COMMITTED
     for name in operation.names:
         world.check_no_lock(name)
         world.check_files(name)
@@ -592,9 +592,9 @@ def _settle(operation: Operation, outcome: Outcome, *, fenced: bool) -> None:
     verdict = operation.verdict(outcome.error)
     if verdict is None:
         return
-    assert verdict is not Fate.UNKNOWN
+    assert verdict is not CommitState.UNKNOWN
     if fenced:
-        assert verdict is Fate.PENDING
+        assert verdict is CommitState.PENDING
         operation.fence()
         settled = operation.verdict(outcome.error)
-        assert settled is Fate.NOT_COMMITTED, settled
+        assert settled is CommitState.NOT_COMMITTED, settled

@@ -21,7 +21,7 @@ def named(catalog: Any, proxied: Any, namespace: str) -> str:
     """A table that looks again soon, and a catalog that knows what its server checks."""
     name = f"{namespace}.quick"
     catalog.create_table(name, pa.schema([("id", pa.int64())]), properties=QUICK)
-    assert proxied.refuses_late(name, told=True)
+    assert proxied.rejects_stale_swap(name, expectation_sent=True)
     return name
 
 

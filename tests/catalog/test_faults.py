@@ -32,7 +32,7 @@ from tests.peers.child_process import ended
 LEAST = 500
 """Faults a run."""
 REWRITES = ("rewrite-data-files", "rewrite-position-deletes", "convert-equality-deletes")
-DELETING = ("transact", "set-property-and-forget", "expire", "rewrite-manifests", *REWRITES)
+DELETING = ("transact", "set-property-and-discard", "expire", "rewrite-manifests", *REWRITES)
 """Those that delete files, of their own when they fail or of others when they do not."""
 FENCED = {
     *("set-property", "append", "replace", "replace-with-rows", *DELETING),

@@ -318,7 +318,7 @@ def test_a_late_commit_fills_no_gap_after_a_version_that_nobody_deleted(
     })))  # fmt: skip
     with monkeypatch.context() as patch:
         # as a writer that is killed when it has committed
-        patch.setattr("icecomb.catalog.commit.commit._delete_forgotten", lambda *_: None)
+        patch.setattr("icecomb.catalog.commit.commit._delete_unlogged", lambda *_: None)
         table.append(ROWS)
     for _ in range(3):
         table.append(ROWS)

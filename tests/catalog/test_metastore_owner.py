@@ -16,7 +16,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog import metastore as embedded
-from icecomb.catalog.configuration.metastore_folder import KIND, SIGNATURE, Place
+from icecomb.catalog.configuration.metastore_folder import KIND, SIGNATURE, MetastoreFolder
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
@@ -120,13 +120,13 @@ def test_the_owners_clients_get_in_by_the_address_alone(metastore, monkeypatch, 
 
 
 def test_a_server_that_asks_for_another_token_is_not_taken_for_ours(metastore, tmp_path):
-    place = Place(tmp_path)
-    place.make()
-    place.state.write_bytes((metastore.warehouse / ".metastore" / "server.json").read_bytes())
-    place.token.write_bytes(metastore.token_file.read_bytes())
+    folder = MetastoreFolder(tmp_path)
+    folder.make()
+    folder.state.write_bytes((metastore.warehouse / ".metastore" / "server.json").read_bytes())
+    folder.token.write_bytes(metastore.token_file.read_bytes())
     try:
         assert embedded.status(tmp_path).pid == metastore.pid
-        place.write_token()
+        folder.write_token()
         assert embedded.status(tmp_path) is None
     finally:
         # clients find the folder of the shared server by its port again
@@ -136,10 +136,10 @@ def test_a_server_that_asks_for_another_token_is_not_taken_for_ours(metastore, t
 @pytest.mark.jvm
 @pytest.mark.full("starts two metastores")
 def test_one_whose_token_is_lost_is_replaced(tmp_path):
-    place = Place(tmp_path)
+    folder = MetastoreFolder(tmp_path)
     try:
         first = embedded.start(tmp_path)
-        place.write_token()
+        folder.write_token()
         assert embedded.status(tmp_path) is None
         second = embedded.start(tmp_path)
         assert second.pid != first.pid

@@ -13,12 +13,11 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import cli, load_catalog
-from icecomb.catalog.commit import commit_status
-from icecomb.catalog.commit.commit_status import Fate
+from icecomb.catalog.commit.commit_status import CommitState
 from icecomb.catalog.hive import lock as lock_module
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.catalog.lost_commits import Outcome, plan_reapplication, reapply
-from icecomb.catalog.unknown_commit import commit_fate, remove_leftovers
+from icecomb.catalog.unknown_commit import commit_status, remove_leftovers
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -140,8 +139,8 @@ def test_a_commit_that_happened_is_known_also_when_others_have_gone_on(
     with table.update_properties() as change:
         change.set("write.metadata.previous-versions-max", "1")
     table.append(rows)
-    found = commit_fate(catalog, table.name(), file)
-    assert (found.fate, found.leftovers) == (Fate.SUPERSEDED, ())
+    found = commit_status(catalog, table.name(), file)
+    assert (found.state, found.leftovers) == (CommitState.SUPERSEDED, ())
     assert "snapshots that it added" in found.reason
     with pytest.raises(ValidationError, match="Nothing is removed"):
         remove_leftovers(catalog, found)
@@ -404,7 +403,7 @@ def test_a_commit_that_an_old_copy_of_the_entry_took_away_is_told_as_a_fork(
     assert icecomb(*register)[0] == 0
     assert count(catalog, catalog.load_table(name(table) + "_lost")) == 6
 
-    monkeypatch.setattr(commit_status, "OLD_MS", -1)
+    monkeypatch.setattr("icecomb.catalog.commit.commit_status.OLD_MS", -1)
     reapply = shlex.split(fork["remedy"].partition(": icecomb ")[2].partition(";")[0])
     assert icecomb(*reapply)[0] == 0
     assert count(catalog, table) == 6
@@ -436,7 +435,7 @@ def test_a_fork_is_one_however_its_writers_spelled_the_locations(
     assert "leftover" in [one["subject"] for one in icecomb("doctor", name(table))[1]["findings"]]
     catalog.load_table(table.name()).append(rows)
     assert found() == ["pointer", "fork"]
-    monkeypatch.setattr(commit_status, "OLD_MS", -1)
+    monkeypatch.setattr("icecomb.catalog.commit.commit_status.OLD_MS", -1)
     assert icecomb("repair", name(table), "--reapply", lost, "--yes")[0] == 0
     assert (count(catalog, table), found()) == (9, ["pointer"])
 
@@ -459,7 +458,7 @@ def test_all_commits_are_told_that_an_old_copy_of_the_entry_took_away(
     }
     assert f"--reapply {proven}" in found["pointer"]
     assert f"--reapply {last}" in found["fork"]
-    monkeypatch.setattr(commit_status, "OLD_MS", -1)
+    monkeypatch.setattr("icecomb.catalog.commit.commit_status.OLD_MS", -1)
     assert icecomb("repair", name(table), "--reapply", last, "--yes")[0] == 0
     assert count(catalog, table) == 12
     code, said, _ = icecomb("doctor", name(table))
@@ -479,7 +478,7 @@ def test_a_lost_commit_comes_back_once_whatever_becomes_of_the_request(
     found = catalog.load_table(table.name())
     with found.update_properties() as change:
         change.set("commit.status-check.num-retries", "0")
-    monkeypatch.setattr(commit_status, "OLD_MS", -1)
+    monkeypatch.setattr("icecomb.catalog.commit.commit_status.OLD_MS", -1)
     behind = proxied.load_table(table.name())
     line = plan_reapplication(behind, location)
     proxy.fail(ALTER, fault)
@@ -634,10 +633,10 @@ def test_a_table_whose_files_hive_would_delete_is_told(icecomb, catalog, table):
     catalog.client.alter_table(*table.name(), managed)
     assert catalog.client.table(*table.name()).table_type == "MANAGED_TABLE"
     code, said, _ = icecomb("doctor", name(table))
-    (told,) = [one for one in said["findings"] if one["subject"] == "type"]
-    assert (code, told["level"]) == (0, "warning")
-    assert "DROP TABLE in Hive deletes its files" in told["message"]
-    assert "EXTERNAL" in told["remedy"]
+    (finding,) = [one for one in said["findings"] if one["subject"] == "type"]
+    assert (code, finding["level"]) == (0, "warning")
+    assert "DROP TABLE in Hive deletes its files" in finding["message"]
+    assert "EXTERNAL" in finding["remedy"]
     with table.update_properties() as change:
         change.set("EXTERNAL", "TRUE")
     assert catalog.client.table(*table.name()).table_type == "EXTERNAL_TABLE"
@@ -651,10 +650,10 @@ def test_mixed_lock_modes_are_told(icecomb, catalog, namespace, table, rows):
     answer = catalog.client.lock(*mixed.name(), user="ann", host="h", agent="theirs")
     code, said, _ = icecomb("doctor", name(mixed))
     catalog.client.unlock(answer.lock_id)
-    told = [one["message"] for one in said["findings"] if one["subject"] == "lock mode"]
-    assert (code, len(told)) == (0, 2)
-    assert "committed to without locks" in told[0]
-    assert "somebody uses one: ann@h" in told[1]
+    messages = [one["message"] for one in said["findings"] if one["subject"] == "lock mode"]
+    assert (code, len(messages)) == (0, 2)
+    assert "committed to without locks" in messages[0]
+    assert "somebody uses one: ann@h" in messages[1]
     _, said, _ = icecomb("doctor", name(table))
     (mode,) = [one for one in said["findings"] if one["subject"] == "lock mode"]
     assert mode["level"] == "ok"
@@ -768,7 +767,7 @@ def test_tables_in_folders_have_fates_too_but_no_entry_to_repair(
     table = files.create_table("a.t", rows.schema)
     older = table.metadata_location
     table.append(rows)
-    assert commit_fate(files, "a.t", older).fate is Fate.SUPERSEDED
+    assert commit_status(files, "a.t", older).state is CommitState.SUPERSEDED
     here = ["--catalog", "files", "--warehouse", str(tmp_path)]
     assert cli.main([*here, "doctor"]) == 0
     assert cli.main([*here, "repair", "a.t", "--to", older, "--yes"]) == 1
@@ -791,6 +790,6 @@ def test_a_transaction_of_which_any_snapshot_is_there_was_committed(tmp_path, ro
     first = attempt.snapshots[1].snapshot_id
     transaction.commit_transaction()
     table.expire_snapshots().by_id(first).commit()
-    found = commit_fate(catalog, "a.t", file, told=True)
-    assert (found.fate, found.leftovers) == (Fate.SUPERSEDED, ())
+    found = commit_status(catalog, "a.t", file, expectation_sent=True)
+    assert (found.state, found.leftovers) == (CommitState.SUPERSEDED, ())
     assert table.scan().count() == 9

@@ -52,7 +52,7 @@ def publish(table, snapshot_id, by_wap_id):
         table.manage_snapshots().cherry_pick(snapshot_id).commit()
 
 
-def forget(table, count=2):
+def commit_and_expire(table, count=2):
     """Others go on, and all but their last snapshot expires."""
     for number in range(count):
         table.append(rows(100 + number))
@@ -65,7 +65,7 @@ def test_it_is_refused_after_the_first_one_has_expired(table, staged, moved_on, 
     if moved_on:
         table.append(rows(2))
     publish(table, staged, by_wap_id)
-    forget(table)
+    commit_and_expire(table)
     before = ids(table)
     assert before.count(3) == 1
     with pytest.raises(ValidationError, match="published already, by a snapshot that has expired"):
@@ -77,7 +77,7 @@ def test_it_is_refused_also_if_its_rows_were_moved_by_a_compaction(table, staged
     table.append(rows(2))
     publish(table, staged, by_wap_id=True)
     table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
-    forget(table)
+    commit_and_expire(table)
     with pytest.raises(ValidationError, match="published already"):
         publish(table, staged, by_wap_id=True)
 
@@ -85,7 +85,7 @@ def test_it_is_refused_also_if_its_rows_were_moved_by_a_compaction(table, staged
 def test_what_other_writers_published_and_expired_is_known_by_its_files(table, staged):
     table.append(rows(2))
     publish(table, staged, by_wap_id=False)
-    forget(table)
+    commit_and_expire(table)
     with table.transaction() as transaction:
         transaction.remove_properties("icecomb.published-snapshots")
     with pytest.raises(ValidationError, match="1 of the 1 files that it added are in the table"):
@@ -110,7 +110,7 @@ def test_files_that_others_added_in_another_spelling_are_not_published_again(tab
 
 def test_what_waited_long_is_published_once(table, staged):
     """Ancestors of main expired meanwhile, and none of them was a publication."""
-    forget(table, 3)
+    commit_and_expire(table, 3)
     publish(table, staged, by_wap_id=True)
     assert ids(table).count(3) == 1
     with pytest.raises(ValidationError, match="already"):
@@ -133,7 +133,7 @@ def test_another_load_of_the_same_id_is_refused_too(table, staged):
     table.append(rows(3), {"wap.id": "load"})
     again = [s.snapshot_id for s in table.snapshots() if s.summary.get("wap.id") == "load"][-1]
     table.manage_snapshots().create_tag(again, "again").commit()
-    forget(table)
+    commit_and_expire(table)
     with pytest.raises(ValidationError, match="already"):
         table.manage_snapshots().cherry_pick(again).commit()
 
@@ -143,7 +143,7 @@ def test_the_note_has_only_snapshots_that_are_there(table, staged):
     publish(table, staged, by_wap_id=True)
     assert table.properties["icecomb.published-snapshots"] == str(staged)
     table.manage_snapshots().remove_tag("audit").commit()
-    forget(table)
+    commit_and_expire(table)
     table.append(rows(4), {"wap.id": "next"})
     table.append(rows(5))
     table.publish_changes("next")
@@ -205,7 +205,7 @@ def test_a_publication_is_not_picked_after_another_one_has_expired(table, staged
     table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
     if kept is None:
         change(table, lambda manage: manage.remove_tag("audit"))
-    forget(table)
+    commit_and_expire(table)
     assert (table.snapshot_by_id(staged) is None) is (kept is None)
     with pytest.raises(ValidationError, match="published already"):
         change(table, lambda manage: manage.cherry_pick(published))
@@ -235,7 +235,7 @@ def test_what_a_branch_brought_is_not_published_after_it_has_expired(table, stag
     change(table, lambda manage: manage.create_branch(staged, "work"))
     change(table, lambda manage: manage.fast_forward("main", "work"))
     table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
-    forget(table)
+    commit_and_expire(table)
     with pytest.raises(ValidationError, match="published already"):
         publish(table, staged, by_wap_id=True)
     assert ids(table).count(3) == 1
@@ -246,7 +246,7 @@ def test_what_another_writer_published_is_noted_before_it_expires(table, staged)
     with table.transaction() as transaction:
         transaction.remove_properties("icecomb.published-snapshots")
     table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
-    forget(table)
+    commit_and_expire(table)
     with pytest.raises(ValidationError, match="published already"):
         publish(table, staged, by_wap_id=True)
     assert ids(table).count(3) == 1
@@ -255,7 +255,7 @@ def test_what_another_writer_published_is_noted_before_it_expires(table, staged)
 def test_an_expiration_notes_nothing_where_nothing_was_staged(table):
     table.append(rows(2))
     change(table, lambda manage: manage.create_tag(table.current_snapshot().snapshot_id, "kept"))
-    forget(table)
+    commit_and_expire(table)
     assert "icecomb.published-snapshots" not in table.refresh().properties
 
 

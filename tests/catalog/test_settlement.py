@@ -12,7 +12,7 @@ from maintained_table import frame, new_table
 from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion, Unknown
 from icecomb.catalog.hive.entry_pointer import MADE_BY_OTHERS
 from icecomb.catalog.hive.pointer import HivePointer
-from icecomb.catalog.hive.settlement import Seen, Settlement, Sight
+from icecomb.catalog.hive.settlement import ChangeState, Observation, Settlement
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.format.errors import IcecombError
 from icecomb.format.storage.file_io import FileIO
@@ -20,16 +20,18 @@ from icecomb.format.storage.file_io import FileIO
 ENTRY: Any = type("Entry", (), {"metadata_location": "elsewhere"})()
 
 
-def settled(sight, entry=ENTRY):
-    return Settlement(lambda: Seen(sight, entry), {}, checked=True).after_answer(IcecombError("no"))
+def settled(state, entry=ENTRY):
+    return Settlement(lambda: Observation(state, entry), {}, checked=True).after_answer(
+        IcecombError("no")
+    )
 
 
 def test_an_answer_that_may_refuse_its_own_success_is_believed_on_proof_only():
-    assert isinstance(settled(Sight.HAPPENED), Committed)
-    assert isinstance(settled(Sight.NOT_YET), Conflict)
-    assert isinstance(settled(Sight.OVERTAKEN), Conflict)
-    assert isinstance(settled(Sight.ELSEWHERE), Unknown)
-    assert isinstance(settled(Sight.ELSEWHERE, None), Conflict)
+    assert isinstance(settled(ChangeState.HAPPENED), Committed)
+    assert isinstance(settled(ChangeState.NOT_YET), Conflict)
+    assert isinstance(settled(ChangeState.OVERTAKEN), Conflict)
+    assert isinstance(settled(ChangeState.ELSEWHERE), Unknown)
+    assert isinstance(settled(ChangeState.ELSEWHERE, None), Conflict)
 
 
 def version(table):

@@ -14,7 +14,13 @@ from tests.peers.s3_proxy import FAULTS, S3Proxy
 
 ANSWERED = ("refuse", "lose", "late")
 """What every request of every operation meets: lost before it was done, lost after, done late."""
-SEVERAL = ("transact", "set-property-and-forget", "expire", "replace-with-rows", "create-with-rows")
+SEVERAL = (
+    "transact",
+    "set-property-and-discard",
+    "expire",
+    "replace-with-rows",
+    "create-with-rows",
+)
 CASES = [
     ("append", (*ANSWERED, "busy")),
     ("append", tuple({*FAULTS} - {*ANSWERED, "busy"})),

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hadoop import process_turn, ticket
-from icecomb.catalog.hadoop.process_turn import Patience
+from icecomb.catalog.hadoop import process_lock, ticket
+from icecomb.catalog.hadoop.process_lock import Patience
 from icecomb.catalog.hadoop.ticket import WAITING, Tickets
 from icecomb.catalog.hadoop.version import VersionFiles
 from icecomb.format.errors import FileIOError, NoSuchFileError, NoSuchTableError
@@ -71,7 +71,7 @@ def sleeps(monkeypatch):
                 steps.pop(0)()
         sleep(seconds)
 
-    monkeypatch.setattr(process_turn.time, "sleep", slept)
+    monkeypatch.setattr(process_lock.time, "sleep", slept)
     slept.steps, slept.count = steps, count
     return slept
 
@@ -303,7 +303,7 @@ def test_other_names_among_the_tickets_are_nobodys(table, waiting, sleeps):
 
 def test_a_ticket_outside_of_a_commit_is_not_drawn(table, drawn):
     assert not tickets(table).draw(2)
-    assert not table._pointer.ask_for_turn(table._pointer.load())
+    assert not table._pointer.wait_in_queue(table._pointer.load())
     assert drawn == []
 
 
@@ -313,7 +313,7 @@ def test_the_pause_between_looks_is_as_long_as_is_said(tmp_path, sleeps):
     table = lake.create_table("t", ROWS.schema)
     (tmp_path / "t" / "metadata" / WAITING / "1.gone.1.x").mkdir(parents=True)
     table.append(ROWS)
-    assert sleeps.count[:2] == [ticket._FIRST_LOOK_S, ticket._FIRST_LOOK_S * 1.25]
+    assert sleeps.count[:2] == [ticket._FIRST_PAUSE_S, ticket._FIRST_PAUSE_S * 1.25]
     assert max(sleeps.count) == 0.02
 
 

@@ -90,7 +90,7 @@ def before_swap(monkeypatch, step) -> None:
     """Let somebody be first once; no turns are taken, as that would wait for ever."""
 
     @contextmanager
-    def no_turns(_self, _base=None):
+    def no_queue(_self, _base=None):
         yield False
 
     left, swap = [step], HadoopPointer.swap
@@ -100,5 +100,5 @@ def before_swap(monkeypatch, step) -> None:
             left.pop()()
         return swap(self, *given)
 
-    monkeypatch.setattr(HadoopPointer, "queue", no_turns)
+    monkeypatch.setattr(HadoopPointer, "queue", no_queue)
     monkeypatch.setattr(HadoopPointer, "swap", overtaken)

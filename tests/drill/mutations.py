@@ -792,15 +792,15 @@ MUTATIONS = [
     Mutation(
         "after a lost answer nobody looks again",
         "catalog/hive/settlement.py",
-        "for seen in self._looks(len(self._pauses)):",
-        "for seen in self._looks(0):",
+        "for observed in self._observations(len(self._pauses)):",
+        "for observed in self._observations(0):",
         ("tests/catalog/hive/test_guarded_change.py",),
     ),
     Mutation(
         "what a server does not check is thought to be refused",
         "catalog/hive/settlement.py",
-        "if self._checked and seen.sight is Sight.OVERTAKEN:",
-        "if seen.sight is Sight.OVERTAKEN:",
+        "if self._checked and observed.state is ChangeState.OVERTAKEN:",
+        "if observed.state is ChangeState.OVERTAKEN:",
         ("tests/catalog/hive/test_guarded_change.py",),
     ),
     Mutation(
@@ -857,7 +857,7 @@ MUTATIONS = [
     ),
     # catalog/migrate
     Mutation(
-        "the journal does not say that the entry is about to be turned",
+        "the journal does not say that the entry is about to be converted",
         "catalog/migrate/applying/migration.py",
         "journal.record(Step.SWAPPING)",
         "pass",
@@ -873,7 +873,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "an apply starts over where an old copy of the entry came back after the turn",
+        "an apply starts over where an old copy of the entry came back after the conversion",
         "catalog/migrate/applying/migration.py",
         "raise overwritten.error",
         "pass",
@@ -1070,8 +1070,8 @@ MUTATIONS = [
     Mutation(
         "a metastore that is lost does not end a batch",
         "catalog/migrate/batch.py",
-        "if lost or (stop_on_error and outcome.fate is not Fate.DONE):",
-        "if stop_on_error and outcome.fate is not Fate.DONE:",
+        "if lost or (stop_on_error and outcome.status is not StepStatus.DONE):",
+        "if stop_on_error and outcome.status is not StepStatus.DONE:",
         ("tests/catalog/migrate/test_batches.py",),
     ),
     # catalog/migrate/journal

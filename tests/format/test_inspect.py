@@ -620,7 +620,7 @@ def test_all_tables_show_every_manifest_once_and_its_snapshots_each(story):
     assert set(manifests["reference_snapshot_id"].to_pylist()) == {
         s.snapshot_id for s in story.metadata.snapshots
     }
-    # m1 was rewritten as an existing entry when its neighbour was deleted
+    # m1 was rewritten as an existing entry when its neighbor was deleted
     assert sorted(names(story.inspect.all_data_files())) == ["b3", "m1", "m1", "m2", "null", "t1"]
     assert sorted(names(story.inspect.all_delete_files())) == ["e1", "p1", "p2"]
     assert len(story.inspect.all_entries()) == 10

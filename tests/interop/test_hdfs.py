@@ -336,7 +336,7 @@ def test_iceberg_java_works_beside_a_ticket(hdfs, iceberg_java):
     table.append(pa.table({"id": pa.array([1], pa.int64())}))
     pointer, metadata = table._pointer, f"{table.location()}/metadata"
     with pointer.queue():
-        assert pointer.ask_for_turn(pointer.load())
+        assert pointer.wait_in_queue(pointer.load())
         assert len(files.io.folders(f"{metadata}/{WAITING}")) == 1
         iceberg_java.sql("INSERT INTO ice_turns.db.t VALUES (2)")
         files.io.delete(f"{metadata}/version-hint.text")
@@ -348,9 +348,9 @@ def test_iceberg_java_works_beside_a_ticket(hdfs, iceberg_java):
     assert files.io.folders(metadata) == []
 
 
-def test_tasks_of_a_cancelled_statement_leave_no_file(lake, namespace, spark_on_hdfs, hdfs):
+def test_tasks_of_a_canceled_statement_leave_no_file(lake, namespace, spark_on_hdfs, hdfs):
     """They are interrupted, and delete their files themselves."""
-    spark, name = spark_on_hdfs, f"{namespace}.cancelled"
+    spark, name = spark_on_hdfs, f"{namespace}.canceled"
     spark.sql(
         f"CREATE TABLE on_hdfs.{name} (id BIGINT, k BIGINT) "
         "TBLPROPERTIES ('write.parquet.row-group-size-bytes' = '100000')"
@@ -364,7 +364,7 @@ def test_tasks_of_a_cancelled_statement_leave_no_file(lake, namespace, spark_on_
         return list(system.listStatus(folder)) if system.exists(folder) else []
 
     def write():
-        spark.sparkContext.setJobGroup("cancelled", "a long statement", interruptOnCancel=True)
+        spark.sparkContext.setJobGroup("canceled", "a long statement", interruptOnCancel=True)
         spark.sql(f"INSERT INTO on_hdfs.{name} SELECT id, hash(id) FROM range(0, {10**11}, 1, 2)")
 
     with ThreadPoolExecutor(1) as pool:
@@ -372,7 +372,7 @@ def test_tasks_of_a_cancelled_statement_leave_no_file(lake, namespace, spark_on_
         while len(files()) < 2:
             assert not running.done(), running.exception()
             time.sleep(0.05)
-        spark.sparkContext.cancelJobGroup("cancelled")
+        spark.sparkContext.cancelJobGroup("canceled")
         assert running.exception(120) is not None
     deadline = time.monotonic() + 60
     while files() and time.monotonic() < deadline:

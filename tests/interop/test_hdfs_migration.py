@@ -23,7 +23,7 @@ from icecomb.catalog.migrate.journal.kept_footers import (
     Asked,
     FooterFolder,
     KeptFooters,
-    forget_footers,
+    discard_footers,
     now_ms,
 )
 from icecomb.catalog.migrate.source.footer_row import FooterRow
@@ -156,6 +156,6 @@ def test_footers_are_kept_and_forgotten_on_hdfs(lake: HiveCatalog) -> None:
     kept.keep(file, row, now_ms())
     kept.flush()
     assert opened().find([changed, file]) == [None, row]
-    forget_footers(lake.io, home)
+    discard_footers(lake.io, home)
     assert opened().find([file]) == [None]
     assert not lake.io.is_folder(f"{home}/_icecomb_migration")

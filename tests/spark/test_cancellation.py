@@ -137,7 +137,7 @@ def _stopped(wish):
 
 
 @pytest.mark.parametrize("method", sampled(["commit_write", "plan_scan"], keep=1))
-def test_a_statement_that_is_cancelled_while_the_planner_hangs_comes_back(
+def test_a_statement_that_is_canceled_while_the_planner_hangs_comes_back(
     spark, table, wishes, statement, method
 ):
     properties = spark._jvm.java.lang.System
@@ -160,7 +160,7 @@ def test_a_statement_that_is_cancelled_while_the_planner_hangs_comes_back(
     assert _rows(spark, table) == [1]
 
 
-def test_a_commit_that_waits_for_a_lock_is_cancelled_and_nothing_of_it_is_left(
+def test_a_commit_that_waits_for_a_lock_is_canceled_and_nothing_of_it_is_left(
     spark, table, catalog, wishes, statement
 ):
     name = tuple(table.identifier)

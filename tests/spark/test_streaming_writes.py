@@ -84,7 +84,7 @@ class Source:
         reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
         return reader.json(str(self.folder))
 
-    def forget_commits(self, *numbers):
+    def discard_commits(self, *numbers):
         """As if the driver died between the commit and the checkpoint."""
         for number in numbers:
             (self.checkpoint / "commits" / str(number)).unlink()
@@ -200,7 +200,7 @@ def test_complete_mode_replaces_all_rows_whatever_others_added(spark, table, sou
         result = counted.selectExpr("id", "string(count) AS s")
         run(result, name(table), source.checkpoint, "complete")
         table.refresh().append(pa.table({"id": pa.array([78], pa.int64()), "s": ["x"]}))
-        source.forget_commits(len(epochs(table)) // 2 - 1)
+        source.discard_commits(len(epochs(table)) // 2 - 1)
     # the batch is run again and skipped: what came after it stays
     run(result, name(table), source.checkpoint, "complete")
     found = table.refresh().scan().to_arrow().to_pylist()
@@ -222,7 +222,7 @@ def test_a_batch_whose_driver_died_after_its_commit_is_skipped_and_its_files_go(
     source.add(1)
     source.add(2)
     run(source.rows(spark), name(table), source.checkpoint)
-    source.forget_commits(1)
+    source.discard_commits(1)
     # others may commit and compact in between
     table.refresh().append(pa.table({"id": pa.array([9], pa.int64()), "s": ["x"]}))
     compact(".".join(table.identifier))
@@ -270,7 +270,7 @@ def test_where_the_commit_of_a_batch_may_have_expired_it_is_not_committed_again(
     expire()
     there = files(table)
     shutil.copytree(source.checkpoint, tmp_path / "kept")
-    source.forget_commits(1)
+    source.discard_commits(1)
     with pytest.raises(PySparkException, match=r"batch 1 of the streaming query .* expired"):
         run(source.rows(spark), name(table), source.checkpoint)
     assert ids(table) == [1, 1, 2, 2, 9, 9, 9]
@@ -281,7 +281,7 @@ def test_where_the_commit_of_a_batch_may_have_expired_it_is_not_committed_again(
     run(source.rows(spark), name(table), source.checkpoint)
     assert ids(table) == [1, 1, 2, 2, 3, 9, 9, 9]
     expire()
-    source.forget_commits(2)
+    source.discard_commits(2)
     run(source.rows(spark), name(table), source.checkpoint, **{"commit-epoch": "2"})
     assert ids(table) == [1, 1, 2, 2, 3, 3, 9, 9, 9, 9]
 
@@ -297,7 +297,7 @@ def test_checkpoints_of_iceberg_javas_sink_go_on_with_ours_and_ours_with_it(
         source.add(epoch)
         engine.sink(target, COLUMNS, source.folder, source.checkpoint)
         # the driver dies, and the other one takes the batch over
-        source.forget_commits(epoch)
+        source.discard_commits(epoch)
     last = ours if first_is_ours else theirs
     last[0].sink(last[1], COLUMNS, source.folder, source.checkpoint)
     assert ids(table) == [0, 1, 2, 3]
@@ -354,7 +354,7 @@ def test_write_audit_publish_of_a_query(spark, table, source):
     spark.conf.set("spark.wap.branch", "audit")
     try:
         run(source.rows(spark), name(table), source.checkpoint)
-        source.forget_commits(0)
+        source.discard_commits(0)
         run(source.rows(spark), name(table), source.checkpoint)
     finally:
         spark.conf.unset("spark.wap.branch")
@@ -376,7 +376,7 @@ def test_other_sparks_write_batches(other_spark, spark, table, source, minor):
     for number in range(3):
         source.add(number)
         other.sink(name(table), COLUMNS, source.folder, source.checkpoint)
-        source.forget_commits(number)
+        source.discard_commits(number)
     other.sink(name(table), COLUMNS, source.folder, source.checkpoint)
     assert ids(table) == [0, 1, 2]
     assert epochs(table) == ["0", "1", "2"]

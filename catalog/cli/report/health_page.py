@@ -54,7 +54,7 @@ def template() -> Template:
     return found
 
 
-def check_place(page: str) -> None:
+def check_writable(page: str) -> None:
     """Refuse a file that could not be written later.
 
     Raises:

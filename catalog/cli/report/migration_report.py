@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.cli.application import BLOCKED, ERROR, OK, UNKNOWN_COMMIT, Application
-from icecomb.catalog.migrate.batch import Fate, Outcome
+from icecomb.catalog.migrate.batch import Outcome, StepStatus
 
 if TYPE_CHECKING:
     from icecomb.catalog.migrate.verifying.comparison import Comparison
 
 _CODES = {
-    Fate.UNKNOWN: UNKNOWN_COMMIT,
-    Fate.FAILED: ERROR,
-    Fate.BLOCKED: BLOCKED,
-    Fate.NOT_BEGUN: ERROR,
-    Fate.DONE: OK,
+    StepStatus.UNKNOWN: UNKNOWN_COMMIT,
+    StepStatus.FAILED: ERROR,
+    StepStatus.BLOCKED: BLOCKED,
+    StepStatus.NOT_BEGUN: ERROR,
+    StepStatus.DONE: OK,
 }
 
 
@@ -28,14 +28,14 @@ def show_outcomes(application: Application, outcomes: Iterable[Outcome]) -> int:
         The exit code of the worst outcome: 4, 1, 3 or 0.
     """
     found = list(outcomes)
-    counted = Counter(one.fate for one in found)
-    counts = {fate.value: counted[fate] for fate in Fate if counted[fate]}
+    counted = Counter(one.status for one in found)
+    counts = {status.value: counted[status] for status in StepStatus if counted[status]}
     if application.json:
         tables = [one.to_json() for one in found]
         application.output.facts({"summary": counts, "tables": tables})
-        return next((_CODES[fate] for fate in Fate if counted[fate]), OK)
+        return next((_CODES[status] for status in StepStatus if counted[status]), OK)
     columns = ["table", "outcome", "seconds", "detail"]
-    rows = [[one.table, one.fate, f"{one.seconds:.1f}", one.detail] for one in found]
+    rows = [[one.table, one.status, f"{one.seconds:.1f}", one.detail] for one in found]
     if not application.text:
         hinted = [[*row, one.hint] for row, one in zip(rows, found, strict=True)]
         application.output.table([*columns, "hint"], hinted)
@@ -45,7 +45,7 @@ def show_outcomes(application: Application, outcomes: Iterable[Outcome]) -> int:
         application.output.lines([f"  hint: {hint}" for hint in hints])
         said = ", ".join(f"{count:,} {word}" for word, count in counts.items())
         application.output.lines(["", f"{len(found):,} tables: {said}"])
-    return next((_CODES[fate] for fate in Fate if counted[fate]), OK)
+    return next((_CODES[status] for status in StepStatus if counted[status]), OK)
 
 
 def show_comparison(application: Application, found: Comparison) -> None:

@@ -66,18 +66,18 @@ def show_plans(application: Application, plans: Iterable[MigrationPlan]) -> int:
     """
     blocked = False
 
-    def seen() -> Iterator[MigrationPlan]:
+    def counted() -> Iterator[MigrationPlan]:
         nonlocal blocked
         for plan in plans:
             blocked |= plan.verdict != "ready"
             yield plan
 
     if application.json:
-        application.output.documents(plan.to_json() for plan in seen())
+        application.output.documents(plan.to_json() for plan in counted())
     elif application.text:
-        _show_rows(application.output, [_row(plan) for plan in seen()])
+        _show_rows(application.output, [_row(plan) for plan in counted()])
     else:
-        lines = (line for plan in seen() for line in _findings(_row(plan)))
+        lines = (line for plan in counted() for line in _findings(_row(plan)))
         application.output.table(["table", "verdict", *_COUNTS, *_FINDING], lines)
     return BLOCKED if blocked else OK
 

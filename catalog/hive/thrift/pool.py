@@ -120,14 +120,14 @@ class ConnectionPool:
         now = time.monotonic()
         with self._free:
             self._lent -= 1
-            forgotten = [one for since, one in self._idle if self._is_old(since, one)]
-            self._idle = [each for each in self._idle if each[1] not in forgotten]
+            discarded = [one for since, one in self._idle if self._is_old(since, one)]
+            self._idle = [each for each in self._idle if each[1] not in discarded]
             if generation != self._generation:
-                forgotten.append(connection)
+                discarded.append(connection)
             elif connection.is_open:
                 self._idle.append((now, connection))
             self._free.notify()
-        for one in forgotten:
+        for one in discarded:
             one.close()
 
     def _is_old(self, since: float, connection: Connection) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.planning.obstacle import FORMATS
 from icecomb.catalog.migrate.source.source import (
     classes_of,
@@ -16,12 +16,12 @@ from icecomb.catalog.migrate.source.source import (
     orc_by_position,
     parquet_by_position,
     partition_name,
-    table_place,
+    table_folder,
 )
 from icecomb.catalog.migrate.source.source_files import (
-    Place,
-    list_place,
-    list_places,
+    PartitionFolder,
+    list_folder,
+    list_folders,
     shared_folders,
 )
 from icecomb.catalog.migrate.source.spark_source import spark_findings
@@ -46,7 +46,7 @@ def files_of_folder(
     Raises:
         ValidationError: If there is no such folder, or no such file.
     """
-    found = list_place(io, Place("", folder, ()), by_folders=True)
+    found = list_folder(io, PartitionFolder("", folder, ()), by_folders=True)
     if not found.exists:
         raise ValidationError(f"There is no folder {folder}", hint="give the whole location")
     files: dict[str, Mapping[str, Any]] = {
@@ -60,12 +60,12 @@ def files_of_folder(
 
 
 def files_of_hive_table(
-    workplace: Workplace, schema: Schema, wanted: Mapping[str, str]
+    context: MigrationContext, schema: Schema, wanted: Mapping[str, str]
 ) -> dict[str, Mapping[str, Any]]:
     """Return the files of a Hive table's partitions, with their values in the metastore.
 
     Args:
-        workplace: The context of the Hive table.
+        context: The context of the Hive table.
         schema: The schema of the table that takes them in.
         wanted: Partition columns and values of the files to take in.
 
@@ -74,14 +74,14 @@ def files_of_hive_table(
         ValidationError: If its rows are not simply in files, or no partition is selected.
         MigrationError: If its entry is an old copy, which lacks partitions.
     """
-    source = workplace.entry.load()
+    source = context.entry.load()
     name = source.full_name
     if source.is_iceberg:
         raise ValidationError(
             f"{name} is an Iceberg table: its deletes would be lost",
             hint="INSERT INTO ... SELECT copies its rows",
         )
-    if overwritten := workplace.overwritten(source):
+    if overwritten := context.overwritten(source):
         raise overwritten.error
     elsewhere = source.is_view or source.parameters.get("storage_handler")
     if not source.storage.location or elsewhere or is_transactional(source):
@@ -92,21 +92,21 @@ def files_of_hive_table(
         )
     if wrong := _read_otherwise(name, source):
         raise wrong
-    for finding in spark_findings(source, workplace.io.properties):
+    for finding in spark_findings(source, context.io.properties):
         raise ValidationError(f"{name}: {finding.message}", hint=finding.remedy)
     if source.partition_keys:
-        places, values = _partitions(workplace, source, schema, wanted)
+        folders, values = _partitions(context, source, schema, wanted)
     elif wanted:
         raise ValidationError(
             f"{name} is not partitioned: there is nothing to choose among partitions",
             hint="take all of its files",
         )
     else:
-        places, values = [table_place(source)], [{}]
+        folders, values = [table_folder(source)], [{}]
     files: dict[str, Mapping[str, Any]] = {}
-    listed = list_places(workplace.io, places, SILENT)
+    listed = list_folders(context.io, folders, SILENT)
     for found, given in zip(listed, values, strict=True):
-        where = found.place.location
+        where = found.folder.location
         if not found.exists:
             raise ValidationError(
                 f"{name} has no folder {where}", hint="restore it, or drop the partition in Hive"
@@ -122,8 +122,8 @@ def files_of_hive_table(
 
 
 def _partitions(
-    workplace: Workplace, source: HiveTable, schema: Schema, wanted: Mapping[str, str]
-) -> tuple[list[Place], list[Mapping[str, Any]]]:
+    context: MigrationContext, source: HiveTable, schema: Schema, wanted: Mapping[str, str]
+) -> tuple[list[PartitionFolder], list[Mapping[str, Any]]]:
     """Return the folders of the selected partitions, and the values of each.
 
     Raises:
@@ -131,11 +131,13 @@ def _partitions(
             folder, or shares it with another.
     """
     name = source.full_name
-    every: list[Place] = []
+    every: list[PartitionFolder] = []
     values: list[Mapping[str, Any]] = []
     wrong: list[ValidationError | None] = []
-    for partition in workplace.partitions(source):
-        every.append(Place(partition_name(source, partition), partition.storage.location or "", ()))
+    for partition in context.partitions(source):
+        every.append(
+            PartitionFolder(partition_name(source, partition), partition.storage.location or "", ())
+        )
         values.append(_given(source, partition.values))
         wrong.append(_read_otherwise(f"partition {every[-1].name} of {name}", partition))
     meant = [at for at, given in enumerate(values) if _matches(schema, given, wanted, name)]
@@ -150,7 +152,7 @@ def _partitions(
         )
     # One that is not selected counts, too: taken in later, its file would be there already.
     chosen = set(meant)
-    shared = shared_folders(workplace.io, [place.location for place in every])
+    shared = shared_folders(context.io, [one.location for one in every])
     for one, other in shared:
         if not chosen.isdisjoint((one, other)):
             raise ValidationError(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable, StorageDescriptor
-from icecomb.catalog.migrate.journal.context import Workplace, being_reverted
+from icecomb.catalog.migrate.journal.context import MigrationContext, being_reverted
 from icecomb.catalog.migrate.journal.dropped_partitions import (
     DroppedPartitions,
     present_values,
@@ -29,8 +29,8 @@ from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.journal.restored_entry import RestoredEntries
 from icecomb.catalog.migrate.journal.stated_files import lasting_id
 from icecomb.catalog.migrate.journal.writer_in_flight import WAIT_S, WritersInFlight
-from icecomb.catalog.migrate.source.place_list import DigestSet, digest
-from icecomb.catalog.migrate.source.source_files import Place, list_places
+from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
+from icecomb.catalog.migrate.source.source_files import PartitionFolder, list_folders
 from icecomb.catalog.report.progress import THREADS
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.operation.file_addition import known_paths
@@ -48,7 +48,7 @@ class HiveParts:
     """The partitions and partition keys of one table.
 
     Args:
-        place: The context of the table.
+        context: The context of the table.
         journal: The journal of the migration that converted the table.
         threads: Number of folders read at once.
         wait_s: Seconds to wait for writers that began before the conversion.
@@ -56,12 +56,12 @@ class HiveParts:
 
     def __init__(
         self,
-        place: Workplace,
+        context: MigrationContext,
         journal: Journal,
         threads: int = THREADS,
         wait_s: float = WAIT_S,
     ) -> None:
-        self._place = place
+        self._context = context
         self._journal = journal
         self._threads = threads
         self._wait_s = wait_s
@@ -82,31 +82,31 @@ class HiveParts:
         """
         old = self._journal.table
         WritersInFlight(
-            self._place, old, self._journal.partitions, self._wait_s, self._threads
+            self._context, old, self._journal.partitions, self._wait_s, self._threads
         ).wait("it is an Iceberg table, and what is left to do waits for them", locks=True)
         self.take_in()
-        partitions = self._place.client.partitions
-        database, name = self._place.database, self._place.name
+        partitions = self._context.client.partitions
+        database, name = self._context.database, self._context.name
         known = DigestSet(b"".join(map(_identity, self._journal.partitions())))
         some = self._journal.partition_count > 0
-        with self._place.progress.task(
+        with self._context.progress.task(
             "dropping metastore partitions", self._journal.partition_count, "partitions"
         ) as advance:
             for page in partitions.name_pages(database, name, _PAGE) if some else ():
-                with self._turned():
+                with self._converted():
                     self._drop(page, known)
                 advance(len(page))
-        with self._turned() as (table, lock):
+        with self._converted() as (table, lock):
             if table.partition_keys:
                 for page in partitions.name_pages(database, name, _PAGE):
                     self._drop(page, known)
             location = table.metadata_location or ""
-            metadata = read_metadata(self._place.io, location)
+            metadata = read_metadata(self._context.io, location)
             self._check_none_dropped(table, metadata)
             # Settings of Hive's files, such as delimiters and buckets, are not the Iceberg table's.
             bare = replace(table, storage=StorageDescriptor())
-            shown = pointed(bare, metadata, metadata, location, self._place.settings).storage
-            self._place.entry.take_keys_away(shown, lock)
+            shown = pointed(bare, metadata, metadata, location, self._context.settings).storage
+            self._context.entry.take_keys_away(shown, lock)
         self.take_in()
         self._journal.record(Step.CLEANED)
 
@@ -121,9 +121,9 @@ class HiveParts:
                 own; or these cannot be distinguished from overwritten ones.
             ValidationError: If the table cannot have one of the files.
         """
-        with self._turned() as (table, _):
-            metadata = read_metadata(self._place.io, table.metadata_location or "")
-        late = find_late_writes(self._place, self._journal, table, metadata, self._threads)
+        with self._converted() as (table, _):
+            metadata = read_metadata(self._context.io, table.metadata_location or "")
+        late = find_late_writes(self._context, self._journal, table, metadata, self._threads)
         timed = any(key.type.lower() == "timestamp" for key in self._journal.table.partition_keys)
         if late.replaced or late.gone or late.elsewhere or (late.added and timed):
             raise late.error
@@ -134,7 +134,7 @@ class HiveParts:
             (one.location, one.size, one.mtime_ms, lasting_id(one)) for one in late.stated.values()
         ]
         self._journal.record(Step.ADDING, files=list(late.added), stated=stated)
-        loaded = self._place.catalog.load_table((self._place.database, self._place.name))
+        loaded = self._context.catalog.load_table((self._context.database, self._context.name))
         loaded.add_files(
             list(late.added),
             {TAKEN_IN: self._journal.migration_id},
@@ -142,7 +142,7 @@ class HiveParts:
             partition=lambda path: late.added[path],
             parallelism=self._threads,
         )
-        self._place.progress.say(
+        self._context.progress.say(
             f"{table.full_name}: {len(late.added)} files that Hive added after the conversion were "
             "taken in"
         )
@@ -160,12 +160,12 @@ class HiveParts:
             CommitFailedError: If another client committed meanwhile.
             CommitStateUnknownError: If an answer was lost.
         """
-        journal, entry = self._journal, self._place.entry
-        old, dropped = journal.table, DroppedPartitions(self._place, journal, entry.load())
+        journal, entry = self._journal, self._context.entry
+        old, dropped = journal.table, DroppedPartitions(self._context, journal, entry.load())
         self._dropped = len(dropped.names)
         with self.pointing_at(pointer) as lock:
             entry.give_keys_back(old, lock)
-        with self._place.progress.task(
+        with self._context.progress.task(
             "restoring metastore partitions", journal.partition_count, "partitions"
         ) as advance:
             partitions = RestoredEntries(journal).partitions()
@@ -184,9 +184,9 @@ class HiveParts:
         Raises:
             CommitStateUnknownError: If an answer was lost.
         """
-        journal, there = self._journal, present_values(self._place)
+        journal, there = self._journal, present_values(self._context)
         taken = values_of(journal.taken()) if journal.tells_taken else None
-        with self._place.progress.task(
+        with self._context.progress.task(
             "restoring metastore partitions", journal.partition_count, "partitions"
         ) as advance:
             left = RestoredEntries(journal).partitions()
@@ -201,7 +201,7 @@ class HiveParts:
                     if was_taken and not is_there
                 ]
                 if missing:
-                    self._place.entry.give_partitions_back(missing)
+                    self._context.entry.give_partitions_back(missing)
                 advance(len(page))
 
     def check_given_back(self) -> None:
@@ -212,14 +212,14 @@ class HiveParts:
         """
         if not self._journal.table.partition_keys:
             return
-        names = self._place.client.partitions.names(self._place.database, self._place.name)
+        names = self._context.client.partitions.names(self._context.database, self._context.name)
         wanted = self._journal.partition_count - self._dropped
         if len(names) < wanted:
             raise CommitFailedError(
-                f"{self._place.database}.{self._place.name} has {len(names)} partitions of "
+                f"{self._context.database}.{self._context.name} has {len(names)} partitions of "
                 f"{wanted}: somebody dropped them while it was reverted",
                 hint="revert again",
-                table=f"{self._place.database}.{self._place.name}",
+                table=f"{self._context.database}.{self._context.name}",
             )
 
     @contextmanager
@@ -229,22 +229,24 @@ class HiveParts:
         Raises:
             CommitFailedError: If it points at another file.
         """
-        with self._place.locked(self._place.entry.load()) as lock:
-            self._place.entry.expect(pointer)
-            with self._place.noting_unanswered(self._journal, self._place.entry.load()):
+        with self._context.locked(self._context.entry.load()) as lock:
+            self._context.entry.expect(pointer)
+            with self._context.noting_unanswered(self._journal, self._context.entry.load()):
                 yield lock
 
     def _drop(self, names: Sequence[str], known: DigestSet) -> None:
-        found = self._place.client.partitions.named(self._place.database, self._place.name, names)
+        found = self._context.client.partitions.named(
+            self._context.database, self._context.name, names
+        )
         same = known.among(list(map(_identity, found)))
         if strangers := [one for one, is_known in zip(found, same, strict=True) if not is_known]:
             self._check_taken_over(strangers)
         if found:
             self._journal.note_taken(found)
-        self._place.entry.drop_partitions(names)
+        self._context.entry.drop_partitions(names)
 
     @contextmanager
-    def _turned(self) -> Iterator[tuple[HiveTable, TableLock | None]]:
+    def _converted(self) -> Iterator[tuple[HiveTable, TableLock | None]]:
         """Hold the lock on the table while it still is the Iceberg table of the journal.
 
         Raises:
@@ -252,11 +254,11 @@ class HiveParts:
                 metadata is gone.
             CommitFailedError: If it is another table.
         """
-        with self._place.locked(self._place.entry.load()) as lock:
-            table = self._place.entry.load()
+        with self._context.locked(self._context.entry.load()) as lock:
+            table = self._context.entry.load()
             if self._journal.step(Step.REVERTING) is not None:
                 raise being_reverted(table)
-            if overwritten := find_overwritten(self._place.io, table, self._journal):
+            if overwritten := find_overwritten(self._context.io, table, self._journal):
                 raise overwritten.error
             prepared = self._journal.step(Step.PREPARED)
             if prepared is None or table.parameters.get("uuid") != prepared["uuid"]:
@@ -265,8 +267,8 @@ class HiveParts:
                     hint=f"icecomb migrate status {table.full_name} shows what it is now",
                     table=table.full_name,
                 )
-            self._place.require_metadata(table)
-            with self._place.noting_unanswered(self._journal, table):
+            self._context.require_metadata(table)
+            with self._context.noting_unanswered(self._journal, table):
                 yield table, lock
 
     def check_not_moved(self) -> None:
@@ -277,8 +279,8 @@ class HiveParts:
         """
         if self._journal.step(Step.CLEANED) is not None:
             return  # there are none
-        partitions = self._place.client.partitions
-        database, name = self._place.database, self._place.name
+        partitions = self._context.client.partitions
+        database, name = self._context.database, self._context.name
         known = values_of(one.values for one in self._journal.partitions())
         homes = DigestSet(b"".join(map(_home, self._journal.partitions())))
         for page in partitions.name_pages(database, name, _PAGE):
@@ -302,7 +304,7 @@ class HiveParts:
         Raises:
             MigrationError: If there are such partitions.
         """
-        names = DroppedPartitions(self._place, self._journal, table).with_rows(metadata)
+        names = DroppedPartitions(self._context, self._journal, table).with_rows(metadata)
         if names:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             raise MigrationError(
@@ -320,15 +322,15 @@ class HiveParts:
         Raises:
             MigrationError: If files of theirs are not in the Iceberg table.
         """
-        loaded = self._place.catalog.load_table((self._place.database, self._place.name))
+        loaded = self._context.catalog.load_table((self._context.database, self._context.name))
         snapshot = loaded.current_snapshot()
         # One without a folder has no rows.
         homes = (one.storage.location for one in strangers)
-        folders = [Place("", home, ()) for home in homes if home]
-        listed = list_places(self._place.io, folders, self._place.progress, self._threads)
+        folders = [PartitionFolder("", home, ()) for home in homes if home]
+        listed = list_folders(self._context.io, folders, self._context.progress, self._threads)
         paths = [status.location for found in listed for status in (*found.files, *found.nested)]
         there = (
-            known_paths(self._place.io, loaded.metadata, snapshot, paths, set())
+            known_paths(self._context.io, loaded.metadata, snapshot, paths, set())
             if snapshot
             else set()
         )

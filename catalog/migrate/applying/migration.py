@@ -21,9 +21,13 @@ from icecomb.catalog.hive.engine import engine_names, engine_properties
 from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.applying.hive_parts import HiveParts
-from icecomb.catalog.migrate.applying.second_look import ROUNDS, is_unchanged, keeps_changing
+from icecomb.catalog.migrate.applying.staleness import ROUNDS, is_unchanged, keeps_changing
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal.context import Workplace, being_reverted, remove_empty_folder
+from icecomb.catalog.migrate.journal.context import (
+    MigrationContext,
+    being_reverted,
+    remove_empty_folder,
+)
 from icecomb.catalog.migrate.journal.journal import Journal, Step, start_journal
 from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
@@ -106,7 +110,7 @@ class Takeover:
     """The conversion of one Hive table to an Iceberg table.
 
     Args:
-        place: The context of the table.
+        context: The context of the table.
         properties: Properties of the Iceberg table, added to those of the Hive table.
         threads: Number of folders or footers read at once.
         interop: The engines that will use the table; see `engine_properties`.
@@ -118,13 +122,13 @@ class Takeover:
 
     def __init__(
         self,
-        place: Workplace,
+        context: MigrationContext,
         properties: Mapping[str, str] | None = None,
         threads: int = THREADS,
         interop: str | Iterable[str] | None = None,
         wait_s: float = WAIT_S,
     ) -> None:
-        self._place = place
+        self._context = context
         self._properties = given_properties(properties)
         self._threads = threads
         self._wait_s = wait_s
@@ -145,25 +149,25 @@ class Takeover:
         """
         for attempt in range(1, ROUNDS + 1):
             begun = time.monotonic()
-            table = self._place.entry.load()
-            journals = self._place.journals(table)
+            table = self._context.entry.load()
+            journals = self._context.journals(table)
             journal = journals.live
             if journal is not None and journal.step(Step.REVERTING) is not None:
                 raise being_reverted(table)
             if table.is_iceberg:
                 return self._finish(table)
-            journals.check_alone()
+            journals.check_sole_migration()
             if journal is not None and not self._abandon(journal):
                 continue
-            with PartitionPages(self._place.client.partitions, table) as partitions:
+            with PartitionPages(self._context.client.partitions, table) as partitions:
                 plan = self._plan(table, partitions, choices)
                 if plan.blockers:
                     raise MigrationBlockedError(plan)
                 self._wanted_properties(table)
                 # A mode that the metastore does not allow is found before anything is written.
-                self._place.entry.change.is_locked(table.parameters)
+                self._context.entry.change.is_locked(table.parameters)
                 writers = WritersInFlight(
-                    self._place, table, partitions.kept, self._wait_s, self._threads
+                    self._context, table, partitions.kept, self._wait_s, self._threads
                 )
                 writers.wait("nothing was changed", locks=False)
                 try:
@@ -171,27 +175,27 @@ class Takeover:
                 except LockTimeoutError:
                     raise
                 except CommitFailedError:
-                    self._place.progress.say(
+                    self._context.progress.say(
                         f"{table.full_name} was changed meanwhile: starting over"
                     )
             # Two concurrent runs would each take the other for a crashed one, in every round.
             if attempt < ROUNDS:
                 time.sleep(random.uniform(0, time.monotonic() - begun))  # noqa: S311 - tells two apart
-        raise keeps_changing(self._place)
+        raise keeps_changing(self._context)
 
     def _plan(
         self, table: HiveTable, partitions: PartitionPages, choices: Choices
     ) -> MigrationPlan:
         plan = plan_source(
-            self._place.io,
+            self._context.io,
             table,
             partitions.read(),
             choices,
-            self._place.progress,
+            self._context.progress,
             threads=self._threads,
-            kept=self._place.footers(table, table.storage.location),
+            kept=self._context.footers(table, table.storage.location),
         )
-        constraints = constraint_findings(table, self._place.client.constraints)
+        constraints = constraint_findings(table, self._context.client.constraints)
         return replace(plan, findings=(*plan.findings, *constraints))
 
     def _take_over(
@@ -201,11 +205,11 @@ class Takeover:
         partitions: PartitionPages,
         choices: Choices,
     ) -> Migrated:
-        journal = start_journal(self._place.io, plan.location, table, partitions.kept(), choices)
-        self._check_alone(table, journal)
+        journal = start_journal(self._context.io, plan.location, table, partitions.kept(), choices)
+        self._check_sole_migration(table, journal)
         keep_files(journal, plan.files.statuses())
         try:
-            self._write_and_turn(table, plan, partitions, journal)
+            self._write_and_convert(table, plan, partitions, journal)
         except CommitStateUnknownError:
             raise
         except IcecombError:
@@ -215,21 +219,21 @@ class Takeover:
             raise
         return _migrated(plan.table, journal)
 
-    def _check_alone(self, table: HiveTable, journal: Journal) -> None:
+    def _check_sole_migration(self, table: HiveTable, journal: Journal) -> None:
         """Check that no other entry with this folder is being migrated.
 
         Of two that begin at once, at least one finds the other's journal: both check after
         writing their own, and before anything else is written.
         """
         try:
-            self._place.journals(table).check_alone()
+            self._context.journals(table).check_sole_migration()
         except IcecombError:
             with suppress(IcecombError):
                 journal.record(Step.REVERTED, abandoned=True)
-            journal.forget_copy()
+            journal.discard_copy()
             raise
 
-    def _write_and_turn(
+    def _write_and_convert(
         self,
         table: HiveTable,
         plan: MigrationPlan,
@@ -237,33 +241,33 @@ class Takeover:
         journal: Journal,
     ) -> None:
         folder = f"{plan.location.rstrip('/')}/metadata"
-        existing = [status.location for status in self._place.io.list(folder)]
+        existing = [status.location for status in self._context.io.list(folder)]
         unique = str(uuid.uuid4())
         journal.record(Step.WRITING, folder=folder, existing=existing, unique=unique)
         metadata, location = self._write_metadata(table, plan, unique)
         written = set(journal.metadata_files())
         facts = {**_facts(metadata, plan), "files-kept": True}
         journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
-        with self._place.locked(table) as lock:
+        with self._context.locked(table) as lock:
             self._check_unchanged(table, plan, partitions)
             self._check_not_abandoned(table, journal, written)
             self._check_no_writer(table, partitions)
-            self._place.require_lock(lock)
+            self._context.require_lock(lock)
             kept = replace(table, parameters=_kept_parameters(table.parameters))
-            turned = pointed(kept, None, metadata, location, self._place.settings)
+            converted = pointed(kept, None, metadata, location, self._context.settings)
             journal.record(Step.SWAPPING)
-            parameters = {**turned.parameters, "EXTERNAL": "TRUE"}
-            self._place.entry.turn_to_iceberg(table, parameters, lock)
+            parameters = {**converted.parameters, "EXTERNAL": "TRUE"}
+            self._context.entry.convert_to_iceberg(table, parameters, lock)
             journal.record(Step.SWAPPED)
         self._parts(journal).take_away()
-        self._place.forget_footers(journal.table.storage.location)
+        self._context.discard_footers(journal.table.storage.location)
 
     def _parts(self, journal: Journal) -> HiveParts:
-        return HiveParts(self._place, journal, self._threads, self._wait_s)
+        return HiveParts(self._context, journal, self._threads, self._wait_s)
 
     def _wanted_properties(self, table: HiveTable) -> dict[str, str]:
         given = {**iceberg_properties(table.parameters), **self._properties}
-        return {**given, **engine_properties(self._interop, given, self._place.settings)}
+        return {**given, **engine_properties(self._interop, given, self._context.settings)}
 
     def _write_metadata(
         self, table: HiveTable, plan: MigrationPlan, unique: str
@@ -276,19 +280,19 @@ class Takeover:
         # The way back needs the old files: they must not be deleted before `migrate finalize`.
         properties = {**self._wanted_properties(table), "migrated": "true"}
         base = plan.definition(properties, mapping, last_column_id).metadata(plan.location)
-        append = FastAppend(self._place.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
+        append = FastAppend(self._context.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
         append.commit_uuid = unique
         append.append_encoded_files(plan.encoded)
         metadata = update_table_metadata(base, append.apply(base).updates)
         location = new_metadata_location(metadata, None, unique)
-        write_metadata(self._place.io, metadata, location)
+        write_metadata(self._context.io, metadata, location)
         return metadata, location
 
     def _check_unchanged(
         self, table: HiveTable, plan: MigrationPlan, partitions: PartitionPages
     ) -> None:
         """Check again, under the lock, that table, partitions and files are unchanged."""
-        if not is_unchanged(self._place, table, plan, partitions, self._threads):
+        if not is_unchanged(self._context, table, plan, partitions, self._threads):
             raise CommitFailedError(
                 f"{table.full_name} was changed while it was read",
                 hint="stop its writers, then apply again",
@@ -297,7 +301,7 @@ class Takeover:
 
     def _check_no_writer(self, table: HiveTable, partitions: PartitionPages) -> None:
         """Check that no overwrite is active, which would empty the table's folder."""
-        writers = WritersInFlight(self._place, table, partitions.kept)
+        writers = WritersInFlight(self._context, table, partitions.kept)
         if folder := writers.in_table_folder():
             raise CommitFailedError(
                 f"{table.full_name} is being written to: {folder}",
@@ -326,9 +330,9 @@ class Takeover:
             MigrationError: If it was converted, and the entry was overwritten since.
         """
         # Under the lock: a run about to point the entry at these files has checked for them.
-        with self._place.locked(self._place.entry.load()) as lock:
-            now = self._place.entry.load()
-            if overwritten := find_overwritten(self._place.io, now, journal):
+        with self._context.locked(self._context.entry.load()) as lock:
+            now = self._context.entry.load()
+            if overwritten := find_overwritten(self._context.io, now, journal):
                 raise overwritten.error
             prepared = journal.step(Step.PREPARED)
             if now.is_iceberg and prepared and now.parameters.get("uuid") == prepared["uuid"]:
@@ -338,17 +342,17 @@ class Takeover:
             unused = not now.is_iceberg and journal.step(Step.SWAPPED) is None
             # Another run that gave this attempt up may have looked before its files were written.
             if writing is not None and unused and (refused or not journal.reverted):
-                if not refused and not self._place.rule_out_turn(journal, now, lock):
+                if not refused and not self._context.fence_conversion(journal, now, lock):
                     return False
-                self._place.io.delete(journal.metadata_files())
-                remove_empty_folder(self._place.io, writing["folder"])
+                self._context.io.delete(journal.metadata_files())
+                remove_empty_folder(self._context.io, writing["folder"])
             if not journal.reverted:
                 journal.record(Step.REVERTED, abandoned=True)
-                journal.forget_copy()
+                journal.discard_copy()
         return True
 
     def _finish(self, table: HiveTable) -> Migrated:
-        found = self._place.migrated(table)
+        found = self._context.migrated(table)
         if found is None:
             raise AlreadyIcebergError(
                 f"{table.full_name} is an Iceberg table already, and not by icecomb's migration",
@@ -356,17 +360,17 @@ class Takeover:
                 table=table.full_name,
             )
         journal, _ = found
-        self._place.require_metadata(table)
+        self._context.require_metadata(table)
         if journal.step(Step.SWAPPED) is None:
             journal.record(Step.SWAPPED)
         already = journal.step(Step.CLEANED) is not None
         if not already:
             # An unanswered request of the previous run could undo what is done now.
-            self._place.fence(journal, table)
+            self._context.fence(journal, table)
             self._parts(journal).take_away()
         elif not journal.finalized:
             already = not self._parts(journal).take_in()
-        self._place.forget_footers(journal.table.storage.location)
+        self._context.discard_footers(journal.table.storage.location)
         return replace(_migrated(table.full_name, journal), already=already)
 
 

@@ -15,9 +15,9 @@ from icecomb.catalog.migrate.applying.migration import (
     given_properties,
     iceberg_properties,
 )
-from icecomb.catalog.migrate.applying.second_look import ROUNDS, is_unchanged, keeps_changing
+from icecomb.catalog.migrate.applying.staleness import ROUNDS, is_unchanged, keeps_changing
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.planning.survey import plan_source
@@ -60,7 +60,7 @@ class Snapshotted:
 
 
 def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
-    place: Workplace,
+    context: MigrationContext,
     target: str | tuple[str, ...],
     choices: Choices,
     location: str | None,
@@ -70,37 +70,37 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
 ) -> Snapshotted:
     """Implement `icecomb.catalog.migrate.snapshot`."""
     given, engines = given_properties(properties), engine_names(interop)
-    home = _home(place, target, location)
+    home = _home(context, target, location)
     for _ in range(ROUNDS):
-        table = place.entry.load()
+        table = context.entry.load()
         if table.is_iceberg:
             raise MigrationError(
                 f"{table.full_name} is an Iceberg table already",
                 hint="a tag keeps a state of it; CREATE TABLE ... AS SELECT copies it",
                 table=table.full_name,
             )
-        if found := place.overwritten(table):
+        if found := context.overwritten(table):
             raise found.error
         wanted = {**iceberg_properties(table.parameters), **given}
-        wanted |= engine_properties(engines, wanted, place.settings)
+        wanted |= engine_properties(engines, wanted, context.settings)
         if table.storage.location:
-            _check_apart(place, table.storage.location, home)
-        with PartitionPages(place.client.partitions, table) as partitions:
+            _check_apart(context, table.storage.location, home)
+        with PartitionPages(context.client.partitions, table) as partitions:
             plan = plan_source(
-                place.io,
+                context.io,
                 table,
                 partitions.read(),
                 choices,
-                place.progress,
+                context.progress,
                 threads=threads,
-                kept=place.footers(table, home, home),
+                kept=context.footers(table, home, home),
             )
             if plan.blockers:
                 raise MigrationBlockedError(plan)
-            with _begun(place, target, plan, wanted, location) as transaction:
-                if is_unchanged(place, table, plan, partitions, threads):
+            with _begun(context, target, plan, wanted, location) as transaction:
+                if is_unchanged(context, table, plan, partitions, threads):
                     made = transaction.commit_transaction()
-                    place.forget_footers(home)
+                    context.discard_footers(home)
                     return Snapshotted(
                         ".".join(made.name()),
                         made.metadata_location,
@@ -109,12 +109,12 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
                         tuple(_owner_findings(table)),
                     )
                 transaction.abandon()
-        place.progress.say(f"{table.full_name} was changed meanwhile: starting over")
-    raise keeps_changing(place)
+        context.progress.say(f"{table.full_name} was changed meanwhile: starting over")
+    raise keeps_changing(context)
 
 
 def _begun(
-    place: Workplace,
+    context: MigrationContext,
     target: str | tuple[str, ...],
     plan: MigrationPlan,
     wanted: Mapping[str, str],
@@ -126,19 +126,19 @@ def _begun(
         plan.definition({**wanted, "snapshot": "true"}, mapping, last_column_id),
         location=location and location.rstrip("/"),
     )
-    draft = place.catalog.draft(database_and_table(target), definition)
-    append = FastAppend(place.io, {"icecomb.snapshot-of": f"hive:{plan.table}"})
+    draft = context.catalog.draft(database_and_table(target), definition)
+    append = FastAppend(context.io, {"icecomb.snapshot-of": f"hive:{plan.table}"})
     append.append_encoded_files(plan.encoded)
     return CreateTableTransaction(draft).commit(append)
 
 
-def _home(place: Workplace, target: str | tuple[str, ...], location: str | None) -> str:
+def _home(context: MigrationContext, target: str | tuple[str, ...], location: str | None) -> str:
     """Return the new table's folder.
 
     Raises:
         TableAlreadyExistsError: If the name is taken.
     """
-    entries, name = place.catalog.entries, database_and_table(target)
+    entries, name = context.catalog.entries, database_and_table(target)
     entries.check_free(name)
     return location.rstrip("/") if location else entries.default_location(name)
 
@@ -157,9 +157,9 @@ def _owner_findings(table: HiveTable) -> Iterable[Finding]:
     )
 
 
-def _check_apart(place: Workplace, source: str, target: str) -> None:
+def _check_apart(context: MigrationContext, source: str, target: str) -> None:
     """Check that the two folders are apart: Hive would read the new files as rows."""
-    folders = plain_folders(place.io.properties, (source, target))
+    folders = plain_folders(context.io.properties, (source, target))
     one, other = (f"{folder}/" for folder in folders)
     if one.startswith(other) or other.startswith(one):
         raise ValidationError(

@@ -16,7 +16,7 @@ from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.journal.entry import DropUnansweredError, Entry
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import Journal, Step
-from icecomb.catalog.migrate.journal.kept_footers import FooterFolder, forget_footers
+from icecomb.catalog.migrate.journal.kept_footers import FooterFolder, discard_footers
 from icecomb.catalog.migrate.journal.overwritten_entry import OverwrittenEntry, find_overwritten
 from icecomb.catalog.report.progress import Progress
 from icecomb.catalog.unknown_commit import fence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class MigrationContext:
     """The context of a migration of one table.
 
     Attributes:
@@ -82,7 +82,7 @@ class Workplace:
         found = self.journals(table)
         live = found.live
         if live is None:
-            found.check_alone()
+            found.check_sole_migration()
         return live
 
     def migrated(self, table: HiveTable) -> tuple[Journal, dict[str, Any]] | None:
@@ -144,14 +144,14 @@ class Workplace:
         locations = [one for one in (table.storage.location, beside) if one]
         return FooterFolder(self.io, locations, self.progress, target)
 
-    def forget_footers(self, location: str | None) -> None:
+    def discard_footers(self, location: str | None) -> None:
         """Remove the footers that are kept beside a folder and no longer needed.
 
         Args:
             location: The folder.
         """
         with suppress(IcecombError):  # harmless: the next step of a migration tries again
-            forget_footers(self.io, location or "")
+            discard_footers(self.io, location or "")
 
     def locked(self, table: HiveTable) -> AbstractContextManager[TableLock | None]:
         """Hold the metastore's exclusive lock on the table, as a commit does.
@@ -180,7 +180,7 @@ class Workplace:
                 table=f"{self.database}.{self.name}",
             )
 
-    def rule_out_turn(self, journal: Journal, table: HiveTable, lock: TableLock | None) -> bool:
+    def fence_conversion(self, journal: Journal, table: HiveTable, lock: TableLock | None) -> bool:
         """Ensure that no earlier run can still convert the Hive table, even by a late request.
 
         Args:

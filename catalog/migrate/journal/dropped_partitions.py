@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.journal import Journal, Step
-from icecomb.catalog.migrate.source.place_list import DigestSet, digest
-from icecomb.catalog.migrate.source.source import partition_name, partition_place
+from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
+from icecomb.catalog.migrate.source.source import partition_folder, partition_name
 from icecomb.catalog.migrate.source.source_schema import source_schema
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class DroppedPartitions:
     Empty where that is unknown: with journals of older versions, and before the conversion.
 
     Args:
-        place: The context of the table.
+        context: The context of the table.
         journal: The migration's journal.
         table: The current entry.
 
@@ -36,8 +36,8 @@ class DroppedPartitions:
         values: Partition tuples in Iceberg, with the names.
     """
 
-    def __init__(self, place: Workplace, journal: Journal, table: HiveTable) -> None:
-        self._place = place
+    def __init__(self, context: MigrationContext, journal: Journal, table: HiveTable) -> None:
+        self._context = context
         self.names: list[str] = []
         self.values: dict[tuple[Any, ...], str] = {}
         self._texts: set[tuple[str, ...]] = set()
@@ -47,7 +47,7 @@ class DroppedPartitions:
         if not told or not old.partition_keys:
             return
         taken = values_of(journal.taken())
-        there = present_values(place) if table.partition_keys else DigestSet(b"")
+        there = present_values(context) if table.partition_keys else DigestSet(b"")
         converted = source_schema(old, journal.choices.timestamp)
         folders = []
         for partition in journal.partitions():
@@ -55,7 +55,7 @@ class DroppedPartitions:
             if taken.among(asked)[0] or there.among(asked)[0]:
                 continue
             name = partition_name(old, partition)
-            found = partition_place(old, partition, converted, journal.choices.time_zone)
+            found = partition_folder(old, partition, converted, journal.choices.time_zone)
             self.names.append(name)
             folders.append(f"{found.location.rstrip('/')}/")
             self.values[found.values] = name
@@ -77,7 +77,7 @@ class DroppedPartitions:
         if not self.values or metadata.current_snapshot() is None:
             return []
         found: set[str] = set()
-        for task in TableScan(metadata, self._place.io).plan_files():
+        for task in TableScan(metadata, self._context.io).plan_files():
             if task.file.spec_id != metadata.partition_specs[0].spec_id:
                 return self.names  # rows rewritten under another spec may be theirs
             if name := self.values.get(task.file.partition):
@@ -85,9 +85,9 @@ class DroppedPartitions:
         return [name for name in self.names if name in found]
 
 
-def present_values(place: Workplace) -> DigestSet:
+def present_values(context: MigrationContext) -> DigestSet:
     """Return the values of the metastore's current partitions."""
-    pages = place.client.partitions.pages(place.database, place.name, _PAGE)
+    pages = context.client.partitions.pages(context.database, context.name, _PAGE)
     return values_of(one.values for page in pages for one in page)
 
 

@@ -22,7 +22,7 @@ from icecomb.catalog.commit.pointer import Committed, Conflict, Outcome
 from icecomb.catalog.hive.entry_change import EntryChange, Expectation
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.parameters import METADATA_LOCATION
-from icecomb.catalog.hive.settlement import Look, Seen, Sight
+from icecomb.catalog.hive.settlement import ChangeState, Observation, Poll
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import (
     FieldSchema,
@@ -80,7 +80,7 @@ class Entry:
         """Load the current entry."""
         return self.client.table(self.database, self.name)
 
-    def turn_to_iceberg(
+    def convert_to_iceberg(
         self, old: HiveTable, parameters: Mapping[str, str], lock: TableLock | None
     ) -> None:
         """Convert the Hive table to an Iceberg table, in one alter.
@@ -98,11 +98,11 @@ class Entry:
         wanted = {**parameters, _CHANGED: _later(before)}
         new = replace(old, table_type=EXTERNAL, parameters=wanted)
 
-        def judge(now: HiveTable) -> Sight:
+        def judge(now: HiveTable) -> ChangeState:
             if now.is_iceberg and now.parameters.get("uuid") == wanted["uuid"]:
-                return Sight.HAPPENED
+                return ChangeState.HAPPENED
             unchanged = now.parameters.get(_CHANGED) == before
-            return Sight.NOT_YET if unchanged else Sight.OVERTAKEN
+            return ChangeState.NOT_YET if unchanged else ChangeState.OVERTAKEN
 
         outcome = self._alter(new, Expectation(_CHANGED, before), judge, lock)
         _require_done(
@@ -118,11 +118,11 @@ class Entry:
         after = _later(before)
         new = replace(table, parameters={**table.parameters, _CHANGED: after})
 
-        def judge(now: HiveTable) -> Sight:
+        def judge(now: HiveTable) -> ChangeState:
             found = now.parameters.get(_CHANGED)
             if found == after and not now.is_iceberg:
-                return Sight.HAPPENED
-            return Sight.NOT_YET if found == before else Sight.OVERTAKEN
+                return ChangeState.HAPPENED
+            return ChangeState.NOT_YET if found == before else ChangeState.OVERTAKEN
 
         return self._alter(new, Expectation(_CHANGED, before), judge, lock)
 
@@ -196,7 +196,7 @@ class Entry:
         if now.metadata_location != pointer:
             raise _changed(now)
 
-    def turn_to_hive(
+    def convert_to_hive(
         self, old: HiveTable, pointer: str, marker: str, lock: TableLock | None
     ) -> None:
         """Convert the Iceberg table back to the old Hive table, in one alter; `tidy` follows.
@@ -218,10 +218,12 @@ class Entry:
         # Not every server checks the expected parameter.
         self.expect(pointer)
 
-        def judge(now: HiveTable) -> Sight:
+        def judge(now: HiveTable) -> ChangeState:
             if now.metadata_location == marker:
-                return Sight.HAPPENED
-            return Sight.NOT_YET if now.metadata_location == pointer else Sight.OVERTAKEN
+                return ChangeState.HAPPENED
+            return (
+                ChangeState.NOT_YET if now.metadata_location == pointer else ChangeState.OVERTAKEN
+            )
 
         outcome = self._alter(new, Expectation(METADATA_LOCATION, pointer), judge, lock)
         _require_done(outcome, old, "it is unknown whether it is a Hive table again", verb="revert")
@@ -233,18 +235,18 @@ class Entry:
             CommitFailedError: If another client changed it meanwhile.
             CommitStateUnknownError: If the answer was lost.
         """
-        turned = self.load()
-        if turned.metadata_location != marker:
+        restored = self.load()
+        if restored.metadata_location != marker:
             return
-        before = _time_of_change(turned)
+        before = _time_of_change(restored)
         # A server that checks requires the parameter to be set.
         wanted = {_CHANGED: _later(before), **old.parameters}
 
-        def judge(now: HiveTable) -> Sight:
+        def judge(now: HiveTable) -> ChangeState:
             if now.metadata_location != marker:
-                return Sight.HAPPENED
+                return ChangeState.HAPPENED
             unchanged = now.parameters.get(_CHANGED) == before
-            return Sight.NOT_YET if unchanged else Sight.OVERTAKEN
+            return ChangeState.NOT_YET if unchanged else ChangeState.OVERTAKEN
 
         new = replace(old, parameters=wanted)
         outcome = self._alter(new, Expectation(_CHANGED, before), judge, lock)
@@ -281,10 +283,12 @@ class Entry:
         """Give an Iceberg table other columns and keys, with the same pointer."""
         pointer = wanted.metadata_location or ""
 
-        def judge(now: HiveTable) -> Sight:
+        def judge(now: HiveTable) -> ChangeState:
             if now.metadata_location != pointer:
-                return Sight.OVERTAKEN
-            return Sight.HAPPENED if _shape_of(now) == _shape_of(wanted) else Sight.NOT_YET
+                return ChangeState.OVERTAKEN
+            return (
+                ChangeState.HAPPENED if _shape_of(now) == _shape_of(wanted) else ChangeState.NOT_YET
+            )
 
         outcome = self._alter(wanted, Expectation(METADATA_LOCATION, pointer), judge, lock)
         _require_done(
@@ -298,17 +302,17 @@ class Entry:
         self,
         new: HiveTable,
         expectation: Expectation,
-        judge: Callable[[HiveTable], Sight],
+        judge: Callable[[HiveTable], ChangeState],
         lock: TableLock | None,
     ) -> Outcome:
-        return self.change.alter(new, expectation, self._look(judge), new.parameters, lock)
+        return self.change.alter(new, expectation, self._poll(judge), new.parameters, lock)
 
-    def _look(self, judge: Callable[[HiveTable], Sight]) -> Look:
-        def look() -> Seen:
+    def _poll(self, judge: Callable[[HiveTable], ChangeState]) -> Poll:
+        def poll() -> Observation:
             now = self.change.read()
-            return Seen(Sight.ELSEWHERE if now is None else judge(now), now)
+            return Observation(ChangeState.ELSEWHERE if now is None else judge(now), now)
 
-        return look
+        return poll
 
 
 def _time_of_change(table: HiveTable) -> str:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.migrate.journal.journal import Journal, Step
-from icecomb.catalog.migrate.source.place_list import DigestSet, digest
+from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
 from icecomb.format.errors import CorruptFileError, MigrationError, NoSuchFileError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class FileHistory:
         try:
             self._kept = self._digests(self.old())
         except (NoSuchFileError, CorruptFileError) as error:
-            raise self._untold(error.message) from error
+            raise self._unknown(error.message) from error
 
     def old(self) -> Iterator[str]:
         """Yield the data files of the migration."""
@@ -68,9 +68,9 @@ class FileHistory:
         Raises:
             MigrationError: If there are files of unknown age.
         """
-        places = [folder.rstrip("/") for folder in folders]
-        visible = self._digests(places)
-        (root, *_) = self._plain(places[:1]) if deep else ("",)
+        roots = [folder.rstrip("/") for folder in folders]
+        visible = self._digests(roots)
+        (root, *_) = self._plain(roots[:1]) if deep else ("",)
 
         def new(names: Iterable[str]) -> Iterator[tuple[str, str]]:
             for page, plain in self._pages(names):
@@ -95,7 +95,7 @@ class FileHistory:
         complete = complete and all(taken)
         if not complete:
             known = set(found.values())
-            strangers = dict(new(self._listed(places)))
+            strangers = dict(new(self._listed(roots)))
             self._check(sorted(name for name, plain in strangers.items() if plain not in known))
         return sorted(found)
 
@@ -115,9 +115,9 @@ class FileHistory:
         try:
             snapshot = self._metadata.snapshot_by_id(self._first) or self._of_first_file()
         except (NoSuchFileError, CorruptFileError) as error:
-            raise self._untold(error.message) from error
+            raise self._unknown(error.message) from error
         if snapshot is None:
-            raise self._untold(f"{self._first_location} does not have it")
+            raise self._unknown(f"{self._first_location} does not have it")
         return snapshot
 
     def _of_first_file(self) -> Snapshot | None:
@@ -178,7 +178,7 @@ class FileHistory:
 
         return plain_texts(locations, self._io.properties, any_cluster=True)
 
-    def _untold(self, reason: str) -> MigrationError:
+    def _unknown(self, reason: str) -> MigrationError:
         return MigrationError(
             f"{self._table} cannot be reverted: it is unknown which files are the Hive table's: "
             f"the migration's snapshot {self._first} was expired, and {reason}",

@@ -57,7 +57,7 @@ class FolderJournals:
         """The journal of this table's newest migration, unless reverted; None if there is none."""
         return next((journal for journal in reversed(self.own) if not journal.reverted), None)
 
-    def check_alone(self) -> None:
+    def check_sole_migration(self) -> None:
         """Check that no other table's migration in this folder is finished or under way.
 
         One under way would be taken for a crashed one, although it holds another lock.
@@ -87,7 +87,7 @@ class FolderJournals:
         if named is not None or uuid is None or _uuid(table) == uuid or journal.reverted:
             return named
         # The journal's table may be another entry now, converted and renamed.
-        return None if journal.step(Step.SWAPPING) is None else self._turned(uuid)
+        return None if journal.step(Step.SWAPPING) is None else self._converted_table(uuid)
 
     def _named(self, journaled: HiveTable) -> HiveTable | None:
         """Return the entry that a journal names, if it is another one with this table's folder."""
@@ -101,7 +101,7 @@ class FolderJournals:
             return entry if one == same else None
         return None
 
-    def _turned(self, uuid: str) -> HiveTable | None:
+    def _converted_table(self, uuid: str) -> HiveTable | None:
         """Return the Iceberg table of a uuid, under any name; None if it is this table."""
         found = next((entry for entry in self._iceberg_tables() if _uuid(entry) == uuid), None)
         own = self._table.full_name

@@ -202,7 +202,7 @@ class Journal:
         create_own(self.io, f"{self.location}/{name}", data)
         self._create_copy(name, data)
 
-    def forget_copy(self) -> None:
+    def discard_copy(self) -> None:
         """Remove the second copy, which is no longer needed."""
         if self.copy:
             folders = [self.copy]

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from icecomb.catalog.migrate.journal.journal import FOLDER
 from icecomb.catalog.migrate.source.footer_row import KEPT, FooterRow
-from icecomb.catalog.migrate.source.place_list import DIGEST
+from icecomb.catalog.migrate.source.partition_folders import DIGEST
 from icecomb.catalog.migrate.source.spool import ROWS, Spool, batch_of
 from icecomb.catalog.report.progress import Progress
 from icecomb.format.errors import FileAlreadyExistsError, IcecombError, NoSuchFileError
@@ -47,11 +47,11 @@ class Asked(NamedTuple):
 
     Attributes:
         status: The file.
-        place: The properties of its partition that the footer depends on.
+        partition: The properties of its partition that the footer depends on.
     """
 
     status: FileStatus
-    place: bytes
+    partition: bytes
 
 
 class FooterFolder:
@@ -188,7 +188,7 @@ class KeptFooters:
         return None
 
 
-def forget_footers(io: FileIO, table_location: str) -> None:
+def discard_footers(io: FileIO, table_location: str) -> None:
     """Remove the kept footers of a table that is migrated, or will not be."""
     root = _root(table_location)
     found = _locations(io, root)
@@ -216,12 +216,12 @@ def _root(table_location: str) -> str:
 
 def _stated(file: Asked) -> tuple[str, int, int, int, bytes]:
     found = file.status
-    return found.location, found.size, found.mtime_ms, found.file_id, file.place
+    return found.location, found.size, found.mtime_ms, found.file_id, file.partition
 
 
-def _key(path: str, size: int, mtime_ms: int, file_id: int, place: bytes) -> bytes:
-    numbers = f"{size}/{mtime_ms}/{file_id}/{len(place)}/".encode()
-    text = numbers + place + path.encode("utf-8", "surrogatepass")
+def _key(path: str, size: int, mtime_ms: int, file_id: int, partition: bytes) -> bytes:
+    numbers = f"{size}/{mtime_ms}/{file_id}/{len(partition)}/".encode()
+    text = numbers + partition + path.encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=DIGEST).digest()
 
 

@@ -15,9 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.migrate.journal.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.stated_files import kept_files, lasting_id
-from icecomb.catalog.migrate.source.place_list import DigestSet, digest
-from icecomb.catalog.migrate.source.source import null_name, partition_place, table_place
-from icecomb.catalog.migrate.source.source_files import AHEAD, Place, PlaceFiles, list_place
+from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
+from icecomb.catalog.migrate.source.source import null_name, partition_folder, table_folder
+from icecomb.catalog.migrate.source.source_files import (
+    AHEAD,
+    ListedFolder,
+    PartitionFolder,
+    list_folder,
+)
 from icecomb.catalog.migrate.source.source_schema import source_schema
 from icecomb.catalog.report.progress import THREADS, each
 from icecomb.format.errors import MigrationError
@@ -27,7 +32,7 @@ from icecomb.format.storage.file_system import FileStatus
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
-    from icecomb.catalog.migrate.journal.context import Workplace
+    from icecomb.catalog.migrate.journal.context import MigrationContext
     from icecomb.format.spec.metadata import TableMetadata
 
 _SHOWN: Final = 3
@@ -61,7 +66,7 @@ class LateWrites:
         """Return the number of files."""
         return len(self.replaced) + len(self.gone) + len(self.added) + len(self.elsewhere)
 
-    def told(self) -> Iterator[str]:
+    def descriptions(self) -> Iterator[str]:
         """Yield a sentence for each file."""
         yield from (f"{one}: replaced since it was planned" for one in self.replaced)
         yield from (f"{one}: in the Iceberg table, not in Hive's folders" for one in self.gone)
@@ -96,7 +101,7 @@ class LateWrites:
 
 
 def find_late_writes(
-    place: Workplace,
+    context: MigrationContext,
     journal: Journal,
     table: HiveTable,
     metadata: TableMetadata,
@@ -105,7 +110,7 @@ def find_late_writes(
     """Compare all folders of the Hive table with the Iceberg table.
 
     Args:
-        place: The context of the table.
+        context: The context of the table.
         journal: The migration's journal.
         table: The current entry.
         metadata: The Iceberg table's current metadata.
@@ -114,18 +119,18 @@ def find_late_writes(
     Raises:
         FileIOError: If a folder cannot be listed.
     """
-    return _Search(place, journal, table, metadata, threads).run()
+    return _Search(context, journal, table, metadata, threads).run()
 
 
 def find_changes(
-    place: Workplace, journal: Journal, table: HiveTable, metadata: TableMetadata
+    context: MigrationContext, journal: Journal, table: HiveTable, metadata: TableMetadata
 ) -> LateWrites:
     """Compare all folders of the Hive table with the files of the journal only.
 
     Added files include those that the Iceberg table has; whether it uses a file does not count.
 
     Args:
-        place: The table's place in the catalog.
+        context: The context of the table.
         journal: The migration's journal.
         table: The current entry.
         metadata: The Iceberg table's current metadata.
@@ -133,7 +138,7 @@ def find_changes(
     Raises:
         FileIOError: If a folder cannot be listed.
     """
-    return _Search(place, journal, table, metadata, THREADS).run_by_journal()
+    return _Search(context, journal, table, metadata, THREADS).run_by_journal()
 
 
 class _Search:
@@ -141,13 +146,13 @@ class _Search:
 
     def __init__(
         self,
-        place: Workplace,
+        context: MigrationContext,
         journal: Journal,
         table: HiveTable,
         metadata: TableMetadata,
         threads: int,
     ) -> None:
-        self._place = place
+        self._context = context
         self._journal = journal
         self._table = table
         self._metadata = metadata
@@ -186,7 +191,7 @@ class _Search:
         found = LateWrites(self._table.full_name, finalized=self._journal.finalized)
         there = bytearray()
         below: dict[str, None] = {}
-        dropped = DroppedPartitions(self._place, self._journal, self._table)
+        dropped = DroppedPartitions(self._context, self._journal, self._table)
         for listed, given in self._listed(dropped):
             files = [*listed.files, *listed.nested]
             digests = [digest(one.location) for one in files]
@@ -225,7 +230,7 @@ class _Search:
         elif self._metadata.has_snapshot(self._snapshot_id or -1):
             from icecomb.format.scan.table_scan import TableScan
 
-            scan = TableScan(self._metadata, self._place.io, snapshot_id=self._snapshot_id)
+            scan = TableScan(self._metadata, self._context.io, snapshot_id=self._snapshot_id)
             for task in scan.plan_files():
                 yield [FileStatus(task.file.file_path, task.file.file_size_in_bytes, 0)]
 
@@ -237,28 +242,28 @@ class _Search:
 
     def _listed(
         self, dropped: DroppedPartitions
-    ) -> Iterator[tuple[PlaceFiles, dict[str, str | None]]]:
+    ) -> Iterator[tuple[ListedFolder, dict[str, str | None]]]:
         """Yield the listed folders of the Hive table, with their partition columns' values."""
-        old, io = self._journal.table, self._place.io
+        old, io = self._journal.table, self._context.io
         if not old.partition_keys:
-            yield list_place(io, table_place(old)), {}
+            yield list_folder(io, table_folder(old)), {}
             return
         converted = source_schema(old, self._journal.choices.timestamp)
         zone, null = self._journal.choices.time_zone, null_name(old)
 
-        def places() -> Iterator[tuple[Place, dict[str, str | None]]]:
+        def folders() -> Iterator[tuple[PartitionFolder, dict[str, str | None]]]:
             for one in self._journal.partitions():
                 if one.values not in dropped:
                     pairs = zip(old.partition_keys, one.values, strict=True)
                     texts = {key.name: None if text == null else text for key, text in pairs}
-                    yield partition_place(old, one, converted, zone), texts
+                    yield partition_folder(old, one, converted, zone), texts
 
-        def look(
-            asked: tuple[Place, dict[str, str | None]],
-        ) -> tuple[PlaceFiles, dict[str, str | None]]:
-            return list_place(io, asked[0]), asked[1]
+        def listed(
+            asked: tuple[PartitionFolder, dict[str, str | None]],
+        ) -> tuple[ListedFolder, dict[str, str | None]]:
+            return list_folder(io, asked[0]), asked[1]
 
-        yield from self._each(places(), look)
+        yield from self._each(folders(), listed)
 
     def _of_new_partitions(self) -> Iterator[str]:
         """Yield the files of partitions that the journal lacks, or has in another folder."""
@@ -266,18 +271,18 @@ class _Search:
         if not self._journal.table.partition_keys:
             return
         homes = DigestSet(b"".join(map(_home, self._journal.partitions())))
-        name = (self._place.database, self._place.name)
-        for page in self._place.client.partitions.pages(*name):
+        name = (self._context.database, self._context.name)
+        for page in self._context.client.partitions.pages(*name):
             is_old = homes.among(list(map(_home, page)))
             pairs = zip(page, is_old, strict=True)
             # One without a folder has no rows.
             folders = [one.storage.location for one, old in pairs if not old]
-            strange = [Place("", folder, ()) for folder in folders if folder]
-            for listed in self._each(strange, partial(list_place, self._place.io)):
+            strange = [PartitionFolder("", folder, ()) for folder in folders if folder]
+            for listed in self._each(strange, partial(list_folder, self._context.io)):
                 yield from (one.location for one in (*listed.files, *listed.nested))
 
     def _each(self, items: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
-        progress = self._place.progress
+        progress = self._context.progress
         yield from each(progress, "listing", "partitions", items, work, self._threads, ahead=AHEAD)
 
     def _own_folders(self) -> tuple[str, ...]:
@@ -291,7 +296,7 @@ class _Search:
         snapshot = self._metadata.current_snapshot()
         if not paths or snapshot is None:
             return set()
-        return known_paths(self._place.io, self._metadata, snapshot, paths, set())
+        return known_paths(self._context.io, self._metadata, snapshot, paths, set())
 
     def _ever_had(self, paths: list[str]) -> set[str]:
         """Return which of these files the table has or had, including deleted ones."""
@@ -301,7 +306,7 @@ class _Search:
             left = [one for one in paths if one not in found]
             if not left:
                 break
-            found |= known_paths(self._place.io, self._metadata, snapshot, left, read)
+            found |= known_paths(self._context.io, self._metadata, snapshot, left, read)
         return found
 
 

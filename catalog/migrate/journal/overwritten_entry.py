@@ -67,8 +67,8 @@ def find_overwritten(io: FileIO, table: HiveTable, journal: Journal) -> Overwrit
         return None
     prepared = journal.step(Step.PREPARED) or {"uuid": "", "metadata-location": ""}
     first = {"uuid": prepared["uuid"], METADATA_LOCATION: prepared["metadata-location"]}
-    turned = replace(table, parameters=first)
-    files = read_trail(io, turned).files
+    converted = replace(table, parameters=first)
+    files = read_trail(io, converted).files
     return OverwrittenEntry(
         table.full_name, files[0].location if files else None, journal.finalized
     )

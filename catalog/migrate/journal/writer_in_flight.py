@@ -22,7 +22,7 @@ from icecomb.format.errors import MetastoreError, MigrationError, NoSuchFileErro
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
-    from icecomb.catalog.migrate.journal.context import Workplace
+    from icecomb.catalog.migrate.journal.context import MigrationContext
 
 WAIT_S: Final = 600.0
 """Seconds to wait for active writers."""
@@ -44,7 +44,7 @@ class WritersInFlight:
     """The active writers of one table.
 
     Args:
-        place: The context of the table.
+        context: The context of the table.
         table: The Hive table when it was planned.
         partitions: Returns the table's partitions; called repeatedly.
         wait_s: Seconds to wait for the writers.
@@ -53,13 +53,13 @@ class WritersInFlight:
 
     def __init__(
         self,
-        place: Workplace,
+        context: MigrationContext,
         table: HiveTable,
         partitions: Callable[[], Iterable[HivePartition]],
         wait_s: float = WAIT_S,
         threads: int = THREADS,
     ) -> None:
-        self._place = place
+        self._context = context
         self._table = table
         self._partitions = partitions
         self._wait_s = wait_s
@@ -79,7 +79,7 @@ class WritersInFlight:
         rows = self._lock_rows() if locks else {}
         passed: set[str] = set()
         folders = list(self._all(passed))
-        turn = 0
+        attempt = 0
         while folders or rows:
             at_work = [*folders, *rows.values()]
             more = f" and {len(at_work) - _SHOWN} more" if len(at_work) > _SHOWN else ""
@@ -92,17 +92,17 @@ class WritersInFlight:
                     table=self._table.full_name,
                 )
             if not said:
-                self._place.progress.say(f"waiting for writers of {self._table.full_name}: {who}")
+                self._context.progress.say(f"waiting for writers of {self._table.full_name}: {who}")
                 said = True
-            pause(min(_POLL_S[min(turn, len(_POLL_S) - 1)], max(0.0, until - time.monotonic())))
-            turn += 1
+            pause(min(_POLL_S[min(attempt, len(_POLL_S) - 1)], max(0.0, until - time.monotonic())))
+            attempt += 1
             rows = {one: row for one, row in self._lock_rows().items() if one in rows}
             # Others may have begun elsewhere: all folders are listed before the wait ends.
             folders = [one for one in folders if self._is_at_work(one, passed)] or list(
                 self._all(passed)
             )
         if passed:
-            self._place.progress.say(
+            self._context.progress.say(
                 f"{len(passed)} folders of writers have not changed for a day, and are taken for "
                 f"abandoned ones: {min(passed)}"
             )
@@ -112,9 +112,9 @@ class WritersInFlight:
         return next(iter(self._in_folder(self._table.storage.location or "", set())), None)
 
     def _lock_rows(self) -> dict[int, str]:
-        client = self._place.client
+        client = self._context.client
         try:
-            rows = client.locks(self._place.database, self._place.name)
+            rows = client.locks(self._context.database, self._context.name)
             dead = abandoned_locks(client, rows)
         except MetastoreError:  # it has no locks
             return {}
@@ -126,7 +126,7 @@ class WritersInFlight:
             SILENT,
             "",
             "",
-            self._looked_into(),
+            self._candidate_folders(),
             lambda folder: self._in_folder(folder, passed),
             self._threads,
             ahead=AHEAD,
@@ -134,9 +134,12 @@ class WritersInFlight:
         for some in found:
             yield from some
 
-    def _looked_into(self) -> Iterator[str]:
+    def _candidate_folders(self) -> Iterator[str]:
         """Yield the folders of the table and its partitions, even of unregistered ones."""
-        root, settings = (self._table.storage.location or "").rstrip("/"), self._place.io.properties
+        root, settings = (
+            (self._table.storage.location or "").rstrip("/"),
+            self._context.io.properties,
+        )
         yield root
         seen: set[str] = set()
         level = [root]
@@ -160,7 +163,7 @@ class WritersInFlight:
         return [one for one in found if self._is_at_work(one, passed)]
 
     def _is_at_work(self, folder: str, passed: set[str]) -> bool:
-        io = self._place.io
+        io = self._context.io
         try:
             if not io.is_folder(folder):
                 passed.discard(folder)
@@ -181,7 +184,7 @@ class WritersInFlight:
 
     def _folders(self, folder: str) -> Iterable[str]:
         try:
-            return self._place.io.folders(folder)
+            return self._context.io.folders(folder)
         except NoSuchFileError:
             return ()
 

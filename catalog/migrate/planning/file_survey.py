@@ -28,9 +28,13 @@ from icecomb.catalog.migrate.source.footer_row import (
     spellings_of,
     unread_of,
 )
-from icecomb.catalog.migrate.source.place_list import PartitionBytes, PlaceList, SeenPlaces
+from icecomb.catalog.migrate.source.partition_folders import (
+    FolderStates,
+    PartitionBytes,
+    PartitionFolders,
+)
 from icecomb.catalog.migrate.source.source import orc_by_position
-from icecomb.catalog.migrate.source.source_files import AHEAD, Place, PlaceFiles
+from icecomb.catalog.migrate.source.source_files import AHEAD, ListedFolder, PartitionFolder
 from icecomb.catalog.migrate.source.spool import RowWriter, Spool
 from icecomb.catalog.report.finding import Finding, Mentions, note
 from icecomb.catalog.report.progress import Progress, in_order, workers
@@ -44,18 +48,18 @@ class Listing:
     """The files in the folders of a table and its partitions.
 
     Args:
-        places: The folders.
-        own: A folder whose files do not count in the second look.
+        folders: The folders.
+        own: A folder whose files do not count in the states.
 
     Attributes:
-        seen: The state of the folders, for the second look.
+        states: The state of each folder.
         size: Total size of the files in bytes.
         existing: Number of folders that exist.
     """
 
-    def __init__(self, places: PlaceList, own: str) -> None:
-        self.places = places
-        self.seen = SeenPlaces(places, own)
+    def __init__(self, folders: PartitionFolders, own: str) -> None:
+        self.folders = folders
+        self.states = FolderStates(folders, own)
         self.size = self.existing = 0
         self._writer = RowWriter(LISTED)
         self._hashes = array("q")
@@ -65,7 +69,7 @@ class Listing:
         """The files, as rows."""
         return self._writer.spool
 
-    def add(self, number: int, found: PlaceFiles, nested: Iterable[FileStatus]) -> None:
+    def add(self, number: int, found: ListedFolder, nested: Iterable[FileStatus]) -> None:
         """Add the files of the next folder.
 
         Args:
@@ -73,7 +77,7 @@ class Listing:
             found: The listing of the folder.
             nested: Files in subfolders that are taken over, too.
         """
-        self.seen.add(found)
+        self.states.add(found)
         if not found.exists:
             return
         self.existing += 1
@@ -85,7 +89,7 @@ class Listing:
 
     def failed(self) -> None:
         """Skip the next folder, which cannot be listed."""
-        self.seen.skip()
+        self.states.skip()
 
     def close(self) -> None:
         """Finish after all folders were listed."""
@@ -127,12 +131,14 @@ class Reading:
     progress: Progress
     threads: int
 
-    def read(self, place: Place, status: FileStatus, *, positional: bool) -> FooterRow:
+    def read(
+        self, partition: PartitionFolder, status: FileStatus, *, positional: bool
+    ) -> FooterRow:
         """Read the footer of a file."""
         # A partition with invalid values has none that a file could contradict.
         spec = self.form.spec
-        known = spec if len(place.values) == len(spec.fields) else UNPARTITIONED_PARTITION_SPEC
-        footer = self.reader.read(status, known, place.values, positional=positional)
+        known = spec if len(partition.values) == len(spec.fields) else UNPARTITIONED_PARTITION_SPEC
+        footer = self.reader.read(status, known, partition.values, positional=positional)
         return FooterRow.of(footer, self.form)
 
 
@@ -142,13 +148,13 @@ class FooterSurvey:
     Args:
         reading: Settings for reading footers.
         files: The files, as rows.
-        places: The folders of the files.
+        folders: The folders of the files.
     """
 
-    def __init__(self, reading: Reading, files: Spool, places: PlaceList) -> None:
+    def __init__(self, reading: Reading, files: Spool, folders: PartitionFolders) -> None:
         self._reading = reading
         self._files = files
-        self._places = places
+        self._folders = folders
         self._planned: Spool | None = None
         self._rows: int | None = 0
         self._spellings: dict[str, None] = {}
@@ -204,7 +210,7 @@ class FooterSurvey:
         """Return the files; `size` is their total size in bytes."""
         spool = self._files if self._planned is None else self._planned
         rows = self._rows if self._planned is not None or not spool.rows else None
-        return PlannedFiles(self._places, spool, size, rows)
+        return PlannedFiles(self._folders, spool, size, rows)
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about the files."""
@@ -233,24 +239,26 @@ class FooterSurvey:
             return None
         return reading.folder.opened(reading.reader.identity(reading.form.spec))
 
-    def _chosen(self, rows: Sequence[Any], first: int, step: int) -> list[tuple[int, Place, Asked]]:
+    def _chosen(
+        self, rows: Sequence[Any], first: int, step: int
+    ) -> list[tuple[int, PartitionFolder, Asked]]:
         """Return the files of a batch to read: their numbers in it, folders, and lookup keys."""
         every = orc_by_position(self._reading.table)
-        chosen: list[tuple[int, Place, Asked]] = []
+        chosen: list[tuple[int, PartitionFolder, Asked]] = []
         last, known = -1, b""
         for number in range(first, len(rows), step):
             *stated, at = rows[number]
-            place = self._places[at]
-            if not place.readable:
+            partition = self._folders[at]
+            if not partition.readable:
                 continue
             if at != last:
-                positional = b"\1" if every or place.positional else b"\0"
-                last, known = at, positional + self._reading.packing.pack(place.values)
-            chosen.append((number, place, Asked(FileStatus(*stated), known)))
+                positional = b"\1" if every or partition.positional else b"\0"
+                last, known = at, positional + self._reading.packing.pack(partition.values)
+            chosen.append((number, partition, Asked(FileStatus(*stated), known)))
         return chosen
 
     def _footers(
-        self, pool: Any, asked: list[tuple[int, Place, Asked]], kept: KeptFooters | None
+        self, pool: Any, asked: list[tuple[int, PartitionFolder, Asked]], kept: KeptFooters | None
     ) -> Iterator[FooterRow]:
         """Yield the footers of files in their order, kept ones or newly read."""
         files = [one for _, _, one in asked]
@@ -258,10 +266,10 @@ class FooterSurvey:
         missing = [at for at, footer in enumerate(known) if footer is None]
 
         def work(at: int) -> tuple[int, FooterRow]:
-            _, place, one = asked[at]
+            _, partition, one = asked[at]
             begun = now_ms()
-            positional = one.place[:1] == b"\1"
-            return begun, self._reading.read(place, one.status, positional=positional)
+            positional = one.partition[:1] == b"\1"
+            return begun, self._reading.read(partition, one.status, positional=positional)
 
         answers = in_order(pool, missing, work, AHEAD)
         for at, footer in enumerate(known):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from icecomb.catalog.migrate.planning.planned_files import PlannedFiles
-from icecomb.catalog.migrate.source.place_list import SeenPlaces
+from icecomb.catalog.migrate.source.partition_folders import FolderStates
 from icecomb.catalog.report.finding import blocker
 from icecomb.catalog.table.takeover import TakeoverPlan
 from icecomb.format.errors import IcecombError, MigrationError
@@ -27,7 +27,7 @@ class MigrationPlan(TakeoverPlan):
     Attributes:
         partitions: Number of partitions taken over.
         files: The files to take over.
-        seen: The state of the table's folders, for the second look; None without folders.
+        folder_states: The state of the folders when they were listed; None without folders.
         form: The encoding of the files for manifests; None if none was examined.
         spellings: The distinct spellings of columns in files.
         unread: The fields of files that the table lacks, each once.
@@ -37,7 +37,7 @@ class MigrationPlan(TakeoverPlan):
 
     partitions: int
     files: PlannedFiles
-    seen: SeenPlaces | None = None
+    folder_states: FolderStates | None = None
     form: DataFileForm | None = None
     spellings: tuple[Mapping[int, str], ...] = ()
     unread: tuple[UnreadField, ...] = ()

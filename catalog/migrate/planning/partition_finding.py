@@ -43,7 +43,7 @@ class PartitionNotes:
         self._avro = avro_declaration(table)
         self._avro_differs = Mentions()
 
-    def look(self, name: str, partition: HivePartition) -> None:
+    def examine(self, name: str, partition: HivePartition) -> None:
         """Examine one partition's entry."""
         storage = partition.storage
         self._formats[_format(storage.input_format)] += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icecomb.catalog.migrate.source.footer_row import PLANNED
-from icecomb.catalog.migrate.source.source_files import Place
+from icecomb.catalog.migrate.source.source_files import PartitionFolder
 from icecomb.catalog.migrate.source.spool import Spool
 from icecomb.format.errors import MigrationError
 from icecomb.format.manifests.encoded_file import DataFileForm, EncodedFile
@@ -19,12 +19,12 @@ class SourceFile:
     """A file to take over.
 
     Attributes:
-        place: The file's partition.
+        partition: The file's partition.
         status: The file's location and size.
         rows: Number of rows in its footer; None if it was not read, or does not say.
     """
 
-    place: Place
+    partition: PartitionFolder
     status: FileStatus
     rows: int | None = None
 
@@ -33,7 +33,7 @@ class PlannedFiles(Collection[SourceFile]):
     """The files to take over, which can be iterated any number of times.
 
     Args:
-        places: The folders of the table.
+        folders: The folders of the table.
         spool: The files, as rows.
         size: Total size in bytes.
         rows: Total number of rows; None if it is not known for all files.
@@ -41,12 +41,12 @@ class PlannedFiles(Collection[SourceFile]):
 
     def __init__(
         self,
-        places: Sequence[Place] = (),
+        folders: Sequence[PartitionFolder] = (),
         spool: Spool | None = None,
         size: int = 0,
         rows: int | None = 0,
     ) -> None:
-        self._places = places
+        self._folders = folders
         self._spool = Spool(PLANNED) if spool is None else spool
         self.size = size
         self.rows = rows
@@ -61,9 +61,9 @@ class PlannedFiles(Collection[SourceFile]):
             names = ("place", "path", "size", "mtime", "file_id")
             columns = [batch.column(name).to_pylist() for name in names]
             counts = batch.column("rows").to_pylist() if "rows" in batch.schema.names else None
-            for at, (place, *stated) in enumerate(zip(*columns, strict=True)):
+            for at, (folder, *stated) in enumerate(zip(*columns, strict=True)):
                 rows = counts[at] if counts else None
-                yield SourceFile(self._places[place], FileStatus(*stated), rows)
+                yield SourceFile(self._folders[folder], FileStatus(*stated), rows)
 
     def __contains__(self, file: object) -> bool:
         """Return whether a file is one of them."""
@@ -81,7 +81,7 @@ class PlannedFiles(Collection[SourceFile]):
         Args:
             form: The encoding of their records.
         """
-        return EncodedPlannedFiles(form, self._places, self._spool)
+        return EncodedPlannedFiles(form, self._folders, self._spool)
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ class EncodedPlannedFiles:
 
     Attributes:
         form: The encoding of the records.
-        places: The folders of the table.
+        folders: The folders of the table.
         spool: The files, as rows.
     """
 
     form: DataFileForm
-    places: Sequence[Place]
+    folders: Sequence[PartitionFolder]
     spool: Spool
 
     def __iter__(self) -> Iterator[EncodedFile]:
@@ -108,9 +108,9 @@ class EncodedPlannedFiles:
         for batch in self.spool:
             names = ("place", "record", "rows", "size", "path")
             columns = [batch.column(name).to_pylist() for name in names]
-            for place, record, rows, size, path in zip(*columns, strict=True):
+            for folder, record, rows, size, path in zip(*columns, strict=True):
                 if record is None or rows is None:
                     raise MigrationError(f"The footer of {path} was not read", hint="plan again")
-                if place != last:
-                    last, values = place, self.places[place].values
+                if folder != last:
+                    last, values = folder, self.folders[folder].values
                 yield EncodedFile(record, values, rows, size)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog.hive.thrift.entity import HiveDatabase, HiveTable
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.planning.entry_finding import replication_findings
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan, failed_plan
-from icecomb.catalog.migrate.planning.neighbour import Neighbours
+from icecomb.catalog.migrate.planning.neighbor import Neighbors
 from icecomb.catalog.migrate.planning.obstacle import NOT_IN_FILES, constraint_findings
 from icecomb.catalog.migrate.planning.reader_finding import reader_finding
 from icecomb.catalog.migrate.planning.survey import plan_source
@@ -36,7 +36,7 @@ JOBS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class PlanOptions:
     """Options of planning.
 
     Attributes:
@@ -57,91 +57,91 @@ class Planner:
 
     Args:
         catalog: The catalog of the metastore.
-        looks: Options of planning.
+        options: Options of planning.
     """
 
-    def __init__(self, catalog: HiveCatalog, looks: Looks) -> None:
+    def __init__(self, catalog: HiveCatalog, options: PlanOptions) -> None:
         self._catalog = catalog
-        self._looks = looks
+        self._options = options
         self._databases: dict[str, HiveDatabase | None] = {}
-        self._neighbours: dict[str, Neighbours] = {}
+        self._neighbors: dict[str, Neighbors] = {}
         self._looking = Lock()
         self._views: ViewReferences | None = None
-        self._unseen: tuple[Finding, ...] = ()
+        self._unread: tuple[Finding, ...] = ()
         try:
             self._views = ViewReferences(catalog.client)
         except UnreachableError:
             raise
         except MetastoreError as error:
             said = f"whether views name it is unknown: {error.message}"
-            self._unseen = (note("views-not-read", said, "look for its name in views yourself"),)
+            self._unread = (note("views-not-read", said, "look for its name in views yourself"),)
 
     def plan(
-        self, place: tuple[str, str], progress: Progress, threads: int = THREADS
+        self, name: tuple[str, str], progress: Progress, threads: int = THREADS
     ) -> MigrationPlan:
         """Return the plan of one table.
 
         Raises:
             NoSuchTableError: If there is none of this name.
         """
-        looks = self._looks
-        work = Workplace(self._catalog, *place, progress)
-        table = work.entry.load()
+        options = self._options
+        context = MigrationContext(self._catalog, *name, progress)
+        table = context.entry.load()
         found = plan_source(
-            work.io,
+            context.io,
             table,
-            work.partitions(table),
-            looks.choices,
+            context.partitions(table),
+            options.choices,
             progress,
-            footers=looks.footers,
-            sample=looks.sample,
+            footers=options.footers,
+            sample=options.sample,
             threads=threads,
-            kept=work.footers(table, None),
+            kept=context.footers(table, None),
         )
-        found = replace(found, findings=(*_overwritten(work, table), *found.findings))
+        found = replace(found, findings=(*_overwritten(context, table), *found.findings))
         if any(finding.code in NOT_IN_FILES for finding in found.blockers):
             return found
-        constraints = constraint_findings(table, work.client.constraints)
+        constraints = constraint_findings(table, context.client.constraints)
         surroundings = self._surroundings(table)
         return replace(found, findings=(*found.findings, *constraints, *surroundings))
 
     def plans(
-        self, places: Sequence[tuple[str, str]], jobs: int, progress: Progress
+        self, names: Sequence[tuple[str, str]], jobs: int, progress: Progress
     ) -> Iterator[MigrationPlan]:
         """Yield the plans of many tables, in their order; failures are plans, too."""
         threads = threads_each(jobs)
         work = partial(self._attempt, threads)
-        yield from each(progress, "planning", "tables", places, work, jobs, ahead=2 * jobs)
+        yield from each(progress, "planning", "tables", names, work, jobs, ahead=2 * jobs)
 
-    def _attempt(self, threads: int, place: tuple[str, str]) -> MigrationPlan:
+    def _attempt(self, threads: int, name: tuple[str, str]) -> MigrationPlan:
         try:
-            return self.plan(place, SILENT, threads)
+            return self.plan(name, SILENT, threads)
         except UnreachableError:
             raise
         except Exception as error:  # noqa: BLE001 - what is wrong with one is not with the others
-            return failed_plan(".".join(place), error)
+            return failed_plan(".".join(name), error)
 
     def _surroundings(self, table: HiveTable) -> Iterable[Finding]:
-        yield reader_finding(table, self._catalog.properties, self._looks.interop)
+        yield reader_finding(table, self._catalog.properties, self._options.interop)
         yield from replication_findings(table, self._database(table.database))
-        yield from self._views.findings(table) if self._views else self._unseen
+        yield from self._views.findings(table) if self._views else self._unread
         try:
-            neighbours = self._neighbours_of(table.database)
+            neighbors = self._neighbors_of(table.database)
         except UnreachableError:
             raise
         except MetastoreError as error:
             said = f"whether other tables share its folder is unknown: {error.message}"
             yield note("folders-not-read", said, "look at the locations of tables yourself")
         else:
-            yield from neighbours.findings(table)
+            yield from neighbors.findings(table)
 
-    def _neighbours_of(self, database: str) -> Neighbours:
+    def _neighbors_of(self, database: str) -> Neighbors:
         client = self._catalog.client
         with self._looking:  # fetches very many entries only once
-            if database not in self._neighbours:
+            if database not in self._neighbors:
                 entries = client.tables(database, client.table_names(database))
-                self._neighbours[database] = Neighbours(entries, self._catalog.io.properties)
-            return self._neighbours[database]
+                self._neighbors[database] = Neighbors(entries, self._catalog.io.properties)
+            return self._neighbors[database]
 
     def _database(self, name: str) -> HiveDatabase | None:
         if name not in self._databases:
@@ -154,10 +154,10 @@ class Planner:
         return self._databases[name]
 
 
-def _overwritten(work: Workplace, table: HiveTable) -> Iterator[Finding]:
+def _overwritten(context: MigrationContext, table: HiveTable) -> Iterator[Finding]:
     """Yield a blocker if the entry is an old copy of a migrated table."""
     try:
-        overwritten = work.overwritten(table)
+        overwritten = context.overwritten(table)
     except UnreachableError:
         raise
     except (CorruptFileError, MetastoreError, MigrationError) as error:

@@ -27,20 +27,24 @@ from icecomb.catalog.migrate.planning.planned_files import PlannedFiles
 from icecomb.catalog.migrate.source.avro_schema import declared_schema, reading_schema
 from icecomb.catalog.migrate.source.copy_statement import copy_remedy
 from icecomb.catalog.migrate.source.footer import FooterReader
-from icecomb.catalog.migrate.source.place_list import DigestSet, PartitionBytes, PlaceList
+from icecomb.catalog.migrate.source.partition_folders import (
+    DigestSet,
+    PartitionBytes,
+    PartitionFolders,
+)
 from icecomb.catalog.migrate.source.source import (
     classes_of,
     format_of,
     orc_by_position,
+    partition_folder,
     partition_name,
-    partition_place,
-    table_place,
+    table_folder,
 )
 from icecomb.catalog.migrate.source.source_files import (
     AHEAD,
-    Place,
-    PlaceFiles,
-    list_place,
+    ListedFolder,
+    PartitionFolder,
+    list_folder,
     plain_folders,
 )
 from icecomb.catalog.migrate.source.source_schema import source_schema
@@ -123,14 +127,16 @@ class _Survey:
             self._findings += spark_findings(table, self._io.properties)
             self._findings += entry_findings(table, converted, self._io.properties)
             started = time.monotonic()
-            listing = self._listed(self._places(partitions))
+            listing = self._listed(self._folders(partitions))
             # The conversion reads partitions and listings once more.
             seconds: float | None = 2 * (time.monotonic() - started)
             form = DataFileForm(converted.spec, converted.schema)
             partitions_found = listing.existing if table.partition_keys else 0
-            plan = replace(plan, partitions=partitions_found, seen=listing.seen, form=form)
+            plan = replace(
+                plan, partitions=partitions_found, folder_states=listing.states, form=form
+            )
             if listing.files.rows:
-                survey = FooterSurvey(self._reading(form), listing.files, listing.places)
+                survey = FooterSurvey(self._reading(form), listing.files, listing.folders)
                 reading = survey.read(footers, readable=not self._has({"format", "transactional"}))
                 seconds = None if reading is None or seconds is None else seconds + reading
                 self._findings += survey.findings()
@@ -143,50 +149,50 @@ class _Survey:
             plan = replace(plan, seconds=seconds)
         return replace(plan, findings=tuple(self._findings))
 
-    def _places(self, partitions: Iterable[HivePartition]) -> PlaceList:
+    def _folders(self, partitions: Iterable[HivePartition]) -> PartitionFolders:
         table = self._table
-        places = PlaceList(self._packing)
+        folders = PartitionFolders(self._packing)
         ambiguous = Mentions()
         if is_ambiguous(table.storage.location or ""):
             ambiguous.add(table.storage.location or "")
         if not table.partition_keys:
-            places.extend(self._io, [table_place(table)])
-            places.close()
+            folders.extend(self._io, [table_folder(table)])
+            folders.close()
             self._block_ambiguous(ambiguous)
-            return places
+            return folders
         formats, wrong, outside = Mentions(), Mentions(), Mentions()
         # Without a type for each key no value can be valid, and the column's finding says why.
         typed = len(self._converted.spec.fields) == len(table.partition_keys)
-        seen = PartitionNotes(table)
+        notes = PartitionNotes(table)
         (own,) = plain_folders(self._io.properties, [table.storage.location or ""])
         left = iter(partitions)
         while page := list(islice(left, _PAGE)):
-            found: list[Place] = []
+            found: list[PartitionFolder] = []
             for partition in page:
                 name = partition_name(table, partition)
-                seen.look(name, partition)
+                notes.examine(name, partition)
                 if not partition.storage.location:
                     continue  # reported as a finding
-                place = Place(name, partition.storage.location, ())
+                folder = PartitionFolder(name, partition.storage.location, ())
                 if typed:
                     try:
                         zone = self._choices.time_zone
-                        place = partition_place(table, partition, self._converted, zone)
+                        folder = partition_folder(table, partition, self._converted, zone)
                     except ValidationError as error:
                         wrong.add(f"{name}: {error.message}")
                 readable = format_of(partition.storage) is not None
                 if not readable:
                     formats.add(f"{name} ({classes_of(partition.storage)})")
                 positional = orc_by_position(partition)
-                found.append(replace(place, readable=readable, positional=positional))
-            for place, folder in zip(found, places.extend(self._io, found), strict=True):
-                if not folder.startswith(f"{own.rstrip('/')}/"):
-                    outside.add(place.name)
-                if is_ambiguous(place.location):
-                    ambiguous.add(place.location)
-        places.close()
+                found.append(replace(folder, readable=readable, positional=positional))
+            for folder, plain in zip(found, folders.extend(self._io, found), strict=True):
+                if not plain.startswith(f"{own.rstrip('/')}/"):
+                    outside.add(folder.name)
+                if is_ambiguous(folder.location):
+                    ambiguous.add(folder.location)
+        folders.close()
         self._block_ambiguous(ambiguous)
-        self._findings += seen.findings()
+        self._findings += notes.findings()
         self._findings += outside_findings(outside)
         if formats and not self._has({"format"}):
             self._block(
@@ -203,7 +209,7 @@ class _Survey:
                 wrong,
             )
         shared = Mentions()
-        for one, other in places.sharing(self._io):
+        for one, other in folders.sharing(self._io):
             shared.add(f"{one.name} and {other.name}")
         if shared:
             self._block(
@@ -212,7 +218,7 @@ class _Survey:
                 "drop one partition of each pair",
                 shared,
             )
-        return places
+        return folders
 
     def _block_ambiguous(self, locations: Mentions) -> None:
         """Add a blocker: Hive reads object stores by Hadoop's paths, Iceberg's engines by keys."""
@@ -225,15 +231,15 @@ class _Survey:
                 locations,
             )
 
-    def _listed(self, places: PlaceList) -> Listing:
+    def _listed(self, folders: PartitionFolders) -> Listing:
         accept = self._choices.accept
         transactional = self._has({"transactional"})
-        listing = Listing(places, f"{(self._table.storage.location or '').rstrip('/')}/metadata/")
+        listing = Listing(folders, f"{(self._table.storage.location or '').rstrip('/')}/metadata/")
         missing, failed, deep = Mentions(), Mentions(), Mentions()
         first = ""
         empty = 0
-        folders = places.folders()
-        for number, found in enumerate(self._looked_into(places)):
+        locations = folders.locations()
+        for number, found in enumerate(self._listings(folders)):
             if isinstance(found, IcecombError):
                 first = first or found.message
                 failed.add(found.message)
@@ -241,11 +247,11 @@ class _Survey:
                 continue
             empty += found.empty
             if not found.exists:
-                missing.add(found.place.name or found.place.location)
+                missing.add(found.folder.name or found.folder.location)
             nested: Sequence[FileStatus] = ()
             # The deltas of a transactional table are subfolders, which its own finding reports.
             if found.nested and not transactional:
-                nested = _of_no_other(self._io, found, folders)
+                nested = _of_no_other(self._io, found, locations)
                 for status in nested:
                     deep.add(status.location)
             listing.add(number, found, nested if "subdirectories" in accept else ())
@@ -283,17 +289,17 @@ class _Survey:
             )
         return listing
 
-    def _looked_into(self, places: PlaceList) -> Iterator[PlaceFiles | IcecombError]:
+    def _listings(self, folders: PartitionFolders) -> Iterator[ListedFolder | IcecombError]:
         """Yield the listings of folders, or errors for those that cannot be listed."""
 
-        def attempt(place: Place) -> PlaceFiles | IcecombError:
+        def attempt(folder: PartitionFolder) -> ListedFolder | IcecombError:
             try:
-                return list_place(self._io, place)
+                return list_folder(self._io, folder)
             except IcecombError as error:
                 return error
 
         return each(
-            self._progress, "listing", "partitions", places, attempt, self._threads, ahead=AHEAD
+            self._progress, "listing", "partitions", folders, attempt, self._threads, ahead=AHEAD
         )
 
     def _reading(self, form: DataFileForm) -> Reading:
@@ -322,10 +328,10 @@ class _Survey:
         self._findings.append(blocker(code, message, remedy, places))
 
 
-def _of_no_other(io: FileIO, found: PlaceFiles, others: DigestSet) -> list[FileStatus]:
+def _of_no_other(io: FileIO, found: ListedFolder, others: DigestSet) -> list[FileStatus]:
     """Return the files in subfolders of a folder that are not in or below another partition's."""
     folders = list(dict.fromkeys(_folder(status) for status in found.nested))
-    (own,) = plain_folders(io.properties, [found.place.location])
+    (own,) = plain_folders(io.properties, [found.folder.location])
     plain = dict(zip(folders, plain_folders(io.properties, folders), strict=True))
     below = {folder: _is_below_other(plain[folder], own, others) for folder in folders}
     return [status for status in found.nested if not below[_folder(status)]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from icecomb.catalog.migrate.journal.context import Workplace, being_reverted, moment
+from icecomb.catalog.migrate.journal.context import MigrationContext, being_reverted, moment
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.late_write import find_late_writes
 from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
-from icecomb.catalog.migrate.reverting.present_state import look_at
+from icecomb.catalog.migrate.reverting.present_state import present_state
 from icecomb.format.errors import MigrationError
 from icecomb.format.property.table_property import GC_ENABLED
 from icecomb.format.spec.metadata_file import read_metadata
@@ -21,10 +21,10 @@ _UNPURGED = GC_ENABLED.key
 _ENDED = {Step.REVERTED.value, Step.REVERTING.value}
 
 
-def status(place: Workplace) -> dict[str, Any]:
+def status(context: MigrationContext) -> dict[str, Any]:
     """Return the state and every recorded step of the newest migration."""
-    table = place.entry.load()
-    journals = place.journals(table)
+    table = context.entry.load()
+    journals = context.journals(table)
     facts: dict[str, Any] = {"table": table.full_name, "iceberg": table.is_iceberg}
     if not journals.own:
         other = journals.other
@@ -33,14 +33,14 @@ def status(place: Workplace) -> dict[str, Any]:
     journal = journals.live or journals.own[-1]
     prepared = journal.step(Step.PREPARED) or {}
     steps = {step.value: moment(done["at-ms"]) for step, done in journal.steps().items()}
-    overwritten = find_overwritten(place.io, table, journal)
+    overwritten = find_overwritten(context.io, table, journal)
     if overwritten is not None:
         facts["overwritten-pointer"] = overwritten.pointer
     state = _state(journal, iceberg=table.is_iceberg, overwritten=overwritten is not None)
     if steps.keys().isdisjoint(_ENDED) and table.is_iceberg and prepared:
-        sight = look_at(place, table, journal)
-        facts |= sight.to_json()
-        state = sight.state or state
+        present = present_state(context, table, journal)
+        facts |= present.to_json()
+        state = present.state or state
     return {
         **facts,
         "state": state,
@@ -53,11 +53,11 @@ def status(place: Workplace) -> dict[str, Any]:
     }
 
 
-def finalize(place: Workplace, *, dry_run: bool = False, unverified: bool = False) -> None:
+def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bool = False) -> None:
     """Allow maintenance to remove old files, and record that there is no way back.
 
     Args:
-        place: The context of the table.
+        context: The context of the table.
         dry_run: Whether to only check that it can be done.
         unverified: Whether to finalize even if the two tables were not compared.
 
@@ -66,8 +66,8 @@ def finalize(place: Workplace, *, dry_run: bool = False, unverified: bool = Fals
         MigrationError: If there is no finished migration, or it is being reverted, or Hive's
             writers changed its files in a way that is not in the Iceberg table.
     """
-    table = place.entry.load()
-    found = place.migrated(table)
+    table = context.entry.load()
+    found = context.migrated(table)
     if found is None or found[0].step(Step.CLEANED) is None:
         raise MigrationError(
             f"{table.full_name} has no finished migration",
@@ -75,13 +75,13 @@ def finalize(place: Workplace, *, dry_run: bool = False, unverified: bool = Fals
             table=table.full_name,
         )
     journal, _ = found
-    place.require_metadata(table)
+    context.require_metadata(table)
     if journal.step(Step.REVERTING) is not None:
         raise being_reverted(table)
     if not journal.finalized:
         # Maintenance would take files added by Hive's writers for orphans.
-        metadata = read_metadata(place.io, table.metadata_location or "")
-        if late := find_late_writes(place, journal, table, metadata):
+        metadata = read_metadata(context.io, table.metadata_location or "")
+        if late := find_late_writes(context, journal, table, metadata):
             raise late.error
     if dry_run:
         return
@@ -92,18 +92,18 @@ def finalize(place: Workplace, *, dry_run: bool = False, unverified: bool = Fals
             hint=f"icecomb migrate verify {table.full_name}; or add --unverified (unverified=True)",
             table=table.full_name,
         )
-    loaded = place.catalog.load_table((place.database, place.name))
+    loaded = context.catalog.load_table((context.database, context.name))
     if loaded.metadata.properties.get(_UNPURGED) == "false":
-        with place.noting_unanswered(journal, table):
+        with context.noting_unanswered(journal, table):
             loaded.commit(_AllowPurge())
     if not journal.finalized:
         # A concurrent revert checks under the lock, too, so one of both comes first.
-        with place.locked(table):
+        with context.locked(table):
             if journal.step(Step.REVERTING) is not None:
                 raise being_reverted(table)
             journal.record(Step.FINALIZED)
-        journal.forget_copy()
-    place.forget_footers(journal.table.storage.location)
+        journal.discard_copy()
+    context.discard_footers(journal.table.storage.location)
 
 
 class UnverifiedError(MigrationError):

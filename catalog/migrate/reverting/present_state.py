@@ -16,7 +16,7 @@ from icecomb.format.spec.metadata_file import read_metadata
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.hive.thrift.entity import HiveTable
-    from icecomb.catalog.migrate.journal.context import Workplace
+    from icecomb.catalog.migrate.journal.context import MigrationContext
 
 _SHOWN: Final = 20
 
@@ -60,7 +60,7 @@ class PresentState:
         if self.metadata_gone:
             facts["missing-metadata"] = self.pointer
         if self.late:
-            facts["late-writes"] = list(islice(self.late.told(), _SHOWN))
+            facts["late-writes"] = list(islice(self.late.descriptions(), _SHOWN))
             facts["late-write-count"] = len(self.late)
         if self.unknown:
             facts["late-writes-unknown"] = self.unknown
@@ -101,22 +101,22 @@ class PresentState:
             )
 
 
-def look_at(place: Workplace, table: HiveTable, journal: Journal) -> PresentState:
+def present_state(context: MigrationContext, table: HiveTable, journal: Journal) -> PresentState:
     """Examine a migrated table: its metadata file, and all folders of the Hive table.
 
     Args:
-        place: The context of the table.
+        context: The context of the table.
         table: The table's entry.
         journal: The migration's journal.
     """
     pointer = table.metadata_location or ""
     name, finished = table.full_name, journal.step(Step.CLEANED) is not None
     try:
-        metadata = read_metadata(place.io, pointer)
-        late = find_late_writes(place, journal, table, metadata)
+        metadata = read_metadata(context.io, pointer)
+        late = find_late_writes(context, journal, table, metadata)
     except NoSuchFileError as error:
         # What is to be done where nothing goes back any more does not depend on the migration.
-        gone = not journal.finalized and not place.has_metadata(table)
+        gone = not journal.finalized and not context.has_metadata(table)
         unknown = "" if gone else error.message
         return PresentState(name, pointer, finished, metadata_gone=gone, unknown=unknown)
     except IcecombError as error:
@@ -126,16 +126,16 @@ def look_at(place: Workplace, table: HiveTable, journal: Journal) -> PresentStat
 
 def examine_migration(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
     """Yield the problems of a table's migration, each with its remedy."""
-    from icecomb.catalog.migrate.journal.context import Workplace
+    from icecomb.catalog.migrate.journal.context import MigrationContext
     from icecomb.catalog.report.progress import SILENT
 
     if entry.parameters.get("migrated") != "true" or not entry.storage.location:
         return
-    place = Workplace(catalog, entry.database, entry.name, SILENT)
+    context = MigrationContext(catalog, entry.database, entry.name, SILENT)
     try:
-        found = place.migrated(entry)
+        found = context.migrated(entry)
     except IcecombError as error:
         yield Finding(Severity.PROBLEM, "migration", error.message, error.hint)
         return
     if found is not None:
-        yield from look_at(place, entry, found[0]).findings()
+        yield from present_state(context, entry, found[0]).findings()

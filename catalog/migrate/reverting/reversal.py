@@ -14,7 +14,11 @@ from typing import Any, Final
 from icecomb.catalog.commit.commit_status import is_old
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.applying.hive_parts import HiveParts
-from icecomb.catalog.migrate.journal.context import Workplace, moment_after, remove_empty_folder
+from icecomb.catalog.migrate.journal.context import (
+    MigrationContext,
+    moment_after,
+    remove_empty_folder,
+)
 from icecomb.catalog.migrate.journal.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal.file_history import TAKEN_IN, FileHistory
 from icecomb.catalog.migrate.journal.journal import Journal, Step
@@ -51,7 +55,7 @@ class RevertPlan:
         missing_files: Files of the Hive table that are gone.
         dropped_partitions: Partitions that Hive dropped after the conversion: they stay dropped.
         replaced_files: Files in whose place Hive put others since: their rows are gone.
-        untold: Whether the metadata is gone, so that later commits are unknown.
+        metadata_gone: Whether the metadata is gone, so that later commits are unknown.
         done: Whether the revert was carried out.
         already: Whether it was carried out before.
     """
@@ -64,14 +68,14 @@ class RevertPlan:
     missing_files: tuple[str, ...] = ()
     dropped_partitions: tuple[str, ...] = ()
     replaced_files: tuple[str, ...] = ()
-    untold: bool = False
+    metadata_gone: bool = False
     done: bool = False
     already: bool = False
 
     @property
     def loses_data(self) -> bool:
         """Whether data would be lost."""
-        return bool(self.lost_snapshots or self.missing_files or self.untold)
+        return bool(self.lost_snapshots or self.missing_files or self.metadata_gone)
 
     @property
     def summary(self) -> str:
@@ -86,8 +90,8 @@ class RevertPlan:
                 f"{self._replaced}"
             )
         lost = f"{len(self.lost_snapshots)} snapshots made since, {len(self.missing_files)} files"
-        untold = ", and later commits, as its metadata is gone" if self.untold else ""
-        loss = f"would lose {lost}{untold}" if self.loses_data else "would lose nothing"
+        metadata_gone = ", and later commits, as its metadata is gone" if self.metadata_gone else ""
+        loss = f"would lose {lost}{metadata_gone}" if self.loses_data else "would lose nothing"
         return f"{loss}, and restore {self.partitions:,} partitions{self._replaced}"
 
     @property
@@ -115,7 +119,7 @@ class RevertPlan:
                 }
                 for snapshot in self.lost_snapshots
             ],
-            "metadata-gone": self.untold,
+            "metadata-gone": self.metadata_gone,
             "missing-files": list(self.missing_files),
             "replaced-files": list(self.replaced_files),
             "dropped-partitions": list(self.dropped_partitions),
@@ -133,7 +137,7 @@ class RevertBlockedError(MigrationError):
             losses.append(
                 f"{len(plan.missing_files)} files of the Hive table that are gone already"
             )
-        if plan.untold:
+        if plan.metadata_gone:
             losses.append("later commits, which are unknown as its metadata is gone")
         super().__init__(
             f"reverting {plan.table} would lose {' and '.join(losses)}",
@@ -146,8 +150,8 @@ class RevertBlockedError(MigrationError):
 class Reversal:
     """The conversion of a migrated table back to the old Hive table."""
 
-    def __init__(self, place: Workplace) -> None:
-        self._place = place
+    def __init__(self, context: MigrationContext) -> None:
+        self._context = context
 
     def run(self, *, dry_run: bool, allow_data_loss: bool) -> RevertPlan:
         """Revert the migration, or resume after a crash.
@@ -159,31 +163,31 @@ class Reversal:
             CommitFailedError: If another client committed meanwhile; the Iceberg table stays.
             CommitStateUnknownError: If an answer was lost; no file was moved.
         """
-        table = self._place.entry.load()
+        table = self._context.entry.load()
         if before := self._done_before(table):
             return before
         journal = self._journal(table)
         self._check_unanswered(table, journal)
         if not table.is_iceberg:
             return self._finish(table, journal, dry_run=dry_run, allow_data_loss=allow_data_loss)
-        plan, facts = self._looked_at(table, journal, table.metadata_location)
+        plan, facts = self._examined(table, journal, table.metadata_location)
         if dry_run:
             return plan
         if plan.loses_data and not allow_data_loss:
             raise RevertBlockedError(plan)
         if journal.step(Step.CLEANED) is None or journal.step(Step.REVERTING) is not None:
             # An unanswered request of the previous run could undo what is done now.
-            if self._place.has_metadata(table):  # without it no commit is possible
-                self._place.fence(journal, table)
-            table = self._place.entry.load()
-            plan, facts = self._looked_at(table, journal, table.metadata_location)
+            if self._context.has_metadata(table):  # without it no commit is possible
+                self._context.fence(journal, table)
+            table = self._context.entry.load()
+            plan, facts = self._examined(table, journal, table.metadata_location)
             if plan.loses_data and not allow_data_loss:
                 raise RevertBlockedError(plan)
         pointer = table.metadata_location or ""
         # A concurrent finalize checks under the lock, too, so one of both comes first.
         self._check_within_reach(table, journal, facts["added"])
-        parts = HiveParts(self._place, journal)
-        with self._place.locked(table):
+        parts = HiveParts(self._context, journal)
+        with self._context.locked(table):
             self._check_way_back(table, journal)
             if table.partition_keys:
                 parts.check_not_moved()
@@ -192,14 +196,14 @@ class Reversal:
         parts.give_back(pointer)
         with parts.pointing_at(pointer) as lock:
             parts.check_given_back()
-            self._place.require_lock(lock)
-            self._place.entry.turn_to_hive(old, pointer, journal.marker, lock)
+            self._context.require_lock(lock)
+            self._context.entry.convert_to_hive(old, pointer, journal.marker, lock)
             journal.record(Step.RETURNED)
-            self._place.entry.tidy(old, journal.marker, lock)
+            self._context.entry.tidy(old, journal.marker, lock)
         self._set_aside(journal, journal.table)
         return replace(plan, done=True)
 
-    def _looked_at(
+    def _examined(
         self, table: HiveTable, journal: Journal, pointer: str | None
     ) -> tuple[RevertPlan, dict[str, list[str]]]:
         """Return the effect of reverting, the files to move aside, and the changed folders."""
@@ -213,10 +217,10 @@ class Reversal:
         from icecomb.format.spec.metadata_file import read_metadata
 
         try:
-            metadata = read_metadata(self._place.io, pointer)
+            metadata = read_metadata(self._context.io, pointer)
         except NoSuchFileError:
             return self._of_journal(table, journal)
-        history = FileHistory(self._place.io, table.full_name, journal, metadata)
+        history = FileHistory(self._context.io, table.full_name, journal, metadata)
         plan = self._plan(table, journal, metadata, history)
         old = journal.table
         folders = (
@@ -225,7 +229,7 @@ class Reversal:
             else {old.storage.location or ""}
         )
         added = history.since(folders, deep=not old.partition_keys)
-        late = find_changes(self._place, journal, table, metadata)
+        late = find_changes(self._context, journal, table, metadata)
         # Files that are moved aside are Iceberg's.
         hives = {*late.added, *late.elsewhere, *journal.added()}.difference(added)
         changed = folders_of([*hives, *late.replaced, *late.gone])
@@ -236,8 +240,8 @@ class Reversal:
         self, table: HiveTable, journal: Journal
     ) -> tuple[RevertPlan, dict[str, list[str]]]:
         """Return the same for a table whose metadata is gone, from the journal and the folders."""
-        dropped = DroppedPartitions(self._place, journal, table)
-        old, io = journal.table, self._place.io
+        dropped = DroppedPartitions(self._context, journal, table)
+        old, io = journal.table, self._context.io
         folders = [old.storage.location or ""]
         if old.partition_keys:
             homes = (one for one in journal.partitions() if one.values not in dropped)
@@ -262,9 +266,9 @@ class Reversal:
             for one in present - planned
             if one.startswith(own) or _OF_ICEBERG.fullmatch(one.rpartition("/")[2])
         )
-        told = table.is_iceberg and str(_fact(journal, "snapshot-id")) == table.parameters.get(
-            "current-snapshot-id"
-        )
+        is_current = table.is_iceberg and str(
+            _fact(journal, "snapshot-id")
+        ) == table.parameters.get("current-snapshot-id")
         return (
             RevertPlan(
                 table.full_name,
@@ -273,7 +277,7 @@ class Reversal:
                 missing_files=tuple(missing),
                 replaced_files=tuple(replaced),
                 dropped_partitions=tuple(dropped.names),
-                untold=not told,
+                metadata_gone=not is_current,
             ),
             {
                 "added": added,
@@ -285,7 +289,7 @@ class Reversal:
         """Return the plan if the old table is restored already; None if not, or never migrated."""
         if table.is_iceberg:
             return None
-        journals = self._place.journals(table)
+        journals = self._context.journals(table)
         if journals.live is not None or not journals.own:
             return None
         count = journals.own[-1].partition_count
@@ -295,7 +299,7 @@ class Reversal:
         """Check that new files can be moved aside after the conversion: Hive would read them."""
         storage, *storages = self._storages([journal.location, *added])
         pairs = zip(added, storages, strict=True)
-        far = [name for name, one in pairs if one != storage and self._place.io.exists(name)]
+        far = [name for name, one in pairs if one != storage and self._context.io.exists(name)]
         if far:
             raise MigrationError(
                 f"{table.full_name} cannot be reverted: {len(far)} files that were added since are "
@@ -305,7 +309,7 @@ class Reversal:
             )
 
     def _storages(self, locations: list[str]) -> list[str]:
-        settings = self._place.io.properties
+        settings = self._context.io.properties
         pairs = zip(plain_texts(locations, settings), plain_paths(locations, settings), strict=True)
         return [text.removesuffix(path) for text, path in pairs]
 
@@ -321,7 +325,7 @@ class Reversal:
             )
 
     def _journal(self, table: HiveTable) -> Journal:
-        journal = self._place.journal(table)
+        journal = self._context.journal(table)
         if journal is None:
             raise MigrationError(
                 f"{table.full_name} has no migration to revert",
@@ -353,7 +357,7 @@ class Reversal:
         ]
         current = metadata.current_snapshot()
         total = (current.summary or {}).get("total-records") if current else None
-        dropped = DroppedPartitions(self._place, journal, table)
+        dropped = DroppedPartitions(self._context, journal, table)
         return RevertPlan(
             table.full_name,
             journal.partition_count - len(dropped.names),
@@ -373,7 +377,7 @@ class Reversal:
             if folder not in listed:
                 if len(listed) >= _FOLDERS:  # files of one folder follow each other
                     listed.clear()
-                listed[folder] = {status.location for status in self._place.io.list(folder)}
+                listed[folder] = {status.location for status in self._context.io.list(folder)}
             if location not in listed[folder]:
                 yield location
 
@@ -383,14 +387,14 @@ class Reversal:
         """Finish where the entry is a Hive table: converted back, not converted, or overwritten."""
         plan = RevertPlan(table.full_name, journal.partition_count)
         facts: dict[str, list[str]] = {"added": []}
-        overwritten = find_overwritten(self._place.io, table, journal)
+        overwritten = find_overwritten(self._context.io, table, journal)
         begun = journal.step(Step.REVERTING) is not None
         pointer = overwritten.pointer if overwritten is not None else None
         if overwritten is not None and not begun:
             plan, facts = (
                 self._of_journal(table, journal)
                 if pointer is None
-                else self._looked_at(table, journal, pointer)
+                else self._examined(table, journal, pointer)
             )
         if dry_run:
             return plan
@@ -399,23 +403,23 @@ class Reversal:
         self._check_within_reach(table, journal, facts["added"])
         old = journal.table
         # Under the lock: a run about to convert the entry checks for the files that are moved.
-        with self._place.locked(table) as lock:
-            now = self._place.entry.load()
+        with self._context.locked(table) as lock:
+            now = self._context.entry.load()
             if now.is_iceberg or journal.reverted:
                 raise _changed(table)
             if overwritten is not None:
                 if not begun:
                     journal.record(Step.REVERTING, pointer=pointer, **facts)
-                with self._place.noting_unanswered(journal, table):
-                    HiveParts(self._place, journal).give_rest_back()
+                with self._context.noting_unanswered(journal, table):
+                    HiveParts(self._context, journal).give_rest_back()
                 journal.record(Step.RETURNED)
             elif begun:
                 if now.metadata_location == journal.marker:
                     journal.record(Step.RETURNED)  # before the marker is gone
-                with self._place.noting_unanswered(journal, table):
+                with self._context.noting_unanswered(journal, table):
                     restored = RestoredEntries(journal).table
-                    self._place.entry.tidy(restored, journal.marker, lock)
-            elif not self._place.rule_out_turn(journal, now, lock):
+                    self._context.entry.tidy(restored, journal.marker, lock)
+            elif not self._context.fence_conversion(journal, now, lock):
                 raise _changed(table)
             self._set_aside(journal, old)
         return replace(plan, done=True)
@@ -424,9 +428,9 @@ class Reversal:
         location = (old.storage.location or "").rstrip("/")
         added = (journal.step(Step.REVERTING) or {"added": []})["added"]
         # Not the locations: HDFS allows no colon in names.
-        home, *paths = plain_paths([location, *added], self._place.io.properties)
+        home, *paths = plain_paths([location, *added], self._context.io.properties)
         for name, path in zip(added, paths, strict=True):
-            if self._place.io.exists(name):
+            if self._context.io.exists(name):
                 inside = path.startswith(f"{home}/")
                 inner = f"added/{path[len(home) + 1 :]}" if inside else f"elsewhere{path}"
                 self._move(name, f"{journal.location}/{inner}")
@@ -434,17 +438,17 @@ class Reversal:
         if (writing := journal.step(Step.WRITING)) is not None:
             folder = writing["folder"]
             # Without a requested conversion, files of other writers are not commits to this table.
-            turned = journal.step(Step.SWAPPED) or journal.step(Step.REVERTING)
-            for location in journal.metadata_files(later=turned is not None):
+            converted = journal.step(Step.SWAPPED) or journal.step(Step.REVERTING)
+            for location in journal.metadata_files(later=converted is not None):
                 name = location[len(folder) + 1 :]
                 self._move(location, f"{journal.location}/metadata/{name}")
-            remove_empty_folder(self._place.io, folder)
-        self._place.forget_footers(old.storage.location)
+            remove_empty_folder(self._context.io, folder)
+        self._context.discard_footers(old.storage.location)
         journal.record(Step.REVERTED)
-        journal.forget_copy()
+        journal.discard_copy()
 
     def _move(self, source: str, target: str) -> None:
-        io = self._place.io
+        io = self._context.io
         try:
             io.rename(source, target)
         except FileAlreadyExistsError:
@@ -456,7 +460,7 @@ class Reversal:
     def _remove_emptied(self, name: str, location: str) -> None:
         folder = name.rpartition("/")[0]
         while f"{folder}/".startswith(f"{location}/data/"):
-            remove_empty_folder(self._place.io, folder)
+            remove_empty_folder(self._context.io, folder)
             folder = folder.rpartition("/")[0]
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable, StorageDescriptor
 from icecomb.catalog.migrate.source.partition_value import DEFAULT_PARTITION, partition_values
-from icecomb.catalog.migrate.source.source_files import Place
+from icecomb.catalog.migrate.source.source_files import PartitionFolder
 from icecomb.catalog.migrate.source.source_schema import SourceSchema
 from icecomb.format.manifests.manifest import FileFormat
 
@@ -28,14 +28,14 @@ _SERDES: Final = {
 _NULL_NAME: Final = "hive.exec.default.partition.name"
 
 
-def table_place(table: HiveTable) -> Place:
+def table_folder(table: HiveTable) -> PartitionFolder:
     """Return the folder of a table without partitions."""
-    return Place("", table.storage.location or "", ())
+    return PartitionFolder("", table.storage.location or "", ())
 
 
-def partition_place(
+def partition_folder(
     table: HiveTable, partition: HivePartition, converted: SourceSchema, time_zone: str
-) -> Place:
+) -> PartitionFolder:
     """Return the folder of a partition, with its values in Iceberg.
 
     Args:
@@ -55,7 +55,9 @@ def partition_place(
         null_name=null_name(table),
         time_zone=time_zone,
     )
-    return Place(partition_name(table, partition), partition.storage.location or "", values)
+    return PartitionFolder(
+        partition_name(table, partition), partition.storage.location or "", values
+    )
 
 
 def null_name(table: HiveTable) -> str:

@@ -22,7 +22,7 @@ AHEAD: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PartitionFolder:
     """A folder that holds rows of one partition (or of the whole table if it has none).
 
     Attributes:
@@ -41,45 +41,45 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceFiles:
+class ListedFolder:
     """The listing of a folder.
 
     Attributes:
-        place: The folder.
+        folder: The folder.
         exists: Whether the folder exists.
         files: The visible files with rows directly in the folder, in order of their names.
         nested: Visible files in subfolders.
         empty: Number of empty files.
     """
 
-    place: Place
+    folder: PartitionFolder
     exists: bool
     files: tuple[FileStatus, ...]
     nested: tuple[FileStatus, ...]
     empty: int
 
 
-def list_places(
-    io: FileIO, places: Iterable[Place], progress: Progress, threads: int = THREADS
-) -> list[PlaceFiles]:
+def list_folders(
+    io: FileIO, folders: Iterable[PartitionFolder], progress: Progress, threads: int = THREADS
+) -> list[ListedFolder]:
     """Return the listings of all folders, made in parallel, in the order of the folders.
 
     Raises:
         FileIOError: If a folder cannot be listed.
     """
-    return list(look_into(io, list(places), progress, threads))
+    return list(folder_listings(io, list(folders), progress, threads))
 
 
-def look_into(
-    io: FileIO, places: Sequence[Place], progress: Progress, threads: int = THREADS
-) -> Iterator[PlaceFiles]:
+def folder_listings(
+    io: FileIO, folders: Sequence[PartitionFolder], progress: Progress, threads: int = THREADS
+) -> Iterator[ListedFolder]:
     """Yield the listings of any number of folders; only some are fetched ahead.
 
     Raises:
         FileIOError: If a folder cannot be listed.
     """
-    work = partial(list_place, io)
-    return each(progress, "listing", "partitions", places, work, threads, ahead=AHEAD)
+    work = partial(list_folder, io)
+    return each(progress, "listing", "partitions", folders, work, threads, ahead=AHEAD)
 
 
 def shared_folders(io: FileIO, folders: Sequence[str]) -> list[tuple[int, int]]:
@@ -104,24 +104,24 @@ def plain_folders(properties: Mapping[str, str], folders: Iterable[str]) -> list
     return [os.path.realpath(text) if text.startswith("/") else text for text in texts]
 
 
-def list_place(io: FileIO, place: Place, *, by_folders: bool = False) -> PlaceFiles:
+def list_folder(io: FileIO, folder: PartitionFolder, *, by_folders: bool = False) -> ListedFolder:
     """List one folder.
 
     Args:
         io: File system that holds the folder.
-        place: The folder.
+        folder: The folder.
         by_folders: Whether the names of subfolders tell values, in which case ``_year=2024`` is not
             hidden (Spark, HadoopFSUtils.shouldFilterOutPathName).
 
     Raises:
         FileIOError: If the folder cannot be listed.
     """
-    prefix = place.location.rstrip("/") + "/"
+    prefix = folder.location.rstrip("/") + "/"
     files: list[FileStatus] = []
     nested: list[FileStatus] = []
     empty = 0
     anything = False
-    for status in io.list(place.location):
+    for status in io.list(folder.location):
         anything = True
         below = status.location[len(prefix) :].split("/")
         hidden = [part for part in below if part.startswith(("_", "."))]
@@ -133,8 +133,8 @@ def list_place(io: FileIO, place: Place, *, by_folders: bool = False) -> PlaceFi
             files.append(status)
         else:
             nested.append(status)
-    return PlaceFiles(
-        place, anything or _is_folder(io, place.location), tuple(files), tuple(nested), empty
+    return ListedFolder(
+        folder, anything or _is_folder(io, folder.location), tuple(files), tuple(nested), empty
     )
 
 

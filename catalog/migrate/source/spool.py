@@ -33,7 +33,7 @@ class Spool:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._memory: list[pa.Buffer] = []
-        self._places: list[tuple[int, int]] = []
+        self._ranges: list[tuple[int, int]] = []
         self._held = self._written = 0
         self._descriptor: int | None = None
         self.rows = 0
@@ -41,7 +41,7 @@ class Spool:
     @property
     def batches(self) -> int:
         """Number of batches."""
-        return len(self._places)
+        return len(self._ranges)
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Add a batch at the end.
@@ -56,7 +56,7 @@ class Spool:
         if self._descriptor is None and self._held + data.size <= _IN_MEMORY:
             self._memory.append(data)
             self._held += data.size
-            self._places.append((0, data.size))
+            self._ranges.append((0, data.size))
         else:
             try:
                 self._spill()
@@ -67,7 +67,7 @@ class Spool:
 
     def batch(self, number: int) -> pa.RecordBatch:
         """Return a batch by its number."""
-        at, size = self._places[number]
+        at, size = self._ranges[number]
         if self._descriptor is None:
             data = self._memory[number]
         else:
@@ -76,7 +76,7 @@ class Spool:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield all batches."""
-        return map(self.batch, range(len(self._places)))
+        return map(self.batch, range(len(self._ranges)))
 
     def _spill(self) -> None:
         if self._descriptor is not None:
@@ -85,7 +85,7 @@ class Spool:
         Path(path).unlink()
         weakref.finalize(self, os.close, descriptor)
         self._descriptor = descriptor
-        memory, self._memory, self._places = self._memory, [], []
+        memory, self._memory, self._ranges = self._memory, [], []
         for data in memory:
             self._write(data)
 
@@ -93,7 +93,7 @@ class Spool:
         left = memoryview(data)
         while left:
             left = left[os.write(self._descriptor or 0, left) :]
-        self._places.append((self._written, data.size))
+        self._ranges.append((self._written, data.size))
         self._written += data.size
 
 

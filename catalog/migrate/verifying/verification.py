@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.late_write import find_late_writes
-from icecomb.catalog.migrate.source.source import partition_place, table_place
-from icecomb.catalog.migrate.source.source_files import PlaceFiles, list_places
+from icecomb.catalog.migrate.source.source import partition_folder, table_folder
+from icecomb.catalog.migrate.source.source_files import ListedFolder, list_folders
 from icecomb.catalog.migrate.source.source_schema import source_schema
 from icecomb.catalog.migrate.verifying.comparison import Comparison, FilePair, compare_files
 from icecomb.format.errors import MigrationError, NoSuchSnapshotError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
 
-def verify(place: Workplace) -> Comparison:
+def verify(context: MigrationContext) -> Comparison:
     """Compare the migration's snapshot with what Hive would read: files, partitions, every value.
 
     Later writes to the Iceberg table are ignored; changes of the files by Hive's writers are not.
@@ -29,8 +29,8 @@ def verify(place: Workplace) -> Comparison:
         MigrationError: If the table was not migrated by icecomb.
         NoSuchSnapshotError: If the migration's snapshot was expired.
     """
-    table = place.entry.load()
-    found = place.migrated(table)
+    table = context.entry.load()
+    found = context.migrated(table)
     if found is None:
         raise MigrationError(
             f"{table.full_name} was not migrated by icecomb: there is nothing to compare",
@@ -38,36 +38,36 @@ def verify(place: Workplace) -> Comparison:
             table=table.full_name,
         )
     journal, prepared = found
-    place.require_metadata(table)
-    metadata = _metadata(place, table.metadata_location or "", prepared["snapshot-id"])
+    context.require_metadata(table)
+    metadata = _metadata(context, table.metadata_location or "", prepared["snapshot-id"])
     comparison = Comparison()
-    tasks = _tasks(place, metadata, prepared["snapshot-id"])
+    tasks = _tasks(context, metadata, prepared["snapshot-id"])
     if added := set(journal.added()):
-        now = _tasks(place, metadata, metadata.current_snapshot_id)
+        now = _tasks(context, metadata, metadata.current_snapshot_id)
         tasks |= {path: task for path, task in now.items() if path in added}
-    dropped = DroppedPartitions(place, journal, table)
+    dropped = DroppedPartitions(context, journal, table)
     for name in dropped.with_rows(metadata):
         comparison.differ(
             f"{name}: Hive dropped it after the conversion, its rows are in Iceberg's"
         )
-    late = find_late_writes(place, journal, table, metadata)
-    for told in late.told():
-        comparison.differ(told)
-    pairs = _pairs(place, journal, tasks, comparison, dropped, {*late.replaced, *late.gone})
+    late = find_late_writes(context, journal, table, metadata)
+    for description in late.descriptions():
+        comparison.differ(description)
+    pairs = _pairs(context, journal, tasks, comparison, dropped, {*late.replaced, *late.gone})
     comparison.finished = journal.step(Step.CLEANED) is not None
     snapshot = metadata.snapshot_by_id(prepared["snapshot-id"])
     schema_id = snapshot.schema_id if snapshot is not None else None
     schema = metadata.schema() if schema_id is None else metadata.schema_by_id(schema_id)
-    compare_files(place.io, metadata, schema, pairs, comparison, place.progress)
+    compare_files(context.io, metadata, schema, pairs, comparison, context.progress)
     if comparison.difference_count == 0:
         journal.record(Step.VERIFIED, rows=comparison.hive.rows, files=comparison.files)
     return comparison
 
 
-def _metadata(place: Workplace, pointer: str, snapshot_id: int | None) -> TableMetadata:
+def _metadata(context: MigrationContext, pointer: str, snapshot_id: int | None) -> TableMetadata:
     from icecomb.format.spec.metadata_file import read_metadata
 
-    metadata = read_metadata(place.io, pointer)
+    metadata = read_metadata(context.io, pointer)
     if snapshot_id is not None and metadata.snapshot_by_id(snapshot_id) is None:
         raise NoSuchSnapshotError(
             f"The migration's snapshot {snapshot_id} was expired: it cannot be compared any more",
@@ -77,52 +77,52 @@ def _metadata(place: Workplace, pointer: str, snapshot_id: int | None) -> TableM
 
 
 def _tasks(
-    place: Workplace, metadata: TableMetadata, snapshot_id: int | None
+    context: MigrationContext, metadata: TableMetadata, snapshot_id: int | None
 ) -> dict[str, FileScanTask]:
     from icecomb.format.scan.table_scan import TableScan
 
     if snapshot_id is None:
         return {}
-    scan = TableScan(metadata, place.io, snapshot_id=snapshot_id)
+    scan = TableScan(metadata, context.io, snapshot_id=snapshot_id)
     return {task.file.file_path: task for task in scan.plan_files()}
 
 
 def _pairs(  # noqa: PLR0917 - what is compared, and what is reported already
-    place: Workplace,
+    context: MigrationContext,
     journal: Journal,
     tasks: Mapping[str, FileScanTask],
     comparison: Comparison,
     dropped: DroppedPartitions,
-    told: Container[str],
+    reported: Container[str],
 ) -> list[FilePair]:
     table, zone = journal.table, journal.choices.time_zone
     converted = source_schema(table, journal.choices.timestamp)
-    places = [table_place(table)]
+    folders = [table_folder(table)]
     if table.partition_keys:
-        places = [partition_place(table, one, converted, zone) for one in journal.partitions()]
+        folders = [partition_folder(table, one, converted, zone) for one in journal.partitions()]
     keys = [key.name.lower() for key in table.partition_keys]
     pairs: list[FilePair] = []
     left = {path: task for path, task in tasks.items() if task.file.partition not in dropped.values}
-    places = [one for one in places if one.values not in dropped.values]
-    for found in list_places(place.io, places, place.progress):
-        comparison.partitions.setdefault(found.place.name, [0, 0])
+    folders = [one for one in folders if one.values not in dropped.values]
+    for found in list_folders(context.io, folders, context.progress):
+        comparison.partitions.setdefault(found.folder.name, [0, 0])
         for location in _visible(found, journal, tasks):
             task = left.pop(location, None)
-            if task is None or location in told:
+            if task is None or location in reported:
                 continue  # see `find_late_writes`
-            if task.file.partition != found.place.values:
+            if task.file.partition != found.folder.values:
                 comparison.differ(
-                    f"{location}: partition {found.place.values} in Hive, "
+                    f"{location}: partition {found.folder.values} in Hive, "
                     f"{task.file.partition} in Iceberg"
                 )
-            constants: dict[str, Any] = dict(zip(keys, found.place.values, strict=True))
-            pairs.append(FilePair(found.place.name, location, constants, task))
-    for location in (one for one in left if one not in told):
+            constants: dict[str, Any] = dict(zip(keys, found.folder.values, strict=True))
+            pairs.append(FilePair(found.folder.name, location, constants, task))
+    for location in (one for one in left if one not in reported):
         comparison.differ(f"{location}: in the Iceberg table, not in Hive's folders")
     return pairs
 
 
-def _visible(found: PlaceFiles, journal: Journal, tasks: Mapping[str, FileScanTask]) -> list[str]:
+def _visible(found: ListedFolder, journal: Journal, tasks: Mapping[str, FileScanTask]) -> list[str]:
     locations = [status.location for status in found.files]
     if "subdirectories" in journal.choices.accept:
         # Subfolders now hold Iceberg's own files, too: only those taken over count.

@@ -206,7 +206,7 @@ class ExpireSnapshots(PendingUpdate):
         ids, _ = _gone(base, after)
         # an earlier attempt found the same files, except those that others have needed since
         if self._garbage is None or self._garbage.snapshot_ids != ids:
-            self._forget()
+            self._discard()
             self._garbage = self._unreachable(base, after)
             if self._garbage.files.files:
                 self._garbage.list_location = write_list(self._io, after, self._garbage.files)
@@ -239,7 +239,7 @@ class ExpireSnapshots(PendingUpdate):
     def clean_up(self, committed: TableMetadata | None) -> None:
         """Delete the files of the removed snapshots after the commit."""
         if committed is None or self._applied_to is None or self._garbage is None:
-            self._forget()
+            self._discard()
             return
         ids, refs = _gone(self._applied_to, committed)
         self.result = Expiration(ids, refs, problem=self._garbage.problem)
@@ -259,7 +259,7 @@ class ExpireSnapshots(PendingUpdate):
             problem = f"It is unknown which files are needed: {reason_of(error)}"
             return replace(result, problem=result.problem or problem)
         if not done.failed:
-            self._forget()
+            self._discard()
         try:
             done = done.joined(collect_left(self._io, newest, self._others))
         except (IcecombError, OSError) as error:
@@ -269,7 +269,7 @@ class ExpireSnapshots(PendingUpdate):
             result = replace(result, problem=f"Not all files could be deleted: {done.reason}")
         return replace(result, files=done.files, failed=done.failed)
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         """Delete the list, whose files are irrelevant or already deleted."""
         if self._garbage is not None and self._garbage.list_location is not None:
             delete_list(self._io, self._garbage.list_location)

@@ -44,7 +44,7 @@ class ActiveNameNodes:
             self._trusted[origin] = time.monotonic() + _TRUSTED_S
         return True
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Discard the cached states, so that the next call asks again."""
         self._trusted.clear()
 

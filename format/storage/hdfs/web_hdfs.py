@@ -330,7 +330,7 @@ class WebHdfs:
 
     def _is_done_after(self, error: IcecombError, target: str, file_id: int, location: str) -> bool:
         # roles may have changed, and a node that lags behind would not have the file
-        self._session.active.forget()
+        self._session.active.discard()
         try:
             return self._is_at(target, file_id, location)
         except IcecombError:

@@ -388,7 +388,7 @@ class _S3Upload(MarkedCompletion, PartUpload):
             )
         # S3 responds before it is done: without a body nothing was created
         self._checked("create", found, "ETag")
-        self._forget_others()
+        self._abort_earlier_uploads()
 
     def found_mark(self) -> str | None:
         found = self._ask("access", lambda: _head(self._boto, self._of, self._location))
@@ -398,13 +398,13 @@ class _S3Upload(MarkedCompletion, PartUpload):
     def abort(self) -> None:
         with suppress(IcecombError):
             self._ask("abandon", partial(self._abort, self._id["UploadId"]))
-        self._forget_others()
+        self._abort_earlier_uploads()
 
     def _abort(self, number: str) -> None:
         with suppress(self._boto.exceptions.NoSuchUpload):
             self._boto.abort_multipart_upload(**self._of, UploadId=number)
 
-    def _forget_others(self) -> None:
+    def _abort_earlier_uploads(self) -> None:
         """Abort earlier uploads of this object whose id was in a lost response."""
         if self._begun == 1:
             return

@@ -39,8 +39,8 @@ class ReadDeleteFiles:
         self.keys: list[KeyColumns] = []
         self._state = state
         self._locations = locations
-        self._places: dict[str, int] = {}
-        self._key_places: dict[tuple[int, ...], int] = {}
+        self._numbers: dict[str, int] = {}
+        self._key_numbers: dict[tuple[int, ...], int] = {}
 
     def by_value(self, task: FileScanTask) -> tuple[EqualityDeletes, ...]:
         """Return the equality deletes that apply to a task's file.
@@ -60,21 +60,21 @@ class ReadDeleteFiles:
                     hint="The metadata is damaged: read an older snapshot.",
                     path=file.file_path,
                 )
-            groups[tuple(sorted(file.equality_ids))].append(self._place(file))
+            groups[tuple(sorted(file.equality_ids))].append(self._number(file))
         return tuple(
-            EqualityDeletes(self._key_place(ids), tuple(sorted(files)))
+            EqualityDeletes(self._key_number(ids), tuple(sorted(files)))
             for ids, files in groups.items()
         )
 
     def by_position(self, task: FileScanTask) -> PositionDeleteFiles | None:
         """Return the position delete files of a task's file; None if it has none."""
-        files = tuple(self._place(file) for file in position_delete_files(task))
+        files = tuple(self._number(file) for file in position_delete_files(task))
         return PositionDeleteFiles(task.file.file_path, files) if files else None
 
-    def _place(self, file: DataFile) -> int:
-        place = self._places.get(file.file_path)
-        if place is None:
-            place = self._places[file.file_path] = len(self.files)
+    def _number(self, file: DataFile) -> int:
+        number = self._numbers.get(file.file_path)
+        if number is None:
+            number = self._numbers[file.file_path] = len(self.files)
             self.files.append(
                 DeleteFile(
                     path=self._locations.of(file.file_path),
@@ -82,15 +82,15 @@ class ReadDeleteFiles:
                     rows=file.record_count,
                 )
             )
-        return place
+        return number
 
-    def _key_place(self, ids: tuple[int, ...]) -> int:
-        place = self._key_places.get(ids)
-        if place is None:
-            place = self._key_places[ids] = len(self.keys)
+    def _key_number(self, ids: tuple[int, ...]) -> int:
+        number = self._key_numbers.get(ids)
+        if number is None:
+            number = self._key_numbers[ids] = len(self.keys)
             columns = ColumnPlaces(ids, (), self._state.metadata).extra
             self.keys.append(KeyColumns(ids, spark_struct(columns)))
-        return place
+        return number
 
 
 def position_delete_files(task: FileScanTask) -> list[DataFile]:
@@ -111,12 +111,12 @@ class DeletePlaces:
         self._metadata = metadata
         self._known: dict[tuple[Any, ...], tuple[int, str]] = {}
 
-    def of(self, task: FileScanTask, told: str) -> DeletePlace:
+    def of(self, task: FileScanTask, spark_path: str) -> DeletePlace:
         """Return the target for the deletes of a task's file.
 
         Args:
             task: The task of the whole file.
-            told: The file's name as given to Spark.
+            spark_path: The file's name as given to Spark.
         """
         file = task.file
         key = (file.spec_id, *partition_key(file.partition))
@@ -126,7 +126,7 @@ class DeletePlaces:
             self._known[key] = len(self._known), f"{folder}/" if folder else ""
         number, folder = self._known[key]
         return DeletePlace(
-            file=None if told == file.file_path else file.file_path,
+            file=None if spark_path == file.file_path else file.file_path,
             partition=number,
             folder=folder,
             has_own=bool(own_deletes(task)),

@@ -134,15 +134,15 @@ class PlannedFiles:
         parts = self._parts.get(key)
         if parts is None:
             rows = task.file.record_count
-            return FileRange(self._place(task), task.start, task.length, _is_last(task), rows)
-        if parts.place is None:
-            parts.place = self._place(task)
+            return FileRange(self._add(task), task.start, task.length, _is_last(task), rows)
+        if parts.number is None:
+            parts.number = self._add(task)
         parts.missing -= task.length
         if not parts.missing:
             del self._parts[key]
-        return FileRange(parts.place, task.start, task.length, _is_last(task), _UNKNOWN)
+        return FileRange(parts.number, task.start, task.length, _is_last(task), _UNKNOWN)
 
-    def _place(self, task: FileScanTask) -> int:
+    def _add(self, task: FileScanTask) -> int:
         self._files.append(self._planned(task))
         self._count += 1
         return self._count - 1
@@ -189,11 +189,11 @@ class PlannedFiles:
 class _Parts:
     """A file whose parts are not all in the plan yet."""
 
-    __slots__ = ("missing", "place")
+    __slots__ = ("missing", "number")
 
     def __init__(self, missing: int) -> None:
         self.missing = missing
-        self.place: int | None = None
+        self.number: int | None = None
 
 
 class _Constants:
@@ -248,7 +248,7 @@ class PositionsOfFiles:
         self.count = 0
         self.characters = 0
         self._encoded: list[str] = []
-        self._places = 0
+        self._arrays = 0
         files = {f.file_path: f.record_count for task in tasks for f in position_delete_files(task)}
         self.too_many = sum(files.values()) > _MOST_POSITIONS
         self._reader: PositionDeletes | None = None
@@ -268,8 +268,8 @@ class PositionsOfFiles:
         self._encoded.append(text)
         self.characters += len(text)
         self.count += len(positions)
-        self._places += 1
-        return self._places - 1
+        self._arrays += 1
+        return self._arrays - 1
 
     def page(self) -> tuple[str, ...]:
         """Return the positions added since the last page, in the order of their indices."""

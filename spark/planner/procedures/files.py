@@ -9,7 +9,7 @@ from typing import Final
 from icecomb.catalog import migrate as migration
 from icecomb.catalog.hive.catalog import on_metastore
 from icecomb.catalog.migrate.applying.existing_files import files_of_folder, files_of_hive_table
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.report.progress import SILENT, THREADS
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.spark.planner.procedures.call import Call, parse_name
@@ -87,7 +87,7 @@ def add_files(  # noqa: PLR0917 - the procedure's parameters
     if len(parts) == 2 and parts[0].lower() in _FORMATS:
         files = files_of_folder(target.io, target.schema(), parts[1], wanted)
     else:
-        source = Workplace(on_metastore(call.catalog), *call.source(source_table), SILENT)
+        source = MigrationContext(on_metastore(call.catalog), *call.source(source_table), SILENT)
         files = files_of_hive_table(source, target.schema(), wanted)
     before = target.metadata.current_snapshot_id
     target.add_files(

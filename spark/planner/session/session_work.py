@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.maintenance.session_listing import ListingJob
     from icecomb.spark.planner.session.conversation import Asked, Conversation
 
-_LOOK_S: Final = 60.0
+_POLL_S: Final = 60.0
 
 
 class PendingWork:
@@ -47,7 +47,7 @@ class PendingWork:
             FileIOError: If it could not be done.
             OperationCanceledError: If nobody waits for the procedure any more.
         """
-        while not wait_for(self._ended, _LOOK_S):
+        while not wait_for(self._ended, _POLL_S):
             pass
         if self._problem is not None:
             raise FileIOError(

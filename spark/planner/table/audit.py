@@ -25,7 +25,7 @@ _BRANCH: Final = "spark.wap.branch"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CommitTarget:
     """The target of a change: a branch, or a staged snapshot.
 
     Args:
@@ -37,7 +37,7 @@ class Place:
     wap_id: str | None = None
 
     @classmethod
-    def of(cls, write: WriteState) -> Place:
+    def of(cls, write: WriteState) -> CommitTarget:
         """Return the target that was chosen when the write began."""
         return cls(write.branch, write.wap_id)
 
@@ -92,7 +92,7 @@ def branch_of(state: TableState, asked: str | None) -> str | None:
     return state.branch if asked is None else asked
 
 
-def place_of(audit: Audit, metadata: TableMetadata, named: str | None = None) -> Place:
+def commit_target(audit: Audit, metadata: TableMetadata, named: str | None = None) -> CommitTarget:
     """Return the target of a session's changes.
 
     Args:
@@ -104,7 +104,7 @@ def place_of(audit: Audit, metadata: TableMetadata, named: str | None = None) ->
         ValidationError: If both settings are set, or one is empty.
     """
     if not is_audited(metadata):
-        return Place(named or MAIN_BRANCH)
+        return CommitTarget(named or MAIN_BRANCH)
     # a named branch takes precedence over the session's, as in Iceberg Java since 1.11
     wap_branch = audit.wap_branch if named is None else None
     if audit.wap_id is not None and wap_branch is not None:
@@ -118,7 +118,7 @@ def place_of(audit: Audit, metadata: TableMetadata, named: str | None = None) ->
             f"{_ID if wap_branch is None else _BRANCH} is set, but empty",
             hint="give it a name, or RESET it",
         )
-    return Place(wap_branch or named or MAIN_BRANCH, audit.wap_id)
+    return CommitTarget(wap_branch or named or MAIN_BRANCH, audit.wap_id)
 
 
 def check_read(audit: Audit, state: TableState) -> None:

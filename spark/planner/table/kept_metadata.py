@@ -67,7 +67,7 @@ class KeptMetadata:
                 self._newest[table] = key
             self._shrink(key)
 
-    def forget(self, catalog: str) -> None:
+    def discard(self, catalog: str) -> None:
         """Drop the metadata of a catalog's tables."""
         with self._lock:
             for key in [key for key in self._kept if key[0] == catalog]:

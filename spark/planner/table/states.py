@@ -169,7 +169,7 @@ class TableStates:
     def __init__(self, catalogs: Catalogs) -> None:
         self._catalogs = catalogs
         self._kept = KeptMetadata()
-        catalogs.when_let_go(self._kept.forget)
+        catalogs.when_let_go(self._kept.discard)
 
     def load(self, catalog: str, table: TableName) -> TableState:
         """Load the current state of a table, or the one selected by its name.

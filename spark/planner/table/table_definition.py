@@ -18,7 +18,7 @@ from icecomb.format.property.table_property import (
     RESERVED_PROPERTIES,
 )
 from icecomb.spark.partitioning import partition_spec
-from icecomb.spark.planner.table.table_name import name_or_place
+from icecomb.spark.planner.table.table_name import name_or_location
 from icecomb.spark.schema import iceberg_schema
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def parsed_definition(
     schema = iceberg_schema(definition.schema)
     unsorted = None
     return (
-        name_or_place(definition.table),
+        name_or_location(definition.table),
         schema,
         properties.get("location"),
         partition_spec(definition.partitioning, schema),
@@ -106,7 +106,7 @@ def copied_definition(
         UnsupportedError: See `parsed_definition`.
         ValidationError: See `parsed_definition`.
     """
-    name, location = name_or_place(table), given.get("location")
+    name, location = name_or_location(table), given.get("location")
     own = _own_properties(given) | _data_format(given)
     metadata = source.metadata
     if source.metadata_table is not None:

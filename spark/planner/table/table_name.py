@@ -44,8 +44,8 @@ def identifier(table: TableName) -> tuple[str, ...]:
         NoSuchNamespaceError: If it has too few levels, or too many.
         UnsupportedError: If it names something below a table, or a table by its location.
     """
-    name = name_or_place(table)
-    if is_place(name):
+    name = name_or_location(table)
+    if is_location(name):
         raise UnsupportedError(
             f"{table.name} is a folder: a table there cannot be renamed, and no view can be there",
             hint="name a table or view of the catalog",
@@ -53,7 +53,7 @@ def identifier(table: TableName) -> tuple[str, ...]:
     return name
 
 
-def name_or_place(table: TableName) -> tuple[str, ...]:
+def name_or_location(table: TableName) -> tuple[str, ...]:
     """Return the name or location of a table that a statement creates, changes or drops.
 
     Raises:
@@ -71,7 +71,7 @@ def name_or_place(table: TableName) -> tuple[str, ...]:
     return meant.identifier
 
 
-def is_place(name: tuple[str, ...]) -> bool:
+def is_location(name: tuple[str, ...]) -> bool:
     """Return whether a table is named by its location."""
     return len(name) == 1
 

@@ -33,7 +33,7 @@ from icecomb.spark.planner.table.selectors import at_time, at_version
 from icecomb.spark.planner.table.staging import StagedTables
 from icecomb.spark.planner.table.states import TableState, TableStates
 from icecomb.spark.planner.table.table_definition import copied_definition, parsed_definition
-from icecomb.spark.planner.table.table_name import identifier, is_place, name_or_place, named
+from icecomb.spark.planner.table.table_name import identifier, is_location, name_or_location, named
 from icecomb.spark.schema import spark_schema
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Tables:
     def table_exists(self, request: TableExists) -> Exists:
         """Answer `TableExists`."""
         meant = named(request.table)
-        if meant.selector is None and not is_place(meant.identifier):
+        if meant.selector is None and not is_location(meant.identifier):
             return Exists(self._catalogs[request.catalog].table_exists(meant.identifier))
         try:
             self._states.load(request.catalog, request.table)
@@ -109,7 +109,7 @@ class Tables:
     def drop_table(self, request: DropTable) -> Dropped:
         """Answer `DropTable`."""
         try:
-            catalog, own = self._catalogs.home(request.catalog, name_or_place(request.table))
+            catalog, own = self._catalogs.home(request.catalog, name_or_location(request.table))
             catalog.drop_table(own, purge_requested=request.purge)
         except NoSuchTableError as error:
             if type(error) is not NoSuchTableError:
@@ -126,7 +126,7 @@ class Tables:
 
     def alter_table(self, request: AlterTable) -> TableDescription:
         """Answer `AlterTable`."""
-        name = name_or_place(request.table)
+        name = name_or_location(request.table)
         table = self._catalogs.load_table(request.catalog, name)
         alter_table(table, request.changes)
         return self._described(request.catalog, name, table)

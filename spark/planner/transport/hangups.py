@@ -41,9 +41,9 @@ class Hangups:
         while True:
             for key, _ in self._selector.select():
                 with self._lock:
-                    self._look(key)
+                    self._check(key)
 
-    def _look(self, key: selectors.SelectorKey) -> None:
+    def _check(self, key: selectors.SelectorKey) -> None:
         known = self._selector.get_map().get(key.fd)
         # its request may have been answered since, and its descriptor reused
         if known is None or known.data is not key.data:

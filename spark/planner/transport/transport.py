@@ -98,11 +98,11 @@ class Server:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
         except RuntimeError as error:
             _log.warning("a connection is refused: %s", error)
-            self._forget(connection)
+            self._discard(connection)
             connection.close()
             time.sleep(_PAUSE_S)
 
-    def _forget(self, stranger: socket.socket) -> None:
+    def _discard(self, stranger: socket.socket) -> None:
         with self._lock:
             self._strangers.pop(stranger, None)
 
@@ -113,7 +113,7 @@ class Server:
             except OSError:
                 return
             finally:
-                self._forget(connection)
+                self._discard(connection)
             if not known:
                 return
             try:

@@ -13,7 +13,7 @@ from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.protocol import CanDeleteWhere, DeleteWhere, Done, Possible
 from icecomb.spark.planner.scan.predicates import exact_filter
-from icecomb.spark.planner.table.audit import head, place_of
+from icecomb.spark.planner.table.audit import commit_target, head
 from icecomb.spark.planner.table.catalogs import Catalogs
 from icecomb.spark.planner.table.states import TableStates
 from icecomb.spark.planner.write.snapshot_properties import snapshot_properties
@@ -73,22 +73,22 @@ class Deletes:
     def _delete(self, state: TableState, request: DeleteWhere, rows: BooleanExpression) -> Done:
         table = self._catalogs.load_table(state.catalog, state.identifier)
         check_same_table(table, str(state.metadata.table_uuid))
-        place = place_of(request.audit, table.metadata, state.branch)
-        begin = head(table.metadata, place.branch)
+        target = commit_target(request.audit, table.metadata, state.branch)
+        begin = head(table.metadata, target.branch)
         if begin is not None:
             there = table.metadata.snapshot_by_id(begin)
-            check_branch(table.metadata, there, place.branch)
+            check_branch(table.metadata, there, target.branch)
         rows = ColumnNames(state.schema).now(rows, table.metadata.schema())
         summary = {
             **self._catalogs.engine(state.catalog),
             **snapshot_properties(Options({}, request.settings)),
-            **place.summary,
+            **target.summary,
         }
-        if place.branch in table.metadata.refs or place.branch == MAIN_BRANCH:
-            table.delete(rows, summary, branch=place.branch)
+        if target.branch in table.metadata.refs or target.branch == MAIN_BRANCH:
+            table.delete(rows, summary, branch=target.branch)
         elif (begin := table.metadata.current_snapshot_id) is not None:
             with table.transaction() as change:
                 with change.manage_snapshots() as manage:
-                    manage.create_branch(begin, place.branch)
-                change.delete(rows, summary, branch=place.branch)
+                    manage.create_branch(begin, target.branch)
+                change.delete(rows, summary, branch=target.branch)
         return Done()

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.spark.planner.options import Options
     from icecomb.spark.planner.protocol import Epoch, StreamingQuery, WriteState
-    from icecomb.spark.planner.table.audit import Place
+    from icecomb.spark.planner.table.audit import CommitTarget
     from icecomb.spark.planner.table.states import TableState
 
 _MERGED: Final = flag(
@@ -58,24 +58,24 @@ class EpochThereError(CommitFailedError):
 
 
 def streamed_write(
-    query: StreamingQuery, state: TableState, place: Place, options: Options
+    query: StreamingQuery, state: TableState, target: CommitTarget, options: Options
 ) -> StreamedWrite:
     """Return the information needed to commit an epoch that begins.
 
     Args:
         query: The query.
         state: The current state of the table.
-        place: The target of the epoch.
+        target: The target of the epoch.
         options: Options of the write.
 
     Raises:
         UnsupportedError: If it is to be staged.
         ConfigurationError: If an option has an invalid value.
     """
-    if place.is_staged:
+    if target.is_staged:
         raise UnsupportedError(
             f"Table {state.name}: the batches of a streaming query cannot all be staged as "
-            f"{place.wap_id!r} (spark.wap.id): only one snapshot can be published under an id",
+            f"{target.wap_id!r} (spark.wap.id): only one snapshot can be published under an id",
             hint="write to a branch: spark.wap.branch, or the option branch; or stage one batch "
             "in foreachBatch",
             table=state.name,
@@ -83,7 +83,7 @@ def streamed_write(
     return StreamedWrite(
         query=query.id,
         merged=options.of(_MERGED, {}, _MERGED.key),
-        lost_ms=_lost_since(state.metadata, place.branch, query.id),
+        lost_ms=_lost_since(state.metadata, target.branch, query.id),
         commit_epoch=options.of(_COMMIT_EPOCH, {}, _COMMIT_EPOCH.key),
     )
 

@@ -10,7 +10,7 @@ from icecomb.format.errors import CommitFailedError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.spark.planner.protocol.values import partition_types, value_from_json
 from icecomb.spark.planner.scan.predicates import exact_filter, row_filter
-from icecomb.spark.planner.table.audit import Place
+from icecomb.spark.planner.table.audit import CommitTarget
 from icecomb.spark.planner.write.written_files import delete_file
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def overwrite_partitions(
 
     if not files:
         return None
-    place = Place.of(write)
-    change = ReplacePartitions(table.io, summary, place.branch, stage_only=place.is_staged)
+    target = CommitTarget.of(write)
+    change = ReplacePartitions(table.io, summary, target.branch, stage_only=target.is_staged)
     change.validate_from_snapshot(write.snapshot_id)
     replace_by(change, files, serializable=_is_serializable(table, write, "delete"))
     return change
@@ -228,9 +228,9 @@ def _row_delta(
 ) -> RowDelta:
     from icecomb.format.operation.row_delta import RowDelta
 
-    place = Place.of(write)
+    target = CommitTarget.of(write)
     return RowDelta(
-        table.io, summary, place.branch, stage_only=place.is_staged, schema=state.schema
+        table.io, summary, target.branch, stage_only=target.is_staged, schema=state.schema
     )
 
 
@@ -279,9 +279,9 @@ def _overwrite_since(
 ) -> OverwriteFiles:
     from icecomb.format.operation.overwrite import OverwriteFiles
 
-    place = Place.of(write)
+    target = CommitTarget.of(write)
     change = OverwriteFiles(
-        table.io, summary, place.branch, stage_only=place.is_staged, schema=schema
+        table.io, summary, target.branch, stage_only=target.is_staged, schema=schema
     )
     return change.validate_from_snapshot(write.snapshot_id)
 

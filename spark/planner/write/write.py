@@ -43,7 +43,13 @@ from icecomb.spark.planner.protocol import (
 from icecomb.spark.planner.scan.predicates import exact_filter
 from icecomb.spark.planner.session.group_rewrites import group, named_group
 from icecomb.spark.planner.session.session_work import PendingWorks
-from icecomb.spark.planner.table.audit import Place, branch_of, check_read, head, place_of
+from icecomb.spark.planner.table.audit import (
+    CommitTarget,
+    branch_of,
+    check_read,
+    commit_target,
+    head,
+)
 from icecomb.spark.planner.table.catalogs import Catalogs
 from icecomb.spark.planner.table.staging import StagedTables, lost
 from icecomb.spark.planner.table.states import TableState, TableStates
@@ -119,15 +125,15 @@ class Writes:
         options, found = WriteOptions(request.options, request.settings), state
         rewrite = named_group(self._works, options)
         branch = options.text("branch")
-        place = (
-            place_of(request.audit, state.metadata, branch_of(state, branch))
+        target = (
+            commit_target(request.audit, state.metadata, branch_of(state, branch))
             if rewrite is None
-            else Place()
+            else CommitTarget()
         )
         _check_writable(state, request)
-        begin = head(state.metadata, place.branch)
+        begin = head(state.metadata, target.branch)
         if rewrite is None and begin is not None:
-            check_branch(state.metadata, state.metadata.snapshot_by_id(begin), place.branch)
+            check_branch(state.metadata, state.metadata.snapshot_by_id(begin), target.branch)
         if request.command is not None:
             check_read(request.audit, state)
             if branch not in {None, state.branch}:
@@ -148,8 +154,8 @@ class Writes:
             rewrite.check(state)
             spec, layout = rewrite.job.spec, _layout_of_group(rewrite.job, options)
             order = rewrite.job.sort_order_id
-        read = head(found.metadata, place.branch)
-        since = oldest_read(self._states, request.queried, found.metadata, place.branch, read)
+        read = head(found.metadata, target.branch)
+        since = oldest_read(self._states, request.queried, found.metadata, target.branch, read)
         deletes = None
         if request.operation == CHANGE_ROWS:
             deletes = delete_instructions(metadata, options)
@@ -181,8 +187,8 @@ class Writes:
                     options.validated_from(metadata, since) if request.command is None else since
                 ),
                 older=since != read,
-                branch=place.branch,
-                wap_id=place.wap_id,
+                branch=target.branch,
+                wap_id=target.wap_id,
                 serializable=options.is_serializable(),
                 metrics=modes,
                 file_format=files.format,
@@ -190,7 +196,7 @@ class Writes:
                 root=location.root,
                 told_root=told,
                 summary=snapshot_properties(options),
-                streamed=(None if query is None else streamed_write(query, state, place, options)),
+                streamed=(None if query is None else streamed_write(query, state, target, options)),
             ),
             files=files,
             partition=tuple(_partition_columns(spec, schema)),
@@ -236,7 +242,7 @@ class Writes:
         change = self._change(table, request)
         if change is None:
             return Committed({})
-        with _only_proven_failures(table.identifier), _older_rows_told(write):
+        with _only_proven_failures(table.identifier), _explaining_older_rows(write):
             table.commit(WrittenChange(change, written_with(table.metadata, write)))
             return _committed(table, change)
 
@@ -306,13 +312,15 @@ class Writes:
     def _write_staged(
         self, transaction: Transaction, write: WriteState, written: Sequence[WrittenFile]
     ) -> None:
-        place, summary = Place.of(write), self._summary(write)
-        if place.branch != MAIN_BRANCH and place.branch in transaction.metadata.refs:
+        target, summary = CommitTarget.of(write), self._summary(write)
+        if target.branch != MAIN_BRANCH and target.branch in transaction.metadata.refs:
             # REPLACE TABLE leaves other branches as they are, its rows replace this one's
-            transaction.delete(snapshot_properties=summary, branch=place.branch)
+            transaction.delete(snapshot_properties=summary, branch=target.branch)
         if written:
             files = data_files(transaction.metadata, write, written)
-            transaction.append_data_files(files, summary, place.branch, stage_only=place.is_staged)
+            transaction.append_data_files(
+                files, summary, target.branch, stage_only=target.is_staged
+            )
 
     def _change(self, table: Table, request: CommitWrite) -> SnapshotProducer | None:
         """Return the change that the write makes to the table; None if it changes nothing.
@@ -343,8 +351,8 @@ class Writes:
             return insert_missing(table, state, write, request.delta, files, summary)
         if write.operation != APPEND:
             raise ValueError(f"a write cannot {write.operation}")
-        place = Place.of(write)
-        append = MergeAppend(table.io, summary, place.branch, stage_only=place.is_staged)
+        target = CommitTarget.of(write)
+        append = MergeAppend(table.io, summary, target.branch, stage_only=target.is_staged)
         for file in files:
             append.append_data_file(file)
         return append
@@ -353,7 +361,7 @@ class Writes:
         return {
             **self._catalogs.engine(write.catalog),
             **write.summary,
-            **Place.of(write).summary,
+            **CommitTarget.of(write).summary,
         }
 
 
@@ -389,7 +397,7 @@ def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _older_rows_told(write: WriteState) -> Iterator[None]:
+def _explaining_older_rows(write: WriteState) -> Iterator[None]:
     """Explain where older rows come from: a repeated statement would find the same ones again."""
     try:
         yield

@@ -72,7 +72,7 @@ class Pointer:
     def queue(self, _: object = None) -> Any:
         return nullcontext(False)
 
-    def ask_for_turn(self, _: object) -> bool:
+    def wait_in_queue(self, _: object) -> bool:
         return True
 
     def exclusive(self, _: object) -> Any:

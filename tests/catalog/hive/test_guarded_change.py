@@ -1,4 +1,4 @@
-"""What guards a change of an entry, without a metastore: the lock, the expected pointer, the look after silence."""
+"""What guards a change of an entry, without a metastore: the lock, the expected pointer, the poll after silence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from icecomb.catalog.hive import entry_change
 from icecomb.catalog.hive.entry_change import EntryChange, Expectation
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.lock import LockSettings, TableLock
-from icecomb.catalog.hive.settlement import Seen, Settlement, Sight
+from icecomb.catalog.hive.settlement import ChangeState, Observation, Settlement
 from icecomb.catalog.hive.thrift.entity import HiveTable, LockAnswer, LockState
 from icecomb.catalog.hive.thrift.server import EXPECTED_KEY, EXPECTED_VALUE
 from icecomb.format.errors import MetastoreError
@@ -122,35 +122,35 @@ def test_a_lock_that_is_held_is_heard_of_again():
     assert server.unlocked == [7]
 
 
-def settled(*sights: Sight, checked: bool) -> tuple[Any, int]:
-    """The outcome after silence, and how often was looked; the last sight stays."""
-    looks = 0
+def settled(*states: ChangeState, checked: bool) -> tuple[Any, int]:
+    """The outcome after silence, and the number of polls; the last state stays."""
+    polls = 0
 
-    def look() -> Seen:
-        nonlocal looks
-        looks += 1
-        return Seen(sights[min(looks, len(sights)) - 1], None)
+    def poll() -> Observation:
+        nonlocal polls
+        polls += 1
+        return Observation(states[min(polls, len(states)) - 1], None)
 
-    return Settlement(look, QUICK, checked=checked).after_silence(SILENCE), looks
+    return Settlement(poll, QUICK, checked=checked).after_silence(SILENCE), polls
 
 
-def test_after_a_lost_answer_it_is_looked_until_the_change_is_there():
-    outcome, looks = settled(Sight.NOT_YET, Sight.HAPPENED, checked=True)
+def test_after_a_lost_answer_the_entry_is_polled_until_the_change_is_there():
+    outcome, polls = settled(ChangeState.NOT_YET, ChangeState.HAPPENED, checked=True)
     assert outcome == Committed(found=True)
-    assert looks == 2
+    assert polls == 2
 
 
 def test_after_a_lost_answer_what_is_not_there_yet_is_unknown():
-    outcome, looks = settled(Sight.NOT_YET, checked=True)
+    outcome, polls = settled(ChangeState.NOT_YET, checked=True)
     assert isinstance(outcome, Unknown)
-    assert looks == 3
+    assert polls == 3
 
 
 def test_after_a_lost_answer_only_a_server_that_checks_has_refused_what_was_overtaken():
-    assert isinstance(settled(Sight.OVERTAKEN, checked=True)[0], Conflict)
-    outcome, looks = settled(Sight.OVERTAKEN, checked=False)
+    assert isinstance(settled(ChangeState.OVERTAKEN, checked=True)[0], Conflict)
+    outcome, polls = settled(ChangeState.OVERTAKEN, checked=False)
     assert isinstance(outcome, Unknown)
-    assert looks == 3
+    assert polls == 3
 
 
 class Pointer(EntryPointer[Any]):

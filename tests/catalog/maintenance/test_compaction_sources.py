@@ -121,11 +121,11 @@ def test_a_group_is_rewritten_again_where_no_delete_file_can_be(lake, meanwhile)
 
 def test_values_that_others_delete_after_an_upgrade_stay_deleted(lake, overtaken, monkeypatch):
     @contextmanager
-    def no_turns(_self, _base=None):
+    def no_queue(_self, _base=None):
         yield False
 
     # others of this process are to be first while it commits
-    monkeypatch.setattr(HadoopPointer, "queue", no_turns)
+    monkeypatch.setattr(HadoopPointer, "queue", no_queue)
     table = new_table(lake, frame(1, 2), frame(3, 4), version="1")
     other = lake.load_table("db.t")
 

@@ -1,4 +1,4 @@
-"""Rewritten groups whose commit fails, or whose fate is unknown: what may be needed is kept."""
+"""Rewritten groups whose commit fails, or whose status is unknown: what may be needed is kept."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ def test_who_may_not_do_it_in_parts_is_told_that_a_process_died(made: Table, slo
 
 
 @PROCESSES
-def test_cancelled_work_ends_and_leaves_nothing(made: Table, slow: Any, started: list[int]) -> None:
+def test_canceled_work_ends_and_leaves_nothing(made: Table, slow: Any, started: list[int]) -> None:
     begun, before, on_disk = slow(), made.metadata_location, data_on_disk(made)
     cancellation, raised = Cancellation(), list[BaseException]()
 

@@ -27,7 +27,7 @@ from icecomb.catalog.migrate.journal import kept_footers
 from icecomb.catalog.migrate.journal.kept_footers import FooterFolder
 from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.migrate.source.footer import Footer, FooterReader
-from icecomb.catalog.migrate.source.source_files import look_into
+from icecomb.catalog.migrate.source.source_files import folder_listings
 from icecomb.catalog.report.progress import SILENT
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.operation.append import FastAppend
@@ -131,8 +131,11 @@ def main() -> None:
     plan = timed("plan", planned)
     first = io.read_footers
     plan = timed("plan again", planned)
-    assert plan.seen is not None
-    same = timed("second look", lambda: plan.seen.are(look_into(io, plan.seen.places, SILENT)))
+    assert plan.folder_states is not None
+    same = timed(
+        "unchanged check",
+        lambda: plan.folder_states.match(folder_listings(io, plan.folder_states.folders, SILENT)),
+    )
     mapping, last = file_mapping(plan)
     base = plan.definition({}, mapping, last).metadata(folder.as_uri())
     append = FastAppend(io)

@@ -13,7 +13,7 @@ import pytest
 
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.hive.thrift.failure import UnreachableError
-from icecomb.catalog.migrate.batch import Fate, Result, run_batch
+from icecomb.catalog.migrate.batch import Result, StepStatus, run_batch
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import Step
 from icecomb.catalog.report.progress import SILENT
@@ -180,20 +180,20 @@ def test_the_worst_outcome_decides_and_a_lost_metastore_ends_the_batch() -> None
             raise errors[place[1]]
         return Result({}, "well", place[1] != "differs")
 
-    def fates(*names: str, stop: bool = False) -> list[Fate]:
+    def statuses(*names: str, stop: bool = False) -> list[StepStatus]:
         places = [("d", name) for name in names]
         found = run_batch(SILENT, "working", places, work, 1, stop_on_error=stop)
-        return [one.fate for one in found]
+        return [one.status for one in found]
 
-    assert fates("a", "unknown", "failed", "odd", "differs") == [
-        Fate.DONE,
-        Fate.UNKNOWN,
-        Fate.FAILED,
-        Fate.FAILED,
-        Fate.BLOCKED,
+    assert statuses("a", "unknown", "failed", "odd", "differs") == [
+        StepStatus.DONE,
+        StepStatus.UNKNOWN,
+        StepStatus.FAILED,
+        StepStatus.FAILED,
+        StepStatus.BLOCKED,
     ]
-    assert fates("away", "b") == [Fate.FAILED, Fate.NOT_BEGUN]
-    assert fates("differs", "b", stop=True) == [Fate.BLOCKED, Fate.NOT_BEGUN]
+    assert statuses("away", "b") == [StepStatus.FAILED, StepStatus.NOT_BEGUN]
+    assert statuses("differs", "b", stop=True) == [StepStatus.BLOCKED, StepStatus.NOT_BEGUN]
 
 
 def test_a_second_table_over_a_migrated_folder_is_refused_and_the_way_back_stays(

@@ -157,8 +157,8 @@ def small(*values: int) -> pa.Table:
 def test_apply_killed_at_any_step_goes_on_and_goes_back(
     make_hive_table: Any, mortal: Mortal, which: slice
 ) -> None:
-    """Either way from every second step, and both ways while it is not known whether the entry will turn."""
-    turned, fenced = set(), set()
+    """Either way from every second step, and both ways while it is not known whether the entry will be converted."""
+    converted, fenced = set(), set()
 
     def case(act: Callable[[Any], object], *, goes_on: bool) -> bool:
         table = make_hive_table(
@@ -168,12 +168,12 @@ def test_apply_killed_at_any_step_goes_on_and_goes_back(
         )
         before, files = table.state, table.files()
         act(table)
-        turned.add(table.entry.is_iceberg)
+        converted.add(table.entry.is_iceberg)
         if table.entry.is_iceberg:
             assert len(table.rows()) == 3
         else:
             assert table.state == before
-        # A turn that was asked for is ruled out by another time of change before anything goes back.
+        # A conversion that was asked for is ruled out by another time of change before anything goes back.
         steps = migrate.status(table.catalog, table.name).get("steps", {})
         asked = "swapping" in steps and not table.entry.is_iceberg
         if goes_on:
@@ -203,7 +203,7 @@ def test_apply_killed_at_any_step_goes_on_and_goes_back(
             case(kill, goes_on=at % 2 == 0)
     assert len(steps) >= 12
     assert fenced == {True, False} or which != slice(None)
-    assert turned == {True, False}
+    assert converted == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_revert_killed_at_any_step_goes_on(
     make_hive_table: Any, mortal: Mortal, kind: str, which: slice
 ) -> None:
     """Every second step of each table, the others of the other one."""
-    turned, partitioned = set(), kind == "partitioned"
+    converted, partitioned = set(), kind == "partitioned"
 
     def case(act: Callable[[Any], object], *, died: bool) -> None:
         parts = {("1",): numbers(1), ("2",): numbers(2)}
@@ -227,7 +227,7 @@ def test_revert_killed_at_any_step_goes_on(
         loaded = table.catalog.load_table(table.name)
         loaded.append(loaded.scan(limit=1).to_arrow())
         act(table)
-        turned.add(table.entry.is_iceberg)
+        converted.add(table.entry.is_iceberg)
         if table.entry.is_iceberg:
             assert len(table.rows()) == (3 if partitioned else 2)
         else:
@@ -246,7 +246,7 @@ def test_revert_killed_at_any_step_goes_on(
         case(partial(mortal.kill, verb="revert", fatal=fatal), died=True)
     assert len(steps) >= 12
     # two deaths may both be in what follows the change of the entry
-    assert turned == {True, False} or len(steps[which]) == 2
+    assert converted == {True, False} or len(steps[which]) == 2
 
 
 FORMATS = {"orc": (ORC, orc.write_table), "avro": (AVRO, write_avro)}
@@ -258,13 +258,13 @@ def test_apply_of_other_formats_killed_at_any_step_goes_on_and_goes_back(
 ) -> None:
     """The same steps as of Parquet: each second, the others of the other format."""
     storage, write = FORMATS[kind]
-    turned = set()
+    converted = set()
 
     def case(act: Callable[[Any], object]) -> None:
         table = make_hive_table({"id": "bigint"}, rows=small(1, 2), storage=storage, write=write)
         before, files = table.state, visible(table)
         act(table)
-        turned.add(table.entry.is_iceberg)
+        converted.add(table.entry.is_iceberg)
         assert table.entry.is_iceberg or table.state == before
         migrate.apply(table.catalog, table.name)
         assert sorted(row["id"] for row in table.rows()) == [1, 2]
@@ -278,7 +278,7 @@ def test_apply_of_other_formats_killed_at_any_step_goes_on_and_goes_back(
     for fatal in steps[which]:
         case(partial(mortal.kill, verb="apply", fatal=fatal))
     assert len(steps) >= 12
-    assert turned == {True, False}
+    assert converted == {True, False}
 
 
 def visible(table: Any) -> set[str]:

@@ -52,7 +52,7 @@ def test_after_an_overwrite_in_flight_the_hive_table_comes_back_with_what_hive_w
         assert f"icecomb migrate revert {table.name}" in (caught.value.hint or "")
     plan = migrate.revert(table.catalog, table.name)
     assert plan.missing_files == (f"file:{table.folder}/part-0.parquet",)
-    assert (plan.loses_data, plan.untold) == (True, False)
+    assert (plan.loses_data, plan.metadata_gone) == (True, False)
     with pytest.raises(RevertBlockedError, match="1 files of the Hive table that are gone"):
         migrate.revert(table.catalog, table.name, dry_run=False)
     assert migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True).done
@@ -69,7 +69,7 @@ def test_partitions_come_back_though_commits_since_are_lost(make_hive_table: Any
     loaded.append(pa.table({"id": [9], "k": pa.array([1], pa.int32())}))
     shutil.rmtree(table.folder / "metadata")
     plan = migrate.revert(table.catalog, table.name)
-    assert (plan.untold, plan.missing_files, plan.loses_data) == (True, (), True)
+    assert (plan.metadata_gone, plan.missing_files, plan.loses_data) == (True, (), True)
     assert "later commits" in plan.summary
     with pytest.raises(RevertBlockedError, match="later commits"):
         migrate.revert(table.catalog, table.name, dry_run=False)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog, migrate
-from icecomb.catalog.commit import commit_status as fate
+from icecomb.catalog.commit import commit_status
 from icecomb.catalog.migrate.applying.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import Step
@@ -144,7 +144,7 @@ def test_a_dropped_partition_that_nobody_answered_for_blocks_going_back_for_an_h
         migrate.revert(table.catalog, table.name, dry_run=False)
     proxy.deliver()
     assert ids(table) == [1]
-    monkeypatch.setattr(fate, "OLD_MS", -1)
+    monkeypatch.setattr(commit_status, "OLD_MS", -1)
     migrate.revert(table.catalog, table.name, dry_run=False)
     assert table.state == before
 
@@ -263,7 +263,7 @@ def test_a_metastore_that_does_not_check_makes_the_next_apply_wait(
     journal = FolderJournals(table.catalog, table.entry).live
     assert journal is not None
     assert journal.step(Step.SWAPPED) is None
-    monkeypatch.setattr(fate, "OLD_MS", -1)
+    monkeypatch.setattr(commit_status, "OLD_MS", -1)
     assert migrate.apply(blind, table.name).rows == 1
 
 
@@ -290,7 +290,7 @@ def test_a_table_of_lock_free_mode_is_refused_where_the_metastore_does_not_check
 
 def _know(catalog: Any) -> None:
     """The server is found out about by an alter of its own: before the one that is meant."""
-    assert catalog.refuses_late("made.t", told=True)
+    assert catalog.rejects_stale_swap("made.t", expectation_sent=True)
 
 
 def _interrupted(_: Any) -> None:

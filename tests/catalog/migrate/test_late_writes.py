@@ -1,4 +1,4 @@
-"""What Hive's writers did after the turn, whatever became of a table meanwhile: everybody tells of it."""
+"""What Hive's writers did after the conversion, whatever became of a table meanwhile: everybody tells of it."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_a_revert_says_which_files_hive_replaced(two: Any, run: Any) -> None:
 def test_what_hive_brings_after_the_table_was_finalized_is_told(
     two: Any, run: Any, icecomb: Any
 ) -> None:
-    """A writer that began before the turn may end as late as that."""
+    """A writer that began before the conversion may end as late as that."""
     migrate.apply(two.catalog, two.name)
     migrate.verify(two.catalog, two.name)
     migrate.finalize(two.catalog, two.name)

@@ -18,7 +18,7 @@ import pytest
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import FOLDER, Step
 from icecomb.catalog.migrate.reverting.reversal import Reversal, RevertBlockedError
@@ -429,7 +429,7 @@ def test_files_of_a_partition_below_another_belong_to_it_alone(
     client.partitions.alter(*table.name.split("."), [replace(second, storage=storage)])
     plan = migrate.plan(table.catalog, table.name, migrate.Choices(accept=("subdirectories",)))
     assert not plan.blockers
-    assert [file.place.values for file in plan.files] == [(1,), (2,)]
+    assert [file.partition.values for file in plan.files] == [(1,), (2,)]
 
 
 def test_old_files_that_were_added_again_by_other_names_stay_when_going_back(
@@ -708,7 +708,7 @@ def test_revert_never_loses_a_commit_that_came_in_between(
         kept = {k: v for k, v in (context or {}).items() if not k.startswith("expected_")}
         alter(self, database, name, to, kept)
 
-    locked = Workplace.locked
+    locked = MigrationContext.locked
 
     def overtaken(self: Any, entry: Any) -> Any:
         monkeypatch.undo()
@@ -716,7 +716,7 @@ def test_revert_never_loses_a_commit_that_came_in_between(
         monkeypatch.setattr(HiveClient, "alter_table", unchecked)  # as Hive 3.1.3
         return locked(self, entry)
 
-    monkeypatch.setattr(Workplace, "locked", overtaken)
+    monkeypatch.setattr(MigrationContext, "locked", overtaken)
     with pytest.raises(CommitFailedError, match="changed by somebody else"):
         migrate.revert(table.catalog, table.name, dry_run=False)
     assert sorted(row["id"] for row in table.rows()) == [1, 5]
@@ -796,7 +796,7 @@ def test_a_second_apply_never_takes_the_files_of_the_first_away(
     make_hive_table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
-    locked = Workplace.locked
+    locked = MigrationContext.locked
 
     def killed() -> None:
         raise KeyboardInterrupt
@@ -807,7 +807,7 @@ def test_a_second_apply_never_takes_the_files_of_the_first_away(
             migrate.apply(table.catalog, table.name, progress=_Meddler(killed, 1))
         return locked(self, entry)
 
-    monkeypatch.setattr(Workplace, "locked", meddled_with)
+    monkeypatch.setattr(MigrationContext, "locked", meddled_with)
     migrate.apply(table.catalog, table.name)
     assert table.rows() == [{"id": 1, "k": 1}]
     assert migrate.revert(table.catalog, table.name, dry_run=False).done
@@ -830,7 +830,7 @@ def test_of_two_applies_at_once_one_migrates_and_both_say_so(
 
     with ThreadPoolExecutor(2) as pool:
         results = [one.result() for one in [pool.submit(apply), pool.submit(apply)]]
-    # who comes second may find the table turned already
+    # who comes second may find the table converted already
     assert replace(results[0], already=False) == replace(results[1], already=False)
     assert sorted(row["id"] for row in table.rows()) == ([1, 2, 2] if changed else [1])
     assert migrate.verify(table.catalog, table.name).difference_count == 0

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import cli, load_catalog
-from icecomb.catalog.commit.commit_status import Fate
-from icecomb.catalog.unknown_commit import commit_fate
+from icecomb.catalog.commit.commit_status import CommitState
+from icecomb.catalog.unknown_commit import commit_status
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -379,15 +379,18 @@ def test_what_became_of_a_change_is_told_from_the_view(
     first = view.metadata_location
     mine = proxied.load_view((namespace, "v"))
     mine.update_properties({"commit.status-check.num-retries": "0"})
-    assert commit_fate(catalog, (namespace, "v"), mine.metadata_location).fate is Fate.COMMITTED
-    assert commit_fate(catalog, (namespace, "v"), first).fate is Fate.SUPERSEDED
+    assert (
+        commit_status(catalog, (namespace, "v"), mine.metadata_location).state
+        is CommitState.COMMITTED
+    )
+    assert commit_status(catalog, (namespace, "v"), first).state is CommitState.SUPERSEDED
     proxy.fail("alter_table_with_environment_context", "request")
     queries = {name: f"{sql} WHERE id = 1" for name, sql in QUERIES.items()}
     with pytest.raises(CommitStateUnknownError) as error:
         proxied.replace_view((namespace, "v"), SCHEMA, queries)
     _, _, command = error.value.hint.partition(": icecomb ")
     file = shlex.split(command)[-1]
-    assert commit_fate(catalog, (namespace, "v"), file).fate is Fate.PENDING
+    assert commit_status(catalog, (namespace, "v"), file).state is CommitState.PENDING
     assert cli.main(["--uri", metastore.uri, *shlex.split(command)]) == 4
     other = {name: f"{sql} WHERE id = 2" for name, sql in QUERIES.items()}
     catalog.replace_view((namespace, "v"), SCHEMA, other)
@@ -411,7 +414,7 @@ def test_a_lost_answer_is_settled_by_looking(catalog, proxied, proxy, namespace,
         with pytest.raises(CommitStateUnknownError, match="icecomb commit settle"):
             mine.update_properties({"k": "v"})
     now = {path.name for path in Path(view.location().removeprefix("file:")).rglob("*.json")}
-    assert len(now - files) == 1, "a file whose fate is unknown is kept"
+    assert len(now - files) == 1, "a file whose status is unknown is kept"
     assert ("k" in view.refresh().properties) == (loss == "reply")
 
 

@@ -96,7 +96,7 @@ def is_nan(value):
     return isinstance(value, float) and math.isnan(value)
 
 
-def serialise(kind, value):
+def serialize(kind, value):
     return to_bytes(PEER_SCHEMA.find_type(f"c{TYPES[kind]}"), value)
 
 
@@ -136,9 +136,9 @@ def files(draw, kinds):
             if kind in TEXTS and draw(st.booleans()):
                 low, high = low[:1], _incremented(high)
             if low is not None:
-                file.lower[column] = serialise(kind, low)
+                file.lower[column] = serialize(kind, low)
             if high is not None and draw(st.integers(0, 3)):
-                file.upper[column] = serialise(kind, high)
+                file.upper[column] = serialize(kind, high)
     return file
 
 
@@ -450,7 +450,7 @@ def test_bounds_of_every_type_are_compared_in_the_order_of_values(kind):
     def check(values, literal):
         examples.append(literal)
         column = bounds_column(
-            pa.array([serialise(kind, v) for v in values], pa.binary()),
+            pa.array([serialize(kind, v) for v in values], pa.binary()),
             SCHEMA.find_type(TYPES[kind]),
         )
         for operation in (

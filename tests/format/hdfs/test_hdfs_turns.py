@@ -31,7 +31,7 @@ import json, sys
 from icecomb.catalog import open_table
 pointer = open_table(sys.argv[1], **json.loads(sys.argv[2]))._pointer
 with pointer.queue():
-    print(pointer.ask_for_turn(pointer.load()), flush=True)
+    print(pointer.wait_in_queue(pointer.load()), flush=True)
     sys.stdin.readline()
 """
 

@@ -29,7 +29,7 @@ def test_a_list_of_version_1_need_not_say_who_added_a_manifest(tmp_path, told):
     expected = {}
     for snapshot in table.metadata.snapshots:
         if not told:
-            forget_who_added(Path(snapshot.manifest_list.removeprefix("file:")))
+            discard_who_added(Path(snapshot.manifest_list.removeprefix("file:")))
         expected[snapshot.snapshot_id] = snapshot_changes(table.io, table.metadata, snapshot)
     first, second = (expected[s.snapshot_id] for s in table.metadata.snapshots)
     files = {task.file.file_path for task in table.scan().plan_files()}
@@ -49,17 +49,17 @@ def test_neither_conflicts_nor_cherry_picks_need_the_list_to_say_it(tmp_path, to
     def append(number, **summary):
         table.append(pa.table({"id": [number]}, schema), summary)
 
-    def forget():
+    def discard():
         for snapshot in [] if told else table.metadata.snapshots:
             path = Path(snapshot.manifest_list.removeprefix("file:"))
             if b"added_snapshot_id" in path.read_bytes():
-                forget_who_added(path)
+                discard_who_added(path)
 
     append(1)
     append(2, **{"wap.id": "x"})
     begin = table.current_snapshot().snapshot_id
     append(3)
-    forget()
+    discard()
     overwrite = OverwriteFiles(table.io).overwrite_by_row_filter(EqualTo("id", 3))
     overwrite.validate_from_snapshot(begin).validate_no_conflicting_data()
     with pytest.raises(ValidationError, match="onflict"):
@@ -69,7 +69,7 @@ def test_neither_conflicts_nor_cherry_picks_need_the_list_to_say_it(tmp_path, to
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
 
 
-def forget_who_added(path):
+def discard_who_added(path):
     reader = fastavro.reader(io.BytesIO(path.read_bytes()))
     records, schema = list(reader), reader.writer_schema
     metadata = {k: v for k, v in reader.metadata.items() if not k.startswith("avro.")}

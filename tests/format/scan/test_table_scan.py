@@ -784,7 +784,7 @@ def test_the_parts_of_a_file_cover_it_once():
         assert all(a + n == b for (a, n), (b, _) in itertools.pairwise(parts))
 
 
-def test_small_files_are_packed_together_and_neighbouring_parts_joined():
+def test_small_files_are_packed_together_and_neighboring_parts_joined():
     groups = list(plan_task_groups([task_of(100, (4, 40, 80))], 1000, 10, 1))
     assert [spans(group.tasks) for group in groups] == [[(4, 96)]]
     groups = list(plan_task_groups([task_of(10) for _ in range(10)], 40, 10, 1))

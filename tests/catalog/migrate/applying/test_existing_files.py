@@ -12,7 +12,7 @@ from pyarrow import orc
 
 from icecomb.catalog import migrate
 from icecomb.catalog.migrate.applying.existing_files import files_of_folder, files_of_hive_table
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.report.progress import SILENT
 from icecomb.format.errors import ValidationError
 from icecomb.format.spec.schema import Schema
@@ -29,8 +29,8 @@ def keyed(*names: str) -> Schema:
     return Schema(tuple(NestedField(n, name, StringType()) for n, name in enumerate(names, 1)))
 
 
-def place_of(table: Any) -> Workplace:
-    return Workplace(table.catalog, *table.name.split("."), SILENT)
+def context_of(table: Any) -> MigrationContext:
+    return MigrationContext(table.catalog, *table.name.split("."), SILENT)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_files_whose_columns_hive_finds_by_position_are_not_added_by_name(
     make_hive_table: Any, parameter: str
 ) -> None:
     table = make_hive_table({"id": "bigint"}, parameters={parameter: "TRUE"})
-    place = Workplace(table.catalog, *table.name.split("."), SILENT)
+    context = MigrationContext(table.catalog, *table.name.split("."), SILENT)
     with pytest.raises(ValidationError, match="by position"):
-        files_of_hive_table(place, Schema(), {})
+        files_of_hive_table(context, Schema(), {})
 
 
 @pytest.mark.parametrize("at", ["table", "parameters", "serde"])
@@ -57,7 +57,7 @@ def test_positions_are_asked_for_by_a_table_a_partition_or_their_serde(
         storage=replace(ORC, serde_parameters=said) if at == "table" else ORC,
         write=orc.write_table,
     )
-    whole = place_of(table), keyed("k")
+    whole = context_of(table), keyed("k")
     if at == "table":
         entry = table.entry
         assert entry.storage.serde_parameters == said
@@ -86,11 +86,11 @@ def test_files_of_a_folder_of_two_partitions_are_not_added(
     rows = {(k,): numbers(0) for k in ("1", "2", "3")}
     folders = [str(tmp_path / name) for name in ("both", "both", "own")]
     table = make_hive_table({"id": "bigint"}, {"k": "string"}, rows, folders=folders)
-    place, schema = place_of(table), keyed("k")
+    context, schema = context_of(table), keyed("k")
     for wanted in ({}, {"k": "1"}, {"k": "2"}):
         with pytest.raises(ValidationError, match=r"k=1 and k=2 of .* share the folder"):
-            files_of_hive_table(place, schema, wanted)
-    files = files_of_hive_table(place, schema, {"k": "3"})
+            files_of_hive_table(context, schema, wanted)
+    files = files_of_hive_table(context, schema, {"k": "3"})
     assert [(name.split("/")[-2], given) for name, given in files.items()] == [("own", {"k": "3"})]
 
 
@@ -99,7 +99,7 @@ def test_partition_values_with_slashes_are_not_mistaken_for_each_other(
 ) -> None:
     rows = {("1/b=2", "3"): numbers(0), ("1", "2/b=3"): numbers(1)}
     table = make_hive_table({"id": "bigint"}, {"a": "string", "b": "string"}, rows)
-    files = files_of_hive_table(place_of(table), keyed("a", "b"), {})
+    files = files_of_hive_table(context_of(table), keyed("a", "b"), {})
     assert {name.split("/")[-2]: given for name, given in files.items()} == {
         "p0": {"a": "1/b=2", "b": "3"},
         "p1": {"a": "1", "b": "2/b=3"},
@@ -114,8 +114,8 @@ def test_files_of_a_partition_without_a_folder_are_asked_for_nowhere(make_hive_t
     homeless = replace(two, storage=replace(two.storage, location=None))
     table.catalog.client.partitions.alter(*table.name.split("."), [homeless])
     with pytest.raises(ValidationError, match="no folder of partition k=2 of"):
-        files_of_hive_table(place_of(table), keyed("k"), {})
-    assert len(files_of_hive_table(place_of(table), keyed("k"), {"k": "1"})) == 1
+        files_of_hive_table(context_of(table), keyed("k"), {})
+    assert len(files_of_hive_table(context_of(table), keyed("k"), {"k": "1"})) == 1
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ def test_files_that_count_or_are_read_by_rules_of_others_are_not_added(
 ) -> None:
     table = make_hive_table({"id": "bigint"}, rows=numbers(1), storage=storage)
     with pytest.raises(ValidationError, match="not simply"):
-        files_of_hive_table(place_of(table), keyed("id"), {})
+        files_of_hive_table(context_of(table), keyed("id"), {})
 
 
 def test_what_spark_finds_by_folders_is_not_passed_over(make_hive_table: Any) -> None:
     by_folders = {"spark.sql.sources.provider": "parquet"}
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, parameters=by_folders)
     with pytest.raises(ValidationError, match="among the folders"):
-        files_of_hive_table(place_of(table), keyed("k"), {})
+        files_of_hive_table(context_of(table), keyed("k"), {})
 
 
 def test_folders_of_columns_whose_names_begin_with_a_line_are_not_hidden(tmp_path: Path) -> None:

@@ -19,80 +19,82 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import NestedField, StringType
 
-SWAP = ["locked", "looked again", "swapping", "turned", "swapped", "unlocked"]
+SWAP = ["locked", "checked again", "swapping", "converted", "swapped", "unlocked"]
 
 
 class Story:
-    """Stands for the place and the journal of a migration, and writes down what is done."""
+    """Stands for the context and the journal of a migration, and writes down what is done."""
 
-    def __init__(self, turn: Exception | None = None) -> None:
-        self.told: list[str] = []
+    def __init__(self, convert: Exception | None = None) -> None:
+        self.events: list[str] = []
         self.settings: dict[str, str] = {}
         self.io = SimpleNamespace(list=lambda _: [])
-        self.entry = SimpleNamespace(turn_to_iceberg=lambda *_: self._turn(turn))
+        self.entry = SimpleNamespace(convert_to_iceberg=lambda *_: self._convert(convert))
         self.table = SimpleNamespace(storage=SimpleNamespace(location="/lake/t"))
 
-    def _turn(self, problem: Exception | None) -> None:
-        self.told.append("turned")
+    def _convert(self, problem: Exception | None) -> None:
+        self.events.append("converted")
         if problem is not None:
             raise problem
 
     @contextmanager
     def locked(self, _: object) -> Iterator[object]:
-        self.told.append("locked")
+        self.events.append("locked")
         try:
             yield object()
         finally:
-            self.told.append("unlocked")
+            self.events.append("unlocked")
 
     def require_lock(self, _: object) -> None:
         """It is held."""
 
-    def forget_footers(self, _: object) -> None:
-        self.told.append("done")
+    def discard_footers(self, _: object) -> None:
+        self.events.append("done")
 
     def record(self, step: Any, **_: object) -> None:
-        self.told.append(step.value)
+        self.events.append(step.value)
 
     def metadata_files(self) -> list[str]:
         return []
 
     def take_away(self) -> None:
-        self.told.append("partitions taken away")
+        self.events.append("partitions taken away")
 
 
 @pytest.fixture
-def turn(monkeypatch):
+def convert(monkeypatch):
     """Carries out a migration whose plan is made and whose metadata are written by nobody."""
 
     def run(story: Story) -> None:
-        place: Any = story
-        one = Takeover(place)
+        context: Any = story
+        one = Takeover(context)
         monkeypatch.setattr(one, "_write_metadata", lambda *_: (None, "/lake/t/metadata/1.json"))
-        monkeypatch.setattr(one, "_check_unchanged", lambda *_: story.told.append("looked again"))
+        monkeypatch.setattr(
+            one, "_check_unchanged", lambda *_: story.events.append("checked again")
+        )
         monkeypatch.setattr(one, "_check_not_abandoned", lambda *_: None)
         monkeypatch.setattr(one, "_check_no_writer", lambda *_: None)
         monkeypatch.setattr(applying, "_facts", lambda *_: {})
         monkeypatch.setattr(applying, "pointed", lambda table, *_: table)
         monkeypatch.setattr(applying, "HiveParts", lambda *_: story)
         plan: Any = SimpleNamespace(location="/lake/t")
-        one._write_and_turn(HiveTable("db", "t"), plan, plan, place)
+        one._write_and_convert(HiveTable("db", "t"), plan, plan, context)
 
     return run
 
 
-def test_the_journal_says_that_the_entry_is_about_to_be_turned_before_it_is(turn):
+def test_the_journal_says_that_the_entry_is_about_to_be_converted_before_it_is(convert):
     story = Story()
-    turn(story)
-    assert story.told == ["writing", "prepared", *SWAP, "partitions taken away", "done"]
+    convert(story)
+    assert story.events == ["writing", "prepared", *SWAP, "partitions taken away", "done"]
 
 
-def test_the_journal_does_not_say_that_the_entry_was_turned_where_that_is_unknown(turn):
+def test_the_journal_does_not_say_that_the_entry_was_converted_where_that_is_unknown(convert):
     """Whoever goes on must make sure that the request does not come late."""
     story = Story(CommitStateUnknownError("no answer"))
     with pytest.raises(CommitStateUnknownError):
-        turn(story)
-    assert story.told == ["writing", "prepared", *SWAP[:4], "unlocked"]
+        convert(story)
+    assert story.events == ["writing", "prepared", *SWAP[:4], "unlocked"]
 
 
 @pytest.mark.parametrize("null_name", ["__HIVE_DEFAULT_PARTITION__", "N/A", ""])

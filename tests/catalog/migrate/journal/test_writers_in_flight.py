@@ -132,7 +132,7 @@ def test_a_lock_of_a_statement_that_began_before_the_turn_is_waited_for(
         pq.write_table(numbers(7), table.folder / "000000_0.parquet")
         client.unlock(held[0])
 
-    assert proxied.refuses_late(table.name, told=True)
+    assert proxied.rejects_stale_swap(table.name, expectation_sent=True)
     proxy.after(ALTER, hold)
     said = Said(end)
     migrate.apply(proxied, table.name, progress=said)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import migrate
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.journal import Step
 from icecomb.catalog.migrate.reverting.reversal import Reversal
 from icecomb.catalog.report.progress import SILENT
@@ -24,21 +24,21 @@ def table(make_hive_table: Any) -> Any:
 
 
 def journal_of(table: Any) -> Any:
-    place = Workplace(table.catalog, *table.name.split("."), SILENT)
-    return place.journals(place.entry.load()).own[-1]
+    context = MigrationContext(table.catalog, *table.name.split("."), SILENT)
+    return context.journals(context.entry.load()).own[-1]
 
 
 def test_a_revert_that_a_finalize_overtakes_changes_nothing(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = Reversal._looked_at
+    look = Reversal._examined
 
     def overtaken(self: Reversal, *arguments: Any) -> Any:
         found = look(self, *arguments)
         migrate.finalize(table.catalog, table.name, unverified=True)
         return found
 
-    monkeypatch.setattr(Reversal, "_looked_at", overtaken)
+    monkeypatch.setattr(Reversal, "_examined", overtaken)
     with pytest.raises(MigrationError, match="was finalized: there is no way back"):
         migrate.revert(table.catalog, table.name, dry_run=False)
     steps = set(journal_of(table).steps())
@@ -51,9 +51,9 @@ def test_a_revert_that_a_finalize_overtakes_changes_nothing(
 def test_a_finalize_that_a_revert_overtakes_gives_up_no_way_back(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find = Workplace.migrated
+    find = MigrationContext.migrated
 
-    def overtaken(self: Workplace, entry: Any) -> Any:
+    def overtaken(self: MigrationContext, entry: Any) -> Any:
         found = find(self, entry)
         assert found is not None
         original = type(found[0]).step
@@ -70,7 +70,7 @@ def test_a_finalize_that_a_revert_overtakes_gives_up_no_way_back(
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(Workplace, "migrated", overtaken)
+        patched.setattr(MigrationContext, "migrated", overtaken)
         with pytest.raises(MigrationError, match="is being reverted"):
             migrate.finalize(table.catalog, table.name, unverified=True)
     monkeypatch.undo()

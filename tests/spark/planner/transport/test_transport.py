@@ -296,7 +296,7 @@ def test_what_was_read_already_ends_no_watch():
     hangups, cancellation = Hangups(), Cancellation()
     with ours, hangups.watching(ours, cancellation):
         # as the watcher meets it that was woken by bytes which the other thread took
-        hangups._look(hangups._selector.get_map()[ours.fileno()])
+        hangups._check(hangups._selector.get_map()[ours.fileno()])
         assert not cancellation.is_canceled
         theirs.close()
         for _ in range(600):

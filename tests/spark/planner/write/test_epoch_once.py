@@ -21,7 +21,7 @@ from icecomb.format.spec.types import LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
 from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.protocol import Epoch, StreamedWrite, StreamingQuery
-from icecomb.spark.planner.table.audit import Place
+from icecomb.spark.planner.table.audit import CommitTarget
 from icecomb.spark.planner.write.epoch import EpochChange, EpochThereError, streamed_write
 
 IO = FileIO()
@@ -97,7 +97,9 @@ def replaced(table):
 
 def lost_ms(table, query="mine", branch="main"):
     state: Any = SimpleNamespace(metadata=table, name="db.t")
-    return streamed_write(StreamingQuery(query, ""), state, Place(branch), Options({}, {})).lost_ms
+    return streamed_write(
+        StreamingQuery(query, ""), state, CommitTarget(branch), Options({}, {})
+    ).lost_ms
 
 
 @pytest.mark.parametrize("way", ["replaced", "rolled back", "branch made anew"])

@@ -51,7 +51,7 @@ abstract class BaseSessionCatalog
 
   /** Errors of the planner that end the statement, whatever table it names. */
   private static final Set<String> FINAL =
-      Set.of(PlannerException.CANCELLED, "ConfigurationError");
+      Set.of(PlannerException.CANCELED, "ConfigurationError");
 
   /** Errors of a planner or metastore connection that will recur for the next table. */
   private static final Set<String> FAILURES = Set.of(PlannerException.START, "MetastoreError");

@@ -62,7 +62,7 @@ public final class SparkErrors {
   public static RuntimeException other(PlannerException error) {
     if (error.leavesCommitUnknown()
         || error.type().equals("CommitFailedError")
-        || error.type().equals(PlannerException.CANCELLED)) {
+        || error.type().equals(PlannerException.CANCELED)) {
       return unchecked(new SparkException(error.explanation(), error));
     }
     return unchecked(analysis(error.explanation(), error));

@@ -79,7 +79,7 @@ public final class Planner {
    * Sends a request and waits for the answer.
    *
    * @throws PlannerException with the planner's error; of type {@link PlannerException#LOST} if the
-   *     answer never came; of type {@link PlannerException#CANCELLED} if the thread was interrupted
+   *     answer never came; of type {@link PlannerException#CANCELED} if the thread was interrupted
    *     and nothing was changed
    */
   public <T extends Record> T ask(Making making, Class<T> kind) {

@@ -12,7 +12,7 @@ public final class PlannerException extends RuntimeException {
   public static final String LOST = "PlannerLost";
 
   /** Type of the error if the waiting thread was interrupted, and nothing was changed. */
-  public static final String CANCELLED = "OperationCanceledError";
+  public static final String CANCELED = "OperationCanceledError";
 
   /** Type of the error if no process could be started. */
   public static final String START = "PlannerStartError";
@@ -33,7 +33,7 @@ public final class PlannerException extends RuntimeException {
    */
   public static PlannerException canceled(String method, Exception cause) {
     return new PlannerException(
-        CANCELLED,
+        CANCELED,
         "The statement was canceled while icecomb's planner was asked to " + method.replace('_', ' '),
         "nothing was changed; run it again if it is still wanted",
         cause);

@@ -25,7 +25,7 @@ _METADATA: Final = "metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbors:
     """Other tables in a folder.
 
     Attributes:
@@ -37,9 +37,9 @@ class Neighbours:
     metadata_files: tuple[str, ...]
 
 
-def find_neighbours(
+def find_neighbors(
     table: Table, root: str, listing: FolderListing, reachable: ReachableFiles, spelling: Spelling
-) -> Neighbours:
+) -> Neighbors:
     """Find the other tables in a folder, and mark the files that their metadata reaches.
 
     Args:
@@ -79,7 +79,7 @@ def find_neighbours(
             shared.append(location)
         else:
             folders[inner] = f"a table with the uuid {uuid}"
-    return Neighbours(folders, tuple(shared))
+    return Neighbors(folders, tuple(shared))
 
 
 def _foreign_metadata(
@@ -92,19 +92,19 @@ def _foreign_metadata(
     found: dict[str, str] = {}
     newest: dict[str, tuple[int, str]] = {}
 
-    def look(location: str) -> dict[str, Any] | None:
+    def read(location: str) -> dict[str, Any] | None:
         return _facts(table.io, location)
 
-    unknown = _to_look_at(table, files, reachable, spelling)
+    unknown = _unreached(table, files, reachable, spelling)
     for location, facts in zip(
-        unknown, each(SILENT, "look at", "files", unknown, look), strict=True
+        unknown, each(SILENT, "examining", "files", unknown, read), strict=True
     ):
         if facts is None:
             continue
-        uuid, place = facts.get("table-uuid"), facts.get("location")
-        if uuid is None and isinstance(place, str):
+        uuid, folder = facts.get("table-uuid"), facts.get("location")
+        if uuid is None and isinstance(folder, str):
             # metadata of format version 1 may have no uuid: its location identifies the table
-            uuid = own_uuid if _plain(spelling, [place.rstrip("/")]) == own else place
+            uuid = own_uuid if _plain(spelling, [folder.rstrip("/")]) == own else folder
         if uuid == own_uuid and (is_numbered or version_of(location) is None):
             continue
         # numbered files beside a catalog's are a file-system table from which it was registered
@@ -118,7 +118,7 @@ def _foreign_metadata(
     return found
 
 
-def _to_look_at(
+def _unreached(
     table: Table, files: Mapping[str, int], reachable: ReachableFiles, spelling: Spelling
 ) -> list[str]:
     """Return the unreached metadata files: in own folders all, in others the youngest."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
     from icecomb.format.storage.file_system import FolderLock
 
-_LOOK_S: Final = 0.002
+_POLL_S: Final = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Patience:
         return False
 
 
-class ProcessTurns:
+class ProcessLock:
     """The queue of processes for one table.
 
     Args:
@@ -121,4 +121,4 @@ class ProcessTurns:
         """Wait for a lock; return whether it is held."""
         if self._stuck:
             return lock.acquire()
-        return self._patience.wait(lock.acquire, limit, repeat(_LOOK_S))
+        return self._patience.wait(lock.acquire, limit, repeat(_POLL_S))

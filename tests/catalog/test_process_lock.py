@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hadoop import process_turn
-from icecomb.catalog.hadoop.process_turn import Patience, ProcessTurns
+from icecomb.catalog.hadoop import process_lock
+from icecomb.catalog.hadoop.process_lock import Patience, ProcessLock
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.local import LocalFileSystem
@@ -76,11 +76,11 @@ def table(tmp_path):
 
 @pytest.fixture
 def waits(monkeypatch):
-    """How often somebody looked again whether it is their turn."""
-    looks = []
+    """The pauses between two polls of a lock."""
+    pauses = []
     sleep = time.sleep
-    monkeypatch.setattr(process_turn.time, "sleep", lambda s: (looks.append(s), sleep(s)))
-    return looks
+    monkeypatch.setattr(process_lock.time, "sleep", lambda s: (pauses.append(s), sleep(s)))
+    return pauses
 
 
 def folders(table):
@@ -110,7 +110,7 @@ def test_who_waits_inside_the_door_is_next_whatever_others_do(tmp_path):
     (tmp_path / "metadata").mkdir()
     log, stop = [], threading.Event()
 
-    def turns(name):
+    def lock(name):
         class Logging(LocalFileSystem):
             def folder_lock(self, location):
                 lock = super().folder_lock(location)
@@ -128,10 +128,10 @@ def test_who_waits_inside_the_door_is_next_whatever_others_do(tmp_path):
 
         io = FileIO()
         io._open["file"] = Logging()
-        return ProcessTurns(io, str(tmp_path), Patience(lambda: len(log), 60, 60))
+        return ProcessLock(io, str(tmp_path), Patience(lambda: len(log), 60, 60))
 
     def greedy():
-        mine = turns("greedy")
+        mine = lock("greedy")
         while not stop.is_set():
             with mine.take():
                 pass
@@ -139,7 +139,7 @@ def test_who_waits_inside_the_door_is_next_whatever_others_do(tmp_path):
     thread = threading.Thread(target=greedy)
     thread.start()
     try:
-        mine = turns("slow")
+        mine = lock("slow")
         for _ in range(20):
             with mine.take() as there:
                 assert there
@@ -183,8 +183,8 @@ def test_as_long_as_others_commit_they_are_waited_for(tmp_path, waits):
         other = FileIO().folder_lock(str(tmp_path / "metadata"))
         held.callback(other.close)
         assert other.acquire()
-        turns = ProcessTurns(FileIO(), str(tmp_path), Patience(state, 0, 60))
-        with turns.take():
+        lock = ProcessLock(FileIO(), str(tmp_path), Patience(state, 0, 60))
+        with lock.take():
             pass
     # before the first wait, after each of three, and once more without a change
     assert (states, len(waits)) == ([3], 3)

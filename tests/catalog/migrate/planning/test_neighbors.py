@@ -13,7 +13,7 @@ import pytest
 
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.migrate.planning.neighbour import Neighbours
+from icecomb.catalog.migrate.planning.neighbor import Neighbors
 from tests.catalog.migrate.conftest import PARQUET
 
 _NAMES = itertools.count()
@@ -29,7 +29,7 @@ def put(table: Any) -> Any:
     """Makes an entry without rows whose folder is at a place seen from the table's; its name."""
 
     def put(place: str, table_type: str = "EXTERNAL_TABLE") -> str:
-        name = f"neighbour{next(_NAMES)}"
+        name = f"neighbor{next(_NAMES)}"
         storage = replace(PARQUET, location=f"file:{table.folder}{place}")
         entry = HiveTable("made", name, storage=storage, table_type=table_type)
         table.catalog.client.create_table(replace(entry, parameters={"EXTERNAL": "TRUE"}))
@@ -39,7 +39,7 @@ def put(table: Any) -> Any:
 
 
 def said(table: Any) -> dict[str, tuple[str, ...]]:
-    """The places of the findings about neighbours, by code."""
+    """The places of the findings about neighbors, by code."""
     codes = {"same-folder", "tables-inside", "inside-table"}
     found = migrate.plan(table.catalog, table.name).findings
     return {one.code: one.places for one in found if one.code in codes}
@@ -92,7 +92,7 @@ def test_a_link_to_a_folder_is_that_folder(tmp_path: Path) -> None:
         HiveTable("d", name[2:], storage=replace(PARQUET, location=f"file:{tmp_path}/{place}"))
         for name, place in places.items()
     ]
-    found = {one.code: one.places for one in Neighbours(entries, {}).findings(entries[0])}
+    found = {one.code: one.places for one in Neighbors(entries, {}).findings(entries[0])}
     assert found == {"same-folder": ("d.b",), "tables-inside": ("d.c",)}
 
 
@@ -109,10 +109,10 @@ def test_folders_are_compared_as_folders_and_not_as_texts() -> None:
         entry("g", None),
         entry("h", "hdfs://nn/w"),
     ]
-    found = {one.code: one.places for one in Neighbours(entries, {}).findings(entries[0])}
+    found = {one.code: one.places for one in Neighbors(entries, {}).findings(entries[0])}
     assert found == {
         "same-folder": ("d.c",),
         "tables-inside": ("d.e",),
         "inside-table": ("d.h",),
     }
-    assert list(Neighbours(entries, {}).findings(entries[5])) == []
+    assert list(Neighbors(entries, {}).findings(entries[5])) == []

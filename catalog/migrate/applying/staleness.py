@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.migrate.journal.context import Workplace
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
-from icecomb.catalog.migrate.source.source_files import look_into
+from icecomb.catalog.migrate.source.source_files import folder_listings
 from icecomb.catalog.report.progress import workers
 from icecomb.format.errors import MigrationError
 
@@ -21,7 +21,7 @@ ROUNDS: Final = 3
 
 
 def is_unchanged(
-    place: Workplace,
+    context: MigrationContext,
     table: HiveTable,
     plan: MigrationPlan,
     partitions: PartitionPages,
@@ -30,28 +30,28 @@ def is_unchanged(
     """Return whether table, partitions and files are unchanged.
 
     Args:
-        place: The context of the table.
+        context: The context of the table.
         table: The Hive table when it was planned.
         plan: The plan, with the state of the folders.
         partitions: The partitions when it was planned.
         threads: Number of folders read at once.
     """
-    if place.entry.load() != table:
+    if context.entry.load() != table:
         return False
-    seen = plan.seen
-    if seen is None:
+    states = plan.folder_states
+    if states is None:
         return partitions.is_current()
     # Others wait for the lock, so storage is listed while the metastore answers. The metastore's
     # calls stay in this thread, which is pinned to the server that granted the lock.
-    listed = look_into(place.io, seen.places, place.progress, threads)
+    listed = folder_listings(context.io, states.folders, context.progress, threads)
     with workers(1) as other:
-        same = other.submit(seen.are, listed)
+        same = other.submit(states.match, listed)
         return partitions.is_current() and same.result()
 
 
-def keeps_changing(place: Workplace) -> MigrationError:
+def keeps_changing(context: MigrationContext) -> MigrationError:
     """Return the error after the last round."""
-    name = f"{place.database}.{place.name}"
+    name = f"{context.database}.{context.name}"
     return MigrationError(
         f"{name} changed during each of {ROUNDS} attempts",
         hint="stop its writers, then try again",

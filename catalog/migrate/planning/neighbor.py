@@ -14,7 +14,7 @@ from icecomb.catalog.migrate.source.source_files import plain_folders
 from icecomb.catalog.report.finding import Finding, warning
 
 
-class Neighbours:
+class Neighbors:
     """The folders of all tables of one database.
 
     Args:

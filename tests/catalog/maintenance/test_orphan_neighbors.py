@@ -149,7 +149,7 @@ def test_a_file_system_table_that_was_registered_keeps_what_it_wrote_since(
         catalog.drop_table(registered.name())
 
 
-def test_a_page_that_a_proxy_answers_once_makes_no_rubbish_of_a_neighbour(
+def test_a_page_that_a_proxy_answers_once_makes_no_rubbish_of_a_neighbor(
     catalog: Any, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from icecomb.catalog import load_catalog

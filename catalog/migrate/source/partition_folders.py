@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from icecomb.catalog.migrate.source.source_files import Place, PlaceFiles, plain_folders
+from icecomb.catalog.migrate.source.source_files import ListedFolder, PartitionFolder, plain_folders
 from icecomb.catalog.migrate.source.spool import ROWS, RowWriter
 from icecomb.format.spec import single_value
 from icecomb.format.spec.partition import PartitionSpec
@@ -70,7 +70,7 @@ class PartitionBytes:
         return tuple(values)
 
 
-class PlaceList(Sequence[Place]):
+class PartitionFolders(Sequence[PartitionFolder]):
     """The folders of a table in their order, on the local disk, with the last page cached.
 
     Args:
@@ -80,18 +80,18 @@ class PlaceList(Sequence[Place]):
     def __init__(self, packing: PartitionBytes) -> None:
         self._packing = packing
         self._writer = RowWriter(_ROWS)
-        self._folders = bytearray()
-        self._page: tuple[int, list[Place]] = (-1, [])
+        self._digests = bytearray()
+        self._page: tuple[int, list[PartitionFolder]] = (-1, [])
 
-    def extend(self, io: FileIO, places: Sequence[Place]) -> list[str]:
+    def extend(self, io: FileIO, folders: Sequence[PartitionFolder]) -> list[str]:
         """Add folders, and return their normalized locations."""
-        plain = plain_folders(io.properties, (place.location for place in places))
-        for place, folder in zip(places, plain, strict=True):
-            packed = self._packing.pack(place.values)
-            row = (place.name, place.location, packed, place.readable, place.positional)
+        locations = plain_folders(io.properties, (folder.location for folder in folders))
+        for folder, location in zip(folders, locations, strict=True):
+            packed = self._packing.pack(folder.values)
+            row = (folder.name, folder.location, packed, folder.readable, folder.positional)
             self._writer.add(row)
-            self._folders += digest(folder)
-        return plain
+            self._digests += digest(location)
+        return locations
 
     def close(self) -> None:
         """Finish after all folders were added."""
@@ -99,7 +99,7 @@ class PlaceList(Sequence[Place]):
 
     def __len__(self) -> int:
         """Return the number of folders."""
-        return len(self._folders) // DIGEST
+        return len(self._digests) // DIGEST
 
     def __getitem__(self, number: Any) -> Any:
         """Return a folder by its number; cheap if numbers ascend."""
@@ -108,39 +108,39 @@ class PlaceList(Sequence[Place]):
             self._page = (page, self._read(page))
         return self._page[1][number % ROWS]
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[PartitionFolder]:
         """Yield all folders."""
         for number in range(self._writer.spool.batches):
             yield from self._read(number)
 
-    def folders(self) -> DigestSet:
+    def locations(self) -> DigestSet:
         """Return the set of normalized locations."""
-        return DigestSet(bytes(self._folders))
+        return DigestSet(bytes(self._digests))
 
-    def sharing(self, io: FileIO) -> Iterator[tuple[Place, Place]]:
+    def sharing(self, io: FileIO) -> Iterator[tuple[PartitionFolder, PartitionFolder]]:
         """Yield the pairs of partitions that share a folder, however it is spelled or linked.
 
         Hive shows the rows of such a folder in both partitions; an Iceberg file is in only one.
         """
-        ordered = np.sort(np.frombuffer(bytes(self._folders), f"S{DIGEST}"))
+        ordered = np.sort(np.frombuffer(bytes(self._digests), f"S{DIGEST}"))
         twice = {bytes(one) for one in ordered[1:][ordered[1:] == ordered[:-1]]}
         if not twice:
             return
-        first: dict[str, Place] = {}
-        for number, place in enumerate(self):
-            one = self._folders[number * DIGEST : (number + 1) * DIGEST].rstrip(b"\0")
+        first: dict[str, PartitionFolder] = {}
+        for number, folder in enumerate(self):
+            one = self._digests[number * DIGEST : (number + 1) * DIGEST].rstrip(b"\0")
             if bytes(one) in twice:
-                (folder,) = plain_folders(io.properties, [place.location])
-                known = first.setdefault(folder, place)
-                if known is not place:
-                    yield known, place
+                (location,) = plain_folders(io.properties, [folder.location])
+                known = first.setdefault(location, folder)
+                if known is not folder:
+                    yield known, folder
 
-    def _read(self, page: int) -> list[Place]:
+    def _read(self, page: int) -> list[PartitionFolder]:
         names, locations, packed, readable, positional = (
             column.to_pylist() for column in self._writer.spool.batch(page).columns
         )
         values = map(self._packing.unpack, packed)
-        return list(map(Place, names, locations, values, readable, positional))
+        return list(map(PartitionFolder, names, locations, values, readable, positional))
 
 
 class DigestSet:
@@ -169,20 +169,20 @@ class DigestSet:
         return found
 
 
-class SeenPlaces:
-    """The state of each folder, so that a second look can tell whether it is unchanged.
+class FolderStates:
+    """The state of each folder, to find out later whether it is unchanged.
 
     Args:
-        places: The folders.
+        folders: The folders.
         own: A folder whose files do not count: the migration's own.
     """
 
-    def __init__(self, places: Sequence[Place], own: str) -> None:
-        self.places = places
+    def __init__(self, folders: Sequence[PartitionFolder], own: str) -> None:
+        self.folders = folders
         self._own = own
         self._digests = bytearray()
 
-    def add(self, found: PlaceFiles) -> None:
+    def add(self, found: ListedFolder) -> None:
         """Record the state of the next folder."""
         self._digests += self._digest(found)
 
@@ -190,7 +190,7 @@ class SeenPlaces:
         """Record no state of the next folder, so that no later state equals it."""
         self._digests += bytes(DIGEST)
 
-    def are(self, listed: Iterable[PlaceFiles]) -> bool:
+    def match(self, listed: Iterable[ListedFolder]) -> bool:
         """Return whether all folders are unchanged.
 
         Args:
@@ -203,9 +203,9 @@ class SeenPlaces:
             now += DIGEST
         return now == len(self._digests)
 
-    def _digest(self, found: PlaceFiles) -> bytes:
+    def _digest(self, found: ListedFolder) -> bytes:
         nested = [one for one in found.nested if not one.location.startswith(self._own)]
-        said = (found.place.location, found.place.values, found.exists, found.empty)
+        said = (found.folder.location, found.folder.values, found.exists, found.empty)
         return digest(repr((*said, _stated(found.files), _stated(nested))))
 
 
