@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import fastavro
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
@@ -337,6 +339,29 @@ def test_rewritten_files_keep_nanoseconds_and_leave_out_what_is_unknown(create, 
         assert found.sort_by("id").equals(before)
         if order == "z DESC":
             assert counts(found["z"])[:2] == [1_700_000_000_000_000_001, 1510871468123456789]
+
+
+def test_filters_of_polars_and_arrow_keep_nanoseconds(create):
+    table = create(SCHEMA)
+    for row in range(4):
+        table.append(ROWS.slice(row, 1))
+    moment = pl.lit(MOMENTS[0]).cast(pl.Datetime("ns"))
+    t, z = pl.col("t"), pl.col("z")
+    whole = table.scan().to_polars().collect()
+    for chosen in (
+        t == moment,
+        t <= moment,
+        t < moment,
+        t.is_in(pl.Series([MOMENTS[2]]).cast(pl.Datetime("ns")).implode()),
+        z >= moment.dt.replace_time_zone("UTC"),
+        t.is_between(moment, moment),
+    ):
+        found = table.scan().to_polars().filter(chosen).collect()
+        assert sorted(found["id"]) == sorted(whole.filter(chosen)["id"]), chosen
+    scalar = pa.scalar(MOMENTS[0], pa.timestamp("ns"))
+    assert ids(table, pc.field("t") == scalar) == [1]
+    assert ids(table, pc.field("t") < scalar) == [2]
+    assert ids(table, pc.field("t").isin([scalar])) == [1]
 
 
 @pytest.fixture(params=OPAQUE, ids=str)
