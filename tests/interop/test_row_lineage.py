@@ -31,6 +31,7 @@ def agreed(library, name):
 def test_both_keep_the_ids_of_rows_that_either_moves(library, file_format):
     name = f"lineage_{file_format}"
     properties = {**VERSION_3, "write.format.default": file_format}
+    properties["icecomb.maintenance.copy-min-row-group-bytes"] = "0"
     java = library.create(name, SCHEMA, properties=properties)
     library.iceberg.append(java, [[0, "a"], [1, "b"], [2, "c"]])
     table = library.load(name)
@@ -57,4 +58,9 @@ def test_both_keep_the_ids_of_rows_that_either_moves(library, file_format):
     library.iceberg.ask("compact", java)
     table.refresh().delete("id = 0")
     del expected["0a"]
+    assert agreed(library, name) == expected
+    table.append(frame((7, "g"), (8, "h")))
+    expected = agreed(library, name)
+    copy = "require" if file_format == "parquet" else "auto"
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true", "copy": copy})
     assert agreed(library, name) == expected

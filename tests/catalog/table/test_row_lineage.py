@@ -225,22 +225,44 @@ def test_a_rewrite_begins_again_where_rows_got_ids_meanwhile(lake, monkeypatch):
     assert lineage(table.refresh()) == given
 
 
-def test_row_groups_are_copied_only_where_their_rows_state_their_ids(lake):
-    table = new_table(lake, [(0, "a"), (1, "b")], [(2, "c")], version="3")
+def test_copied_row_groups_state_the_ids_that_their_rows_inherited(lake):
+    table = new_table(lake, [(0, "a"), (1, "b")], [(2, "c")], [(3, "d")])
     with table.update_properties() as update:
         update.set("icecomb.maintenance.copy-min-row-group-bytes", "0")
+    copied = {**ALL, "copy": "require"}
     before = lineage(table)
-    with pytest.raises(ValidationError, match="Row groups cannot be copied"):
-        table.maintenance.rewrite_data_files(options={**ALL, "copy": "require"})
-    table.maintenance.rewrite_data_files(options={**ALL, "copy": "auto"})
+    table.maintenance.rewrite_data_files(options=copied)
     assert lineage(table.refresh()) == before
-    table.maintenance.rewrite_data_files(options={**ALL, "copy": "require"})
-    assert lineage(table.refresh()) == before
-    table.upsert(frame((1, "B")), ["id"])
+    assert physical(table) == [["id", "s", *LINEAGE]]
+    table.upsert(frame((1, "B"), (4, "e")), ["id"])
+    table.append(frame((5, "f"), (6, "g")))
+    # of files that state all ids, some or none
     after = lineage(table)
-    with pytest.raises(ValidationError, match="rows of it inherit _last_updated_sequence_number"):
-        table.maintenance.rewrite_data_files(options={**ALL, "copy": "require"})
+    table.maintenance.rewrite_data_files(options=copied)
     assert lineage(table.refresh()) == after
+    (task,) = table.scan().plan_files()
+    groups = pq.read_metadata(task.file.file_path)
+    assert groups.num_row_groups == 2
+    stated = pq.read_table(task.file.file_path)
+    assert stated.num_rows == 7
+    assert stated["_row_id"].null_count == stated[LINEAGE[1]].null_count == 0
+    rows = zip(*(stated[name].to_pylist() for name in ("id", "s", *LINEAGE)), strict=True)
+    assert {f"{number}{text}": own for number, text, *own in rows} == {
+        row: list(own) for row, own in after.items()
+    }
+    total = sum(groups.row_group(0).column(i).total_uncompressed_size for i in range(4))
+    assert groups.row_group(0).total_byte_size == total
+
+
+def test_copied_row_groups_of_an_upgraded_table_get_new_ids(lake):
+    table = new_table(lake, [(0, "a"), (1, "b")], [(2, "c")], version="2")
+    with table.update_properties() as update:
+        update.set("icecomb.maintenance.copy-min-row-group-bytes", "0")
+    upgrade(table)
+    table.maintenance.rewrite_data_files(options={**ALL, "copy": "require"})
+    found = lineage(table.refresh())
+    assert sorted(own for own, _ in found.values()) == [0, 1, 2]
+    assert {updated for _, updated in found.values()} == {2}
 
 
 def test_executors_do_not_rewrite_rows_with_ids(lake):
