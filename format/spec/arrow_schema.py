@@ -311,14 +311,12 @@ def _primitive(kind: pa.DataType) -> PrimitiveType | None:
         return BinaryType()
     if kind == pa.uuid():
         return UUIDType()
-    return None
+    return UnknownType() if types.is_null(kind) else None
 
 
 def _advice(kind: pa.DataType) -> str:
     if kind == pa.uint64():
         return "Cast it to int64, or to decimal128(20, 0) where values exceed 2^63 - 1."
-    if pa.types.is_null(kind):
-        return "Give the column a type: a column of nulls only has none."
     if pa.types.is_duration(kind) or pa.types.is_interval(kind):
         return "Cast it to int64 and say in the column's name what it counts."
     return "Cast it to a type Iceberg has, or drop it."

@@ -169,6 +169,22 @@ def test_bounds_and_partitions_are_those_of_iceberg_java(folder, iceberg_library
             assert ours[key] == theirs[key], key
 
 
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_rows_that_iceberg_java_deletes_by_nanoseconds_are_gone(
+    folder, iceberg_library, file_format
+):
+    name = f"types3.deleted_{file_format}"
+    properties = {"format-version": "3", "write.format.default": file_format}
+    iceberg_library.create(f"hadoop:{name}", SCHEMA, [], properties)
+    table = folder.load_table(name)
+    table.append(arrow(1))
+    keys = [["2017-11-16T22:31:08.123456789"], ["2023-11-14T22:13:20.000000002"], [None]]
+    more = {"keys": ["z"], "values": keys, "delete_format": file_format}
+    iceberg_library.ask("delta", f"hadoop:{name}", **more)
+    assert [row[0] for row in plain(table.refresh().scan().to_arrow())] == [12, 13, 14]
+    assert sorted(row[0] for row in iceberg_library.scan(f"hadoop:{name}")) == [12, 13, 14]
+
+
 POINT = "0101000000000000000000f03f0000000000000040"
 """The point 1 2 as well-known binary."""
 
