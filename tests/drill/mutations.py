@@ -215,6 +215,47 @@ MUTATIONS = [
         ),
     ),
     Mutation(
+        "deleted files take row ids of their manifest",
+        "format/manifests/decoder.py",
+        "takes = pc.and_(pc.and_(data, live), stated.is_null())",
+        "takes = pc.and_(data, stated.is_null())",
+        ("tests/format/manifests/test_first_row_ids.py",),
+    ),
+    Mutation(
+        "row ids in a manifest that no snapshot lists yet are dropped",
+        "format/manifests/decoder.py",
+        "is_new = manifest.sequence_number == UNASSIGNED_SEQ",
+        "is_new = False",
+        (
+            "tests/format/manifests/test_first_row_ids.py",
+            "tests/format/operation/test_row_ids.py",
+        ),
+    ),
+    Mutation(
+        "rows of existing files take no row ids",
+        "format/manifests/writer.py",
+        "next_row_id += (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)",
+        "next_row_id += manifest.added_rows_count or 0",
+        ("tests/format/manifests/test_first_row_ids.py",),
+    ),
+    Mutation(
+        "a copied entry states no row id",
+        "format/manifests/entry_encoder.py",
+        "return pc.if_else(added, scalar(None, ids.type), ids)",
+        "return pa.nulls(len(ids), ids.type)",
+        ("tests/format/manifests/test_first_row_ids.py",),
+    ),
+    Mutation(
+        "a copied manifest is used again although its files got row ids",
+        "format/manifests/columns.py",
+        "manifest.partition_spec_id,\n        manifest.first_row_id,",
+        "manifest.partition_spec_id,",
+        (
+            "tests/format/manifests/test_first_row_ids.py",
+            "tests/format/operation/test_row_ids.py",
+        ),
+    ),
+    Mutation(
         "a deleted file counts for the least sequence number of a manifest",
         "format/manifests/writer.py",
         "if status is not _DELETED and sequence_number is not None:",
