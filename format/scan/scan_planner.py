@@ -413,10 +413,10 @@ class ScanPlanner:
             for row, residual in enumerate(residuals):
                 yield FileScanTask.lazy(files, row, (), residual, spec)
             return
-        for row, (found, residual) in enumerate(
-            zip(deletes.files_for(columns, rows), residuals, strict=True)
-        ):
-            yield FileScanTask.lazy(files, row, found, residual, spec)
+        found, places = deletes.lazy_files_for(columns, rows)
+        for row, (others, place, residual) in enumerate(zip(found, places, residuals, strict=True)):
+            vector = None if place < 0 else (deletes, place)
+            yield FileScanTask.lazy(files, row, others, residual, spec, vector)
 
 
 def _delete_index(

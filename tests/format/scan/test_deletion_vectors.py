@@ -22,13 +22,20 @@ from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.format.spec.types import LongType, NestedField
+from icecomb.format.spec.types import DoubleType, LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "day", LongType()))
+WEIGHED = Schema(*SCHEMA.fields, NestedField(3, "weight", DoubleType()))
 DAY = PartitionField(2, 1000, IdentityTransform(), "day")
-SPECS = {0: PartitionSpec(), 1: PartitionSpec(DAY, spec_id=1), 2: PartitionSpec(DAY, spec_id=2)}
+WEIGHT = PartitionField(3, 1001, IdentityTransform(), "weight")
+SPECS = {
+    3: PartitionSpec(WEIGHT, spec_id=3),
+    0: PartitionSpec(),
+    1: PartitionSpec(DAY, spec_id=1),
+    2: PartitionSpec(DAY, spec_id=2),
+}
 NUMBERS = itertools.count()
 
 
@@ -76,7 +83,7 @@ def columns(folder, content, *numbered):
         entries,
         format_version=3,
         spec=spec,
-        schema=SCHEMA,
+        schema=WEIGHED,
         snapshot_id=5,
         content=content,
     )
@@ -168,3 +175,28 @@ def test_a_vector_of_another_partition_than_its_data_file_is_refused_like_by_ice
         match=r"of data file /t/a .* has spec and partition \(1, 3\), and its data file has",
     ):
         applied(tmp_path, deletes, 7, file("/t/a", **other))
+
+
+def test_partitions_of_floats_are_compared_as_they_are_stored(tmp_path):
+    values = (float("nan"), 0.0, -0.0, None)
+    files = [file(f"/t/{at}", value, 3) for at, value in enumerate(values)]
+    deletes = index(
+        tmp_path,
+        [(7, vector(one.file_path, at, day=one.partition[0], spec_id=3)) for at, one in enumerate(files)],
+    )  # fmt: skip
+    for at, one in enumerate(files):
+        assert applied(tmp_path, deletes, 7, one) == [("/t/v.puffin", at)]
+    with pytest.raises(CorruptFileError, match="has spec and partition"):
+        applied(tmp_path, deletes, 7, file("/t/1", -0.0, 3))
+
+
+def test_objects_of_vectors_are_made_when_they_are_asked_for_and_once(tmp_path, monkeypatch):
+    deletes = index(tmp_path, [(7, vector(f"/t/{at}", at)) for at in range(3000)])
+    data = columns(tmp_path, ManifestContent.DATA, *[(7, file(f"/t/{at}")) for at in range(3000)])
+    with monkeypatch.context() as patched:
+        patched.setattr("icecomb.format.manifests.columns.DataFile", None)
+        others, places = deletes.lazy_files_for(data)
+        assert (others, places) == ([()] * 3000, list(range(3000)))
+    found = deletes.files_for(data, [2999, 5])
+    assert [[one.content_offset for one in each] for each in found] == [[2999], [5]]
+    assert found[0][0] is deletes.vector(2999) is deletes.files[2999]
