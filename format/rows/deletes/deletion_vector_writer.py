@@ -54,7 +54,7 @@ class DeletionVectorWriter:
             return
         known = self._vectors.get(file.file_path)
         if known is not None:
-            positions = np.union1d(decode_vector(known[1], known[2]), positions)
+            positions = _merged(decode_vector(known[1], known[2]), positions)
         self._vectors[file.file_path] = file, encode_vector(positions), len(positions)
 
     def close(self) -> list[DataFile]:
@@ -122,7 +122,7 @@ class OlderDeletes:
             CorruptFileError: If a delete file is damaged.
         """
         before = self._deletes.of(task.file, _positional(task))
-        return positions if before is None else np.union1d(before, positions), replaced_by(task)
+        return positions if before is None else _merged(before, positions), replaced_by(task)
 
 
 def replaced_by(task: FileScanTask) -> list[DataFile]:
@@ -154,3 +154,12 @@ def delete_writer(
 
 def _positional(task: FileScanTask) -> list[DataFile]:
     return [f for f in task.delete_files if f.content is DataFileContent.POSITION_DELETES]
+
+
+def _merged(first: Positions, second: Positions) -> Positions:
+    """Return the distinct positions in two ascending arrays, ascending."""
+    both = np.concatenate((first, second))
+    both.sort(kind="stable")  # merges ascending parts in linear time, unlike numpy's set functions
+    fresh = np.ones(len(both), np.bool_)
+    np.not_equal(both[1:], both[:-1], out=fresh[1:])
+    return both[fresh]
