@@ -31,8 +31,8 @@ from icecomb.spark.planner.changes.snapshots import (
     START_TIME,
     changed_snapshots,
 )
-from icecomb.spark.planner.protocol.values import value_to_json
 from icecomb.spark.planner.table.change_columns import CHANGELOGS, CHANGES_FROM
+from icecomb.spark.values import value_to_json
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -39,7 +39,7 @@ class ReadDeleteFiles:
         self.keys: list[KeyColumns] = []
         self._state = state
         self._locations = locations
-        self._places: dict[str, int] = {}
+        self._places: dict[tuple[str, int | None, int | None], int] = {}
         self._key_places: dict[tuple[int, ...], int] = {}
 
     def by_value(self, task: FileScanTask) -> tuple[EqualityDeletes, ...]:
@@ -67,19 +67,21 @@ class ReadDeleteFiles:
         )
 
     def by_position(self, task: FileScanTask) -> PositionDeleteFiles | None:
-        """Return the position delete files of a task's file; None if it has none."""
+        """Return the position deletes of a task's file; None if it has none."""
         files = tuple(self._place(file) for file in position_delete_files(task))
         return PositionDeleteFiles(task.file.file_path, files) if files else None
 
     def _place(self, file: DataFile) -> int:
-        place = self._places.get(file.file_path)
+        place = self._places.get(file.identity)
         if place is None:
-            place = self._places[file.file_path] = len(self.files)
+            place = self._places[file.identity] = len(self.files)
             self.files.append(
                 DeleteFile(
                     path=self._locations.of(file.file_path),
                     format=file.file_format.value.lower(),
                     rows=file.record_count,
+                    offset=file.content_offset,
+                    length=file.content_size_in_bytes,
                 )
             )
         return place
@@ -94,7 +96,7 @@ class ReadDeleteFiles:
 
 
 def position_delete_files(task: FileScanTask) -> list[DataFile]:
-    """Return the position delete files of a task."""
+    """Return the position delete files of a task, or its deletion vector."""
     return [f for f in task.delete_files if f.content is DataFileContent.POSITION_DELETES]
 
 
