@@ -6,7 +6,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.format.errors import ConflictError, ExpressionError, UnsupportedError, ValidationError
+from icecomb.format.errors import (
+    ConflictError,
+    ExpressionError,
+    SchemaError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.maintenance.group_rewriter import GroupRewriter
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
@@ -278,3 +284,22 @@ def test_added_files_cannot_state_ids(lake):
     other = lake.create_table("db.other", SCHEMA)
     with pytest.raises(ValidationError, match="it has column _row_id"):
         other.add_files([moved])
+
+
+MOVES = {
+    "delete": lambda table: table.delete("id = 1"),
+    "upsert": lambda table: table.upsert(pa.table({"id": [1], "_row_id": ["c"]}), ["id"]),
+    "rewrite": lambda table: table.maintenance.rewrite_data_files(options=ALL),
+}
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("move", MOVES)
+def test_rows_are_not_moved_where_a_column_has_the_name_of_an_id(lake, move, mode):
+    frame = pa.table({"id": [1, 2], "_row_id": ["a", "b"]})
+    given = {"format-version": "3", "write.delete.mode": "copy-on-write", "write.merge.mode": mode}
+    table = lake.create_table("db.t", frame.schema, properties=given)
+    table.append(frame)
+    with pytest.raises(SchemaError, match="'_row_id' has the name of a column of row lineage"):
+        MOVES[move](table)
+    assert table.refresh().scan().to_arrow().sort_by("id").equals(frame)
