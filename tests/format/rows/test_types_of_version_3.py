@@ -14,12 +14,13 @@ import pytest
 from pyarrow import orc
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
+from icecomb.format.errors import IcecombError, SchemaError, UnsupportedError, ValidationError
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import SortField, SortOrder
 from icecomb.format.spec.transform import IdentityTransform, parse_transform
 from icecomb.format.spec.types import (
+    DateType,
     GeographyType,
     GeometryType,
     ListType,
@@ -362,6 +363,45 @@ def test_filters_of_polars_and_arrow_keep_nanoseconds(create):
     assert ids(table, pc.field("t") == scalar) == [1]
     assert ids(table, pc.field("t") < scalar) == [2]
     assert ids(table, pc.field("t").isin([scalar])) == [1]
+
+
+@pytest.mark.parametrize(
+    ("units", "problem"),
+    [
+        ({"coerce_timestamps": None}, None),
+        ({"coerce_timestamps": "us"}, "it holds microseconds, the column has nanoseconds"),
+        (
+            {"use_deprecated_int96_timestamps": True},
+            "it holds INT96, which is read as microseconds",
+        ),
+    ],
+)
+def test_files_are_added_whose_times_are_in_nanoseconds(create, tmp_path, units, problem):
+    table = create(Schema(NestedField(1, "t", TimestampNanoType())))
+    path = str(tmp_path / "given.parquet")
+    pq.write_table(pa.table({"t": pa.array([1_000, 2_000], pa.timestamp("ns"))}), path, **units)
+    if problem is not None:
+        with pytest.raises(IcecombError, match=problem):
+            table.add_files([path])
+        return
+    table.add_files([path])
+    assert counts(table.scan("t > '1970-01-01T00:00:00.000001'").to_arrow()["t"]) == [2_000]
+    (file,) = table.inspect.files().to_pylist()
+    bounds = [dict(file[name])[1] for name in ("lower_bounds", "upper_bounds")]
+    assert [int.from_bytes(each, "little") for each in bounds] == [1_000, 2_000]
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("wider", [TimestampNanoType(), TimestamptzType()])
+def test_dates_do_not_become_timestamps(create, file_format, wider):
+    table = create(Schema(NestedField(1, "d", DateType())), write_format_default=file_format)
+    table.append(pa.table({"d": pa.array([1], pa.date32())}))
+    with pytest.raises(SchemaError, match="type of column 'd' from date to timestamp"):
+        table.update_schema().update_column("d", wider)
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.update_column("d", wider)
+    with pytest.raises(ValidationError, match=r"'d' is timestamp.* cannot be read as"):
+        table.scan().to_arrow()
 
 
 @pytest.fixture(params=OPAQUE, ids=str)
