@@ -234,8 +234,8 @@ MUTATIONS = [
     Mutation(
         "rows of existing files take no row ids",
         "format/manifests/writer.py",
-        "next_row_id += (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)",
-        "next_row_id += manifest.added_rows_count or 0",
+        "rows = (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)",
+        "rows = manifest.added_rows_count or 0",
         ("tests/format/manifests/test_first_row_ids.py",),
     ),
     Mutation(
