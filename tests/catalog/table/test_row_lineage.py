@@ -169,6 +169,20 @@ def test_scans_find_rows_by_their_ids(lake):
         table.delete("_row_id = 3")
 
 
+def test_files_older_than_a_last_update_are_not_read(lake):
+    table = new_table(lake, [(0, "a")], [(1, "b")], [(2, "c")])
+    table.upsert(frame((0, "A")), ["id"])
+    table.maintenance.rewrite_data_files(options=ALL)
+    table.refresh().append(frame((3, "d"), (4, "e")))
+    for number, files, rows in ((0, 2, 5), (4, 2, 3), (5, 2, 2), (6, 1, 2), (7, 0, 0)):
+        scan = table.scan(f"_last_updated_sequence_number >= {number}")
+        assert len(list(scan.plan_files())) == files
+        assert scan.count() == rows
+    assert table.scan("_last_updated_sequence_number in (2, 3)").count() == 2
+    assert table.scan("_last_updated_sequence_number != 6").count() == 3
+    assert table.scan("_last_updated_sequence_number is null").count() == 0
+
+
 def test_ids_of_an_upgraded_table_begin_with_its_first_commit(lake):
     table = new_table(lake, [(0, "a"), (1, "b")], [(2, "c")], version="2")
     with pytest.raises(UnsupportedError, match="no column _row_id: its format version is 2"):
