@@ -95,6 +95,27 @@ MUTATIONS = [
         ("tests/format/spec/test_transform.py",),
     ),
     Mutation(
+        "nanoseconds are hashed as they are",
+        "format/spec/transform.py",
+        "            value //= NANOS_PER_MICRO",
+        "            value //= 1",
+        ("tests/format/spec/test_nanoseconds.py",),
+    ),
+    Mutation(
+        "metrics decide whether an unknown column is null",
+        "format/expressions/binding.py",
+        "        if isinstance(term.field_type, UnknownType):",
+        "        if term.field_type is UnknownType:",
+        ("tests/format/rows/test_types_of_version_3.py",),
+    ),
+    Mutation(
+        "nanoseconds of polars are cut to microseconds",
+        "format/expressions/forms/polars_form.py",
+        'if getattr(series.dtype, "time_unit", None) == "ns" and series.dtype.is_temporal():',
+        'if getattr(series.dtype, "time_unit", None) == "ps" and series.dtype.is_temporal():',
+        ("tests/format/rows/test_types_of_version_3.py",),
+    ),
+    Mutation(
         "hours before 1970 are rounded toward it in columns",
         "format/spec/transform_arrow.py",
         "hours = _floor_div(_micros(array), MICROS_PER_HOUR)",
