@@ -20,6 +20,7 @@ from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
     FileFormat,
+    FileIdentity,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
@@ -198,6 +199,12 @@ class ManifestColumns:
         positions = scalar(DataFileContent.POSITION_DELETES.value, pa.int32())
         puffin = pc.equal(pc.utf8_upper(self._columns["file_format"]), FileFormat.PUFFIN.value)
         return pc.and_(pc.equal(self._columns["content"], positions), puffin)
+
+    def identities(self, mask: pa.BooleanArray) -> list[FileIdentity]:
+        """Return the `DataFile.identity` of the files that a mask selects."""
+        names = ("file_path", "content_offset", "content_size_in_bytes")
+        parts = (self._columns[name].filter(mask).to_pylist() for name in names)
+        return list(zip(*parts, strict=True))
 
     @cached_property
     def content_lengths(self) -> pa.Array:
