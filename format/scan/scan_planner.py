@@ -325,9 +325,11 @@ class ScanPlanner:
             chosen.append((columns, _rows(mask), found.spec.is_unpartitioned))
             position = scalar(DataFileContent.POSITION_DELETES.value, pa.int32())
             by_position = pc.and_(mask, pc.equal(columns.column("content"), position)).true_count
+            vectors = pc.and_(mask, columns.vectors).true_count
             self._metrics.scanned_delete_manifests += 1
             self._metrics.skipped_delete_files += columns.live.true_count - mask.true_count
-            self._metrics.positional_delete_files += by_position
+            self._metrics.positional_delete_files += by_position - vectors
+            self._metrics.deletion_vectors += vectors
             self._metrics.equality_delete_files += mask.true_count - by_position
         types = comparable_columns(self._metadata.schemas) if chosen else {}
         cache = manifest_cache(self._io.properties) if chosen else None

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import pickle
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from icecomb.catalog import load_catalog
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -19,6 +23,7 @@ from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
+from icecomb.format.scan.planning_metrics import PlanningMetrics
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
@@ -200,3 +205,61 @@ def test_objects_of_vectors_are_made_when_they_are_asked_for_and_once(tmp_path, 
     found = deletes.files_for(data, [2999, 5])
     assert [[one.content_offset for one in each] for each in found] == [[2999], [5]]
     assert found[0][0] is deletes.vector(2999) is deletes.files[2999]
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Two files of ten rows; a position delete file of version 2 for one, a vector for the other."""
+    catalog = load_catalog("lake", type="hadoop", warehouse=f"file:{tmp_path}")
+    catalog.create_namespace("db")
+    schema = pa.schema([("id", pa.int64())])
+    table = catalog.create_table("db.t", schema, properties={"write.delete.mode": "merge-on-read"})
+    for first in (0, 10):
+        table.append(pa.table({"id": range(first, first + 10)}, schema))
+    table.delete("id = 1")
+    table.transaction().upgrade_table_version(3).commit_transaction()
+    table.delete("id = 11")
+    return table
+
+
+def test_planning_counts_vectors_apart_as_iceberg_java_does(table):
+    metrics = PlanningMetrics()
+    assert len(list(table.scan().plan_files(metrics))) == 2
+    counted = (
+        metrics.positional_delete_files,
+        metrics.deletion_vectors,
+        metrics.equality_delete_files,
+    )
+    assert counted == (1, 1, 0)
+
+
+def test_plans_as_batches_say_where_a_vector_is(table):
+    plan = table.scan().plan_batches()
+    [(path, places)] = [
+        (row["file_path"], row["delete_files"])
+        for batch in plan
+        for row in batch.to_pylist()
+        if row["delete_files"] and plan.delete_files["file_format"][row["delete_files"][0]].as_py() == "PUFFIN"
+    ]  # fmt: skip
+    [told] = plan.delete_files.take(pa.array(places)).to_pylist()
+    assert told["referenced_data_file"] == path
+    assert (told["content_offset"], told["content_size_in_bytes"]) == (4, 42)
+    assert told["file_size_in_bytes"] > 46
+    assert told["record_count"] == 1
+
+
+def test_tasks_are_carried_to_other_processes_with_their_vectors(table):
+    tasks = list(table.scan().plan_files())
+    assert pickle.loads(pickle.dumps(tasks)) == tasks  # noqa: S301 - our own
+    assert sum(len(task.delete_files) for task in tasks) == 2
+
+
+def test_rows_are_counted_from_vectors_without_their_data_files(table):
+    for task in table.scan().plan_files():
+        Path(task.file_path.removeprefix("file:")).unlink()
+    assert table.scan().count() == 18
+
+
+def test_appended_rows_are_read_without_the_deletes_of_later_snapshots(table):
+    found = table.incremental_append_scan().to_arrow()["id"].to_pylist()
+    assert sorted(found) == list(range(20))
