@@ -16,8 +16,13 @@ from icecomb.format.errors import (
 from icecomb.format.maintenance.group_rewriter import GroupRewriter
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.partition import (
+    UNPARTITIONED_PARTITION_SPEC,
+    PartitionField,
+    PartitionSpec,
+)
 from icecomb.format.spec.transform import parse_transform
+from tests.rings import sampled
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
@@ -53,8 +58,17 @@ def physical(table) -> list[list[str]]:
     return sorted(pq.read_schema(task.file.file_path).names for task in table.scan().plan_files())
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+STORIES = [
+    ("parquet", "copy-on-write"),
+    ("avro", "copy-on-write"),
+    ("avro", "merge-on-read"),
+    ("orc", "copy-on-write"),
+    ("parquet", "merge-on-read"),
+    ("orc", "merge-on-read"),
+]
+
+
+@pytest.mark.parametrize(("file_format", "mode"), sampled(STORIES, keep=4))
 def test_rows_keep_their_ids_and_updates_are_numbered(lake, file_format, mode):
     table = new_table(lake, [(0, "a"), (1, "b"), (2, "c")], [(3, "d"), (4, "e")])
     with table.update_properties() as update:
@@ -107,14 +121,25 @@ def test_rows_keep_their_ids_and_updates_are_numbered(lake, file_format, mode):
 
 REWRITES = {
     "binpack": {},
-    "binpack by two processes": {"max-file-group-input-files": "2"},
+    "binpack of small groups": {"max-file-group-input-files": "2"},
     "sort": {"strategy": "sort", "sort_order": "s desc"},
     "z-order": {"strategy": "sort", "sort_order": "zorder(id, s)"},
 }
 
 
-@pytest.mark.parametrize("rewrite", REWRITES)
-@pytest.mark.parametrize("spec", [PartitionSpec(0, ()), BY_S])
+REWRITTEN = [
+    ("binpack", BY_S),
+    ("binpack", UNPARTITIONED_PARTITION_SPEC),
+    ("binpack of small groups", UNPARTITIONED_PARTITION_SPEC),
+    ("binpack of small groups", BY_S),
+    ("sort", BY_S),
+    ("sort", UNPARTITIONED_PARTITION_SPEC),
+    ("z-order", UNPARTITIONED_PARTITION_SPEC),
+    ("z-order", BY_S),
+]
+
+
+@pytest.mark.parametrize(("rewrite", "spec"), sampled(REWRITTEN, keep=4))
 def test_rewrites_keep_ids_and_ages(lake, rewrite, spec):
     parts = [[(n, "abc"[n % 3]) for n in range(first, first + 5)] for first in range(0, 30, 5)]
     table = new_table(lake, *parts, spec=spec)
