@@ -198,37 +198,37 @@ class DeleteFileIndex:
         Raises:
             CorruptFileError: If the deletion vector of one is older, or of another partition.
         """
-        found, places = self.lazy_files_for(columns, rows)
+        found, vectors = self.lazy_files_for(columns, rows)
         return [
-            files if place < 0 else (*files, self._vectors.vector(place))
-            for files, place in zip(found, places, strict=True)
+            files if index < 0 else (*files, self._vectors.vector(index))
+            for files, index in zip(found, vectors, strict=True)
         ]
 
     def lazy_files_for(
         self, columns: ManifestColumns, rows: Sequence[int] | None = None
     ) -> tuple[list[tuple[DataFile, ...]], list[int]]:
-        """Return what `files_for` does, with deletion vectors as places: see `vector`.
+        """Return what `files_for` does, with deletion vectors as indices: see `vector`.
 
         Returns:
-            The other delete files of each data file, and the place of its vector, or -1.
+            The other delete files of each data file, and the index of its vector, or -1.
 
         Raises:
             CorruptFileError: As `files_for`.
         """
         count = len(columns) if rows is None else len(rows)
         found: list[tuple[DataFile, ...]] = [()] * count
-        places = [-1] * count
+        vectors = [-1] * count
         if not self:
-            return found, places
+            return found, vectors
         indices = None if rows is None else integers(rows)
         paths = _picked(columns.column("file_path"), indices)
         if self._vectors:
             ages = columns.column("sequence_number").fill_null(ZERO)
             ages = numbers_of(ages if indices is None else ages.take(indices))
             keys = _distinct_keys(columns, indices)
-            places = self._vectors.places(paths, ages, *keys).tolist()
+            vectors = self._vectors.indices(paths, ages, *keys).tolist()
         if not self._has_files:
-            return found, places
+            return found, vectors
         numbers = _picked(columns.column("sequence_number"), indices)
         in_ranges = bool(self.ranges) and columns.statistics.issuperset(BOUNDS)
         ranges = self.ranges.compared(columns, indices) if in_ranges else None
@@ -246,13 +246,13 @@ class DeleteFileIndex:
             if key not in self._position and not self._by_path:
                 continue
             for at in members:
-                if places[at] < 0:
+                if vectors[at] < 0:
                     found[at] += self._position_files(number or 0, key, paths[at])
-        return found, places
+        return found, vectors
 
-    def vector(self, place: int) -> DataFile:
-        """Return a deletion vector by its place, always the same object."""
-        return self._vectors.vector(place)
+    def vector(self, index: int) -> DataFile:
+        """Return a deletion vector by its index, always the same object."""
+        return self._vectors.vector(index)
 
     def files_for_data_file(
         self, sequence_number: int, key: PartitionKey, path: str, *, is_own: bool = True
@@ -269,12 +269,12 @@ class DeleteFileIndex:
             CorruptFileError: If its deletion vector is older, or of another partition.
         """
         found = self._equality_files(sequence_number, key)
-        place = self._vectors.place(path)
-        if place is None:
+        index = self._vectors.index(path)
+        if index is None:
             return found + self._position_files(sequence_number, key, path)
         if is_own:
-            self._vectors.check(place, sequence_number, key)
-        return (*found, self._vectors.vector(place))
+            self._vectors.check(index, sequence_number, key)
+        return (*found, self._vectors.vector(index))
 
     def may_reach(self, manifest: ManifestFile) -> bool:
         """Return whether bounds of a manifest's data files can rule out equality deletes."""

@@ -427,9 +427,11 @@ class ScanPlanner:
             for row, residual in enumerate(residuals):
                 yield FileScanTask.lazy(files, row, (), residual, spec)
             return
-        found, places = deletes.lazy_files_for(columns, rows)
-        for row, (others, place, residual) in enumerate(zip(found, places, residuals, strict=True)):
-            vector = None if place < 0 else (deletes, place)
+        found, vectors = deletes.lazy_files_for(columns, rows)
+        for row, (others, index, residual) in enumerate(
+            zip(found, vectors, residuals, strict=True)
+        ):
+            vector = None if index < 0 else (deletes, index)
             yield FileScanTask.lazy(files, row, others, residual, spec, vector)
 
 

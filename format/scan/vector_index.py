@@ -29,10 +29,10 @@ _BLOCK: Final = 1024
 
 
 class VectorIndex:
-    """The deletion vectors of a snapshot, each with a place: 0 for the first one."""
+    """The deletion vectors of a snapshot, numbered from 0."""
 
     def __init__(self) -> None:
-        self._places: dict[str, int] = {}
+        self._indices: dict[str, int] = {}
         self._parts: list[_Part] = []
         self._starts: list[int] = []
         self._keys: dict[Hashable, int] = {}
@@ -41,7 +41,7 @@ class VectorIndex:
         self._pending: list[tuple[Longs, Longs]] = []
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._indices)
 
     def add(
         self, columns: ManifestColumns, rows: Sequence[int], codes: Longs, keys: Sequence[Hashable]
@@ -57,14 +57,14 @@ class VectorIndex:
         Raises:
             CorruptFileError: If a data file has several vectors, or one has no data file.
         """
-        start, part = len(self._places), _Part(columns, rows)
+        start, part = len(self._indices), _Part(columns, rows)
         paths = part.column("referenced_data_file").to_pylist()
         if None in paths:
             raise damaged_vector(part.file(paths.index(None)), "does not name its data file")
         self._parts.append(part)
         self._starts.append(start)
-        self._places.update(zip(paths, range(start, start + len(paths)), strict=True))
-        if len(self._places) < start + len(paths):
+        self._indices.update(zip(paths, range(start, start + len(paths)), strict=True))
+        if len(self._indices) < start + len(paths):
             raise self._repeated()
         known = [self._keys.setdefault(key, len(self._keys)) for key in keys]
         numbers = numbers_of(part.column("sequence_number").fill_null(ZERO))
@@ -78,14 +78,14 @@ class VectorIndex:
             self._partitions = np.concatenate([self._partitions, *partitions])
             self._pending = []
 
-    def place(self, path: str) -> int | None:
-        """Return the place of the vector of a data file; None if it has none."""
-        return self._places.get(path)
+    def index(self, path: str) -> int | None:
+        """Return the index of a data file's vector; None if it has none."""
+        return self._indices.get(path)
 
-    def places(
+    def indices(
         self, paths: Sequence[str], numbers: Longs, codes: Longs, keys: Sequence[Hashable]
     ) -> Longs:
-        """Return the places of the vectors of data files, -1 for those that have none.
+        """Return the indices of data files' vectors, -1 for those that have none.
 
         Args:
             paths: The locations of the data files.
@@ -97,23 +97,23 @@ class VectorIndex:
             CorruptFileError: If the vector of one is older, or of another partition.
         """
         self.settle()
-        get = self._places.get
-        places: Longs = np.array([get(path, _NONE) for path in paths], np.int64)
-        there = np.flatnonzero(places != _NONE)
+        get = self._indices.get
+        found: Longs = np.array([get(path, _NONE) for path in paths], np.int64)
+        there = np.flatnonzero(found != _NONE)
         known = np.array([self._keys.get(key, _NONE) for key in keys], np.int64)
-        own = places[there]
+        own = found[there]
         older = self._numbers[own] < numbers[there]
         elsewhere = self._partitions[own] != known[codes[there]]
         for at in np.flatnonzero(older | elsewhere)[:1]:
             row = int(there[at])
             self.check(int(own[at]), int(numbers[row]), keys[int(codes[row])])
-        return places
+        return found
 
-    def check(self, place: int, sequence_number: int, key: Hashable) -> None:
+    def check(self, index: int, sequence_number: int, key: Hashable) -> None:
         """Check that a vector and its data file belong together.
 
         Args:
-            place: The place of the vector.
+            index: The index of the vector.
             sequence_number: The data sequence number of the data file.
             key: Its partition.
 
@@ -121,19 +121,20 @@ class VectorIndex:
             CorruptFileError: If the vector is older, or of another partition.
         """
         self.settle()
-        number = int(self._numbers[place])
+        number = int(self._numbers[index])
         if number < sequence_number:
             problem = f"has sequence number {number}, less than {sequence_number} of its data file"
-            raise damaged_vector(self.vector(place), problem)
-        own = next(k for k, code in self._keys.items() if code == self._partitions[place])
-        if own != key:
+            raise damaged_vector(self.vector(index), problem)
+        partition = int(self._partitions[index])
+        if self._keys.get(key) != partition:
+            own = list(self._keys)[partition]
             problem = f"has spec and partition {own}, and its data file has {key}"
-            raise damaged_vector(self.vector(place), problem)
+            raise damaged_vector(self.vector(index), problem)
 
-    def vector(self, place: int) -> DataFile:
-        """Return a vector by its place, always the same object."""
-        number = bisect_right(self._starts, place) - 1
-        return self._parts[number].file(place - self._starts[number])
+    def vector(self, index: int) -> DataFile:
+        """Return a vector by its index, always the same object."""
+        number = bisect_right(self._starts, index) - 1
+        return self._parts[number].file(index - self._starts[number])
 
     def _repeated(self) -> CorruptFileError:
         seen: dict[str, DataFile] = {}

@@ -37,8 +37,8 @@ class DataFileSource(Protocol):
 class VectorSource(Protocol):
     """A source of deletion vectors that are built on demand."""
 
-    def vector(self, place: int) -> DataFile:
-        """Return the vector at a place."""
+    def vector(self, index: int) -> DataFile:
+        """Return the vector with an index."""
 
 
 class FileScanTask:
@@ -100,7 +100,7 @@ class FileScanTask:
             delete_files: The delete files that may delete rows of it.
             residual: See `FileScanTask`.
             spec: See `FileScanTask`.
-            vector: The source of its deletion vector and the place in it; None if it has none.
+            vector: The source of its deletion vector and its index there; None if it has none.
         """
         task = object.__new__(cls)
         task._file = source
@@ -126,8 +126,8 @@ class FileScanTask:
         """The delete files that may delete rows of it, its deletion vector among them."""
         if self._vector is None:
             return self._deletes
-        source, place = self._vector
-        return (*self._deletes, source.vector(place))
+        source, index = self._vector
+        return (*self._deletes, source.vector(index))
 
     @property
     def file_path(self) -> str:

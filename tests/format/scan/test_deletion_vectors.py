@@ -200,8 +200,8 @@ def test_objects_of_vectors_are_made_when_they_are_asked_for_and_once(tmp_path, 
     data = columns(tmp_path, ManifestContent.DATA, *[(7, file(f"/t/{at}")) for at in range(3000)])
     with monkeypatch.context() as patched:
         patched.setattr("icecomb.format.manifests.columns.DataFile", None)
-        others, places = deletes.lazy_files_for(data)
-        assert (others, places) == ([()] * 3000, list(range(3000)))
+        others, vectors = deletes.lazy_files_for(data)
+        assert (others, vectors) == ([()] * 3000, list(range(3000)))
     found = deletes.files_for(data, [2999, 5])
     assert [[one.content_offset for one in each] for each in found] == [[2999], [5]]
     assert found[0][0] is deletes.vector(2999) is deletes.files[2999]
