@@ -23,6 +23,7 @@ from icecomb.format.errors import SchemaError
 from icecomb.format.spec.simple_type import (
     NANO_TYPES,
     OPAQUE_TYPES,
+    SHAPE_TYPES,
     TIMESTAMP_TYPES,
     V3_TYPES,
     ZONED_TYPES,
@@ -55,6 +56,7 @@ from icecomb.format.spec.values.json_object import extra_field, optional, requir
 __all__ = [
     "NANO_TYPES",
     "OPAQUE_TYPES",
+    "SHAPE_TYPES",
     "TIMESTAMP_TYPES",
     "V3_TYPES",
     "ZONED_TYPES",
