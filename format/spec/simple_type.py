@@ -313,13 +313,15 @@ class VariantType(IcebergType):
         return "variant"
 
 
-V3_TYPES: Final = (
-    TimestampNanoType,
-    TimestamptzNanoType,
-    UnknownType,
-    VariantType,
-    GeometryType,
-    GeographyType,
+V3_TYPES: Final = frozenset(
+    (
+        TimestampNanoType,
+        TimestamptzNanoType,
+        UnknownType,
+        VariantType,
+        GeometryType,
+        GeographyType,
+    )
 )
 """The types of format version 3."""
 SHAPE_TYPES: Final = (GeometryType, GeographyType)
