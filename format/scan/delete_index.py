@@ -103,13 +103,15 @@ class DeleteFileIndex:
             `equality_ranges.comparable_columns`.
 
     Attributes:
+        others: The delete files that are no deletion vectors, in the order in which they were
+            added.
         ranges: The ranges of values that the equality delete files among them delete.
     """
 
     def __init__(self, types: Mapping[int, PrimitiveType] = MappingProxyType({})) -> None:
         self.ranges = EqualityRanges(types)
         self._newest = -1
-        self._files: list[DataFile] = []
+        self.others: list[DataFile] = []
         self._global: _BySequence | None = None
         self._equality: dict[PartitionKey, _BySequence] = {}
         self._position: dict[PartitionKey, _ByPath] = {}
@@ -119,13 +121,13 @@ class DeleteFileIndex:
     @property
     def nbytes(self) -> int:
         """The approximate size of the index in memory, in bytes."""
-        return (len(self._files) + len(self._vectors)) * _FILE_BYTES
+        return (len(self.others) + len(self._vectors)) * _FILE_BYTES
 
     @property
     def files(self) -> list[DataFile]:
-        """All delete files in the order in which they were added, then all deletion vectors."""
+        """All delete files: `others`, then deletion vectors by their indices."""
         vectors = map(self._vectors.vector, range(len(self._vectors)))
-        return [*self._files, *vectors]
+        return [*self.others, *vectors]
 
     def __bool__(self) -> bool:
         return bool(self._vectors) or self._has_files
@@ -164,7 +166,7 @@ class DeleteFileIndex:
         lower, upper = (_path_bounds(columns, name, indices) for name in BOUNDS)
         numbers = _picked(columns.column("sequence_number"), indices)
         files = columns.without_statistics().data_files(rows)
-        self._files += files
+        self.others += files
         self.ranges.add(columns, indices, files)
         keys = partition_keys(columns, indices)
         for file, number, key, low, high in zip(files, numbers, keys, lower, upper, strict=True):

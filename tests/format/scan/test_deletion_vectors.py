@@ -22,6 +22,7 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
 from icecomb.format.operation.conflict import index_key
+from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.scan.planning_metrics import PlanningMetrics
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
@@ -263,3 +264,27 @@ def test_rows_are_counted_from_vectors_without_their_data_files(table):
 def test_appended_rows_are_read_without_the_deletes_of_later_snapshots(table):
     found = table.incremental_append_scan().to_arrow()["id"].to_pylist()
     assert sorted(found) == list(range(20))
+
+
+def test_plans_as_batches_have_the_deletes_of_tasks(table):
+    for _ in range(2):
+        table.append(pa.table({"id": range(20, 30)}))
+        by_value = {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": (1,)}
+        made = DataFile(
+            file_path=f"/t/{next(NUMBERS)}", record_count=1, file_size_in_bytes=1, **by_value
+        )
+        table.commit(RowDelta(table.io).add_deletes(made))
+    expected = {
+        task.file_path: [one.identity for one in task.delete_files]
+        for task in table.scan().plan_files()
+    }
+    assert sorted(map(len, expected.values())) == [1, 2, 3, 3]
+    plan = table.scan().plan_batches()
+    names = ("file_path", "content_offset", "content_size_in_bytes")
+    told = [tuple(row[name] for name in names) for row in plan.delete_files.to_pylist()]
+    found = {
+        row["file_path"]: [told[place] for place in row["delete_files"]]
+        for batch in plan
+        for row in batch.to_pylist()
+    }
+    assert found == expected
