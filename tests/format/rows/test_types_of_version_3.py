@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import duckdb
 import fastavro
 import polars as pl
 import pyarrow as pa
@@ -409,6 +410,18 @@ def test_dates_do_not_become_timestamps(create, file_format, wider):
         update.update_column("d", wider)
     with pytest.raises(ValidationError, match=r"'d' is timestamp.* cannot be read as"):
         table.scan().to_arrow()
+
+
+def test_duckdb_gets_no_column_that_it_would_cut(create):
+    table = create(SCHEMA)
+    table.append(ROWS)
+    with pytest.raises(
+        UnsupportedError, match="DuckDB would cut column 'z' of type timestamptz_ns"
+    ):
+        table.scan().to_duckdb(duckdb.connect())
+    found = table.scan(selected_fields=("id", "t", "u")).to_duckdb(duckdb.connect())
+    read = found.select("id, epoch_ns(t), u").order("id").fetchall()
+    assert read == [(n + 1, moment, None) for n, moment in enumerate(MOMENTS)]
 
 
 @pytest.fixture(params=OPAQUE, ids=str)
