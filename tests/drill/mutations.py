@@ -450,6 +450,14 @@ MUTATIONS = [
         "found &= inner >= 0",
         ("tests/format/rows/deletes/test_equality_delete.py",),
     ),
+    # format/rows/values
+    Mutation(
+        "rows inherit the id of their place in a batch",
+        "format/rows/values/arrow_projection.py",
+        "first = inherited + position if counts else inherited",
+        "first = inherited",
+        ("tests/format/rows/values/test_row_lineage.py",),
+    ),
     # format/rows/read
     Mutation(
         "a column that a file lacks is null, whatever its default",
@@ -756,7 +764,28 @@ MUTATIONS = [
         "self.found[rows] = True",
         ("tests/catalog/table/test_merge_of_null_keys.py",),
     ),
+    Mutation(
+        "an updated row gets a new id",
+        "format/row_changes/upsert.py",
+        "change.write_updated(updated, ids)",
+        "change.write_all(updated)",
+        ("tests/catalog/table/test_row_lineage.py",),
+    ),
+    Mutation(
+        "rows that got ids meanwhile are moved without",
+        "format/row_changes/write_target.py",
+        "if self.without_ids and self.starting_point is not None:",
+        "if False:",
+        ("tests/catalog/table/test_row_lineage.py",),
+    ),
     # format/maintenance
+    Mutation(
+        "the ids of copied rows are those of the row group before",
+        "format/maintenance/copied_lineage.py",
+        "left = rows.slice(length).to_batches() if found > length else []",
+        "left = rows.to_batches()",
+        ("tests/catalog/table/test_row_lineage.py",),
+    ),
     Mutation(
         "a compaction drops the deletes that others added meanwhile",
         "format/maintenance/group_replacement.py",

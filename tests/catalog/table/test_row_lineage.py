@@ -279,6 +279,11 @@ def test_copied_row_groups_state_the_ids_that_their_rows_inherited(lake):
     table.maintenance.rewrite_data_files(options=copied)
     assert lineage(table.refresh()) == before
     assert physical(table) == [["id", "s", *LINEAGE]]
+    # now of several row groups
+    table.append(frame((9, "z")))
+    before = lineage(table)
+    table.maintenance.rewrite_data_files(options=copied)
+    assert lineage(table.refresh()) == before
     table.upsert(frame((1, "B"), (4, "e")), ["id"])
     table.append(frame((5, "f"), (6, "g")))
     # of files that state all ids, some or none
@@ -289,7 +294,7 @@ def test_copied_row_groups_state_the_ids_that_their_rows_inherited(lake):
     groups = pq.read_metadata(task.file.file_path)
     assert groups.num_row_groups == 2
     stated = pq.read_table(task.file.file_path)
-    assert stated.num_rows == 7
+    assert stated.num_rows == 8
     assert stated["_row_id"].null_count == stated[LINEAGE[1]].null_count == 0
     rows = zip(*(stated[name].to_pylist() for name in ("id", "s", *LINEAGE)), strict=True)
     assert {f"{number}{text}": own for number, text, *own in rows} == {
