@@ -12,6 +12,8 @@ object. Field ids travel there, because Iceberg identifies fields by id; names a
   where a ``binary`` column holds 4;
 * ``icecomb.nested.types``: the same of list elements, map keys and values, by the paths of their
   ids;
+* ``icecomb.default``: the field's initial default as text of JSON, see `icecomb.spark.values`; of a
+  struct ``{}``;
 * ``comment``: the field's doc.
 
 Types map as Iceberg's Spark integration maps them: ``timestamp`` is *timestamptz*,
@@ -22,6 +24,7 @@ Types map as Iceberg's Spark integration maps them: ``timestamp`` is *timestampt
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -48,11 +51,13 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     UUIDType,
 )
+from icecomb.spark.values import value_to_json
 
 FIELD_ID: Final = "parquet.field.id"
 NESTED_IDS: Final = "icecomb.nested.ids"
 ICEBERG_TYPE: Final = "icecomb.type"
 NESTED_TYPES: Final = "icecomb.nested.types"
+DEFAULT: Final = "icecomb.default"
 COMMENT: Final = "comment"
 
 _MARKED: Final = (UUIDType, FixedType)
@@ -180,6 +185,8 @@ def _spark_field(field: NestedField) -> dict[str, Any]:
         metadata[NESTED_TYPES] = marked
     if isinstance(field.field_type, _MARKED):
         metadata[ICEBERG_TYPE] = str(field.field_type)
+    if field.initial_default is not None:
+        metadata[DEFAULT] = json.dumps(_default(field))
     if field.doc:
         metadata[COMMENT] = field.doc
     return {
@@ -188,6 +195,19 @@ def _spark_field(field: NestedField) -> dict[str, Any]:
         "nullable": not field.required,
         "metadata": metadata,
     }
+
+
+def _default(field: NestedField) -> Any:
+    if isinstance(field.field_type, StructType):
+        return {}  # filled by the defaults of its fields
+    if not field.field_type.is_primitive:
+        raise UnsupportedError(
+            f"Column {field.name} has the default {field.initial_default}, and Spark is given "
+            "those of simple types and structs only",
+            hint="read the table from Python",
+            column=field.name,
+        )
+    return value_to_json(field.field_type, field.initial_default)
 
 
 def _nested(iceberg_type: IcebergType, prefix: str) -> Iterator[tuple[str, int, IcebergType]]:

@@ -45,7 +45,7 @@ REASONS = {
     "format/spec/metadata_json.py": (
         "metadata_from_json puts them behind the file's name and gives the hint",
         {
-            "_parse", "_required_long", "_next_row_id", "_named", "_table_uuid", "_check",
+            "_parse", "_required_long", "_next_row_id", "_objects", "_named", "_table_uuid", "_check",
             "_check_log", "_unique",
         },
     ),

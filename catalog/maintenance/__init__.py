@@ -143,6 +143,9 @@ class Maintenance:
         of one data file each or of the partition, as `write.delete.granularity` says. No row
         changes, and no writer has to wait. The column `row` of some writers is not copied.
 
+        In a table of format version 3, all position delete files of the partitions, which version 2
+        left, become deletion vectors: options about sizes and numbers of files do not matter.
+
         >>> table.maintenance.rewrite_position_delete_files()  # doctest: +SKIP
 
         Args:

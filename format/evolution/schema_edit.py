@@ -385,7 +385,8 @@ class SchemaEdit:
         if not self.allow_incompatible and not can_promote(old, new):
             raise SchemaError(
                 f"Cannot change the type of column {full!r} from {old} to {new}",
-                hint="int may become long, float double, and decimals may get more digits.",
+                hint="int may become long, float double, unknown any type, and decimals may get "
+                "more digits.",
             )
 
     def _check_clashes(self, fields: tuple[NestedField, ...]) -> None:

@@ -68,7 +68,7 @@ def bind(
 
     Raises:
         ExpressionError: If a column is unknown, or a literal does not fit its type.
-        UnsupportedError: If the values of a column cannot be read.
+        UnsupportedError: If the values of a column cannot be compared.
     """
     return replaced(
         rewrite_not(expression),
@@ -141,7 +141,7 @@ def _bind_reference(schema: Schema, name: str, *, case_sensitive: bool) -> Bound
     if isinstance(found.field_type, OPAQUE_TYPES):
         raise UnsupportedError(
             f"Cannot filter by {Reference(full_name)}: values of type {found.field_type} cannot be "
-            "read",
+            "compared",
             hint="Filter by other columns.",
             column=full_name,
         )

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ExpressionError
+from icecomb.format.spec.values.temporal import NANOS_PER_MICRO, iso_timestamp_ns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,11 +20,28 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - local times count from
 _ONE_VALUE: Final = "Give a single value; for one of several: In(column, values)."
 
 
+@dataclass(frozen=True, slots=True)
+class NanoTimestamp:
+    """A time that is not in whole microseconds, which Python does not have.
+
+    Args:
+        nanos: The nanoseconds from 1970-01-01 00:00:00, in UTC if it has a zone.
+        zoned: Whether it has a zone.
+    """
+
+    nanos: int
+    zoned: bool
+
+    def __str__(self) -> str:
+        return iso_timestamp_ns(self.nanos) + ("+00:00" if self.zoned else "")
+
+
 def python_value(value: Any) -> Any:
     """Convert a value to the Python type that predicates hold; every null becomes None.
 
     Args:
-        value: A value of Python, NumPy, pandas or Arrow. Values of unknown types stay unchanged.
+        value: A value of Python, NumPy, pandas or Arrow. Values of unknown types stay unchanged,
+            and times that are not in whole microseconds are `NanoTimestamp`.
 
     Raises:
         ExpressionError: If it is several values, or a time that Python cannot represent.
@@ -44,7 +63,7 @@ def scalar_value(scalar: pa.Scalar) -> Any:
 
     Raises:
         ValueError: If there is no such type.
-        pyarrow.ArrowException: If it has nanoseconds.
+        pyarrow.ArrowException: If it is a time of day that is not in whole microseconds.
         OverflowError: If it is a time outside of the years that Python supports.
     """
     import pyarrow as pa
@@ -57,6 +76,8 @@ def scalar_value(scalar: pa.Scalar) -> Any:
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return scalar_value(scalar.value)
     if pa.types.is_timestamp(kind):
+        if kind.unit == "ns" and scalar.value % NANOS_PER_MICRO:
+            return NanoTimestamp(scalar.value, kind.tz is not None)
         # not as_py, which would return a pandas value, and look up the zone
         micros = scalar.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).as_py()
         value = _EPOCH + dt.timedelta(microseconds=micros)
@@ -125,7 +146,10 @@ def _of_datetime64(value: Any) -> Any:
     wanted = np.dtype("datetime64[D]" if unit in {"Y", "M", "W", "D"} else "datetime64[us]")
     found = value.astype(wanted)
     if found.astype(value.dtype) != value:
-        raise _too_fine(value)
+        nanos = value.astype("datetime64[ns]")
+        if nanos.astype(value.dtype) != value:
+            raise _too_fine(value)
+        return NanoTimestamp(int(nanos.astype(np.int64)), zoned=False)
     item = found.item()
     if not isinstance(item, dt.date):
         raise _too_far(value)
@@ -141,7 +165,7 @@ def _of_pandas(value: Any) -> Any:
     if not isinstance(value, pd.Timestamp):
         return value
     if value.nanosecond:
-        raise _too_fine(value)
+        return NanoTimestamp(value.value, value.tzinfo is not None)
     try:
         return value.to_pydatetime()
     except ValueError as error:
@@ -150,7 +174,7 @@ def _of_pandas(value: Any) -> Any:
 
 def _too_fine(value: Any) -> ExpressionError:
     return ExpressionError(
-        f"{value!r} has nanoseconds", hint="Round the value to microseconds first."
+        f"{value!r} is finer than nanoseconds", hint="Round the value to nanoseconds first."
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from icecomb.format.errors import ExpressionError
+from icecomb.format.expressions.given_value import NanoTimestamp
 from icecomb.format.spec.types import (
     NANO_TYPES,
     TIMESTAMP_TYPES,
@@ -189,6 +190,9 @@ def _instant(value: Any, field_type: IcebergType) -> Converted:
     nanos = 0
     if isinstance(value, str):
         micros, nanos = _parse_timestamp(value, field_type)
+    elif isinstance(value, NanoTimestamp):
+        _check_zone(field_type, zoned=value.zoned)
+        micros, nanos = divmod(value.nanos, _NANOS)
     elif isinstance(value, dt.datetime):
         micros = _datetime_micros(value, field_type)
     elif isinstance(value, dt.date):
@@ -201,10 +205,10 @@ def _instant(value: Any, field_type: IcebergType) -> Converted:
             hint="Give a date or timestamp, or its text in ISO 8601.",
         )
     if isinstance(field_type, DateType):
-        return Converted(micros // _DAY, exact=micros % _DAY == 0)
+        return Converted(micros // _DAY, exact=micros % _DAY == 0 and not nanos)
     if isinstance(field_type, NANO_TYPES):
         return _within(micros * _NANOS + nanos, low, high)
-    return Converted(micros)
+    return Converted(micros, exact=not nanos)
 
 
 def _parse_timestamp(text: str, field_type: IcebergType) -> tuple[int, int]:
@@ -238,13 +242,16 @@ def _parse_timestamp(text: str, field_type: IcebergType) -> tuple[int, int]:
 
 
 def _datetime_micros(value: dt.datetime, field_type: IcebergType) -> int:
-    if isinstance(field_type, ZONED_TYPES):
-        if value.tzinfo is None:
-            raise _needs_zone()
-        return (value - _EPOCH_UTC) // _MICROSECOND
-    if value.tzinfo is not None:
+    zoned = value.tzinfo is not None
+    _check_zone(field_type, zoned=zoned)
+    return (value - (_EPOCH_UTC if zoned else _EPOCH)) // _MICROSECOND
+
+
+def _check_zone(field_type: IcebergType, *, zoned: bool) -> None:
+    if zoned and not isinstance(field_type, ZONED_TYPES):
         raise _has_zone(field_type)
-    return (value - _EPOCH) // _MICROSECOND
+    if not zoned and isinstance(field_type, ZONED_TYPES):
+        raise _needs_zone()
 
 
 def _needs_zone() -> ExpressionError:

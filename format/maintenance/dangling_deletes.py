@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.maintenance.live_files import LiveDelete, live_data, live_deletes
-from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileIdentity
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.operation.overwrite import RewriteFiles
@@ -20,7 +20,6 @@ from icecomb.format.spec.change.update import Changes
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
-    from icecomb.format.operation.position_rule import FileIdentity
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO

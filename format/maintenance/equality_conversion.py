@@ -23,7 +23,7 @@ from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.file_group import RewriteGroup, ordered
 from icecomb.format.maintenance.live_files import LiveDelete, check_once, live_deletes
 from icecomb.format.maintenance.rewritten_deletes import RewrittenDeletes
-from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileIdentity, ManifestFile
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.rows.deletes.deletion_vector_writer import DeletionVectorWriter, OlderDeletes
 from icecomb.format.rows.deletes.equality_delete import KeySet, compared_columns, read_keys
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from icecomb.format.maintenance.rewrite_options import GroupOptions
-    from icecomb.format.operation.position_rule import FileIdentity
     from icecomb.format.scan.delete_index import DeleteFileIndex, PartitionKey
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot

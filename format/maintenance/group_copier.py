@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from itertools import count
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from icecomb.format.cancellation import check_wanted
+from icecomb.format.maintenance.copied_lineage import CopiedLineage
 from icecomb.format.maintenance.copied_metrics import CopiedPart, completed
 from icecomb.format.maintenance.row_origin import RowOrigins, row_key
 from icecomb.format.maintenance.source_metrics import SourceMetrics
@@ -25,7 +26,7 @@ from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.raw_footer import BLOOM, GROUP_ROWS, NotCopyableError, RawFooter
 from icecomb.format.rows.parquet.row_group_copy import CopiedDataFile, CopyOptions, FileLayout
-from icecomb.format.rows.values.metadata_columns import LINEAGE
+from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatistics
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
@@ -79,7 +80,8 @@ class GroupCopier:
     ) -> None:
         self._io = io
         self._spec = spec
-        self._schema = settings.schema
+        self._schema = metadata.schema()
+        self._lineage = CopiedLineage(io, metadata, settings) if lineage(metadata) else None
         self._mapping = metadata.name_mapping()
         self._least_bytes = COPY_MIN_ROW_GROUP_BYTES.of(metadata.properties)
         self._settings = settings
@@ -112,6 +114,7 @@ class GroupCopier:
             group,
             origins=origins,
             sources=self._sources,
+            lineage=self._lineage,
             new_location=self._new_location(group, name),
         )
         try:
@@ -138,18 +141,18 @@ class GroupCopier:
                 self._check_entry(task)
         # A file with rows has one row group at least: small files need not be opened.
         self._check_average(group.size, sum(1 for task in group.tasks if task.record_count))
+        beside = None if self._lineage is None else self._lineage.layout()
         first: FileLayout | None = None
         digests = []
         size = groups = 0
         for task in group.tasks:
             check_wanted()
             with _named(task), closing(self._open(task)) as footer:
-                layout = FileLayout.of(footer, self._schema, self._mapping)
+                layout = FileLayout.of(footer, self._schema, self._mapping, beside)
                 if first is None:
                     first = layout
                 first.check(layout)
                 digests.append(footer.digest)
-                self._check_lineage(footer, task.file)
                 self._check_bloom_filters(footer)
                 self._check_partition(footer, group.partition)
                 for _, one in footer.numbered_groups():
@@ -187,17 +190,6 @@ class GroupCopier:
                 f"its row groups have {size // groups} bytes on average or less, "
                 f"{COPY_MIN_ROW_GROUP_BYTES.key} is {self._least_bytes}"
             )
-
-    def _check_lineage(self, footer: RawFooter, file: DataFile) -> None:
-        """Refuse a file whose rows inherit ids, which they would lose in another file."""
-        for field in LINEAGE:
-            at = self._columns.get(field.field_id)
-            if at is None:
-                continue
-            statistics = ColumnStatistics(footer.parsed, at, field.field_type)
-            chunks = (statistics.chunk(number) for number, _ in footer.numbered_groups())
-            if file.first_row_id is None or any(chunk.null_count != 0 for chunk in chunks):
-                raise NotCopyableError(f"rows of it inherit {field.name}")
 
     def _check_bloom_filters(self, footer: RawFooter) -> None:
         """Refuse a file without the table's bloom filters, which are made from decoded rows."""
@@ -248,6 +240,7 @@ class _Run:
         group: The group to rewrite.
         origins: The object that records where each row comes from.
         sources: The metrics of the source files.
+        lineage: The columns of row lineage, if the table has it.
         new_location: A function that returns the location of the next file.
     """
 
@@ -260,6 +253,7 @@ class _Run:
         *,
         origins: RowOrigins,
         sources: SourceMetrics,
+        lineage: CopiedLineage | None,
         new_location: Callable[[], str],
     ) -> None:
         self._io = io
@@ -268,6 +262,7 @@ class _Run:
         self._group = group
         self._origins = origins
         self._sources = sources
+        self._lineage = lineage
         self._new_location = new_location
         self._file: CopiedDataFile | None = None
         self._rows: dict[int, int] = {}
@@ -285,7 +280,12 @@ class _Run:
             footer: The footer of the file.
         """
         position = 0
-        for number, group in footer.numbered_groups():
+        groups = list(footer.numbered_groups())
+        beside: Iterator[RawFooter | None] = repeat(None)
+        if self._lineage is not None:
+            lengths = [group[GROUP_ROWS] for _, group in groups]
+            beside = self._lineage.row_groups(self._group.tasks[source], lengths)
+        for number, group in groups:
             check_wanted()
             rows, size = group[GROUP_ROWS], footer.length(group)
             if self._is_full(size):
@@ -298,7 +298,7 @@ class _Run:
                     self._spec,
                     self._group.partition,
                 )
-            self._file.copy(footer, number)
+            self._file.copy(footer, number, next(beside))
             self._note(source, position, rows)
             position += rows
             self._bytes += size

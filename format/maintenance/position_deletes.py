@@ -17,7 +17,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-import numpy as np
 import pyarrow as pa
 
 from icecomb.format.arrow.batch_stream import stream
@@ -34,6 +33,7 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.rows.deletes.position_delete import (
     Positions,
+    distinct,
     only_target,
     positions_by_path,
 )
@@ -198,7 +198,7 @@ class PositionDeleteRewriter:
         del read
         for path in names:
             if path in applying:
-                yield path, np.unique(np.concatenate(applying.pop(path)))
+                yield path, distinct(applying.pop(path))
 
     def _read(
         self, delete: LiveDelete, share: tuple[int, int]

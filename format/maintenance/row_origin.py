@@ -21,7 +21,7 @@ import pyarrow as pa
 from icecomb.format.arrow.number_view import array_of, numbers_of
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.deletes.position_delete import Positions
+from icecomb.format.rows.deletes.position_delete import Positions, distinct
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.rolling_writer import OpenDataFile, writing
 from icecomb.format.spec.partition import PartitionSpec
@@ -98,7 +98,7 @@ class _Runs:
             within = deleted[at >= 0] - self.keys[run]
             held = within < self.lengths[run]
             found.append(first[run[held]] + within[held])
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        return distinct(found) if found else np.empty(0, np.int64)
 
 
 class RowOrigins:

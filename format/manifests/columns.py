@@ -8,7 +8,7 @@ cached: see `cache`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import repeat
@@ -20,6 +20,7 @@ from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
     FileFormat,
+    FileIdentity,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
@@ -199,6 +200,12 @@ class ManifestColumns:
         puffin = pc.equal(pc.utf8_upper(self._columns["file_format"]), FileFormat.PUFFIN.value)
         return pc.and_(pc.equal(self._columns["content"], positions), puffin)
 
+    def identities(self, mask: pa.BooleanArray) -> list[FileIdentity]:
+        """Return the `DataFile.identity` of the files that a mask selects."""
+        names = ("file_path", "content_offset", "content_size_in_bytes")
+        parts = (self._columns[name].filter(mask).to_pylist() for name in names)
+        return list(zip(*parts, strict=True))
+
     @cached_property
     def content_lengths(self) -> pa.Array:
         """The `DataFile.content_length` of each file."""
@@ -210,7 +217,9 @@ class ManifestColumns:
     @property
     def nbytes(self) -> int:
         """The size of the columns in memory, in bytes."""
-        return sum(array.nbytes for array in (*self._columns.values(), *self._partition))
+        # columns that the writer left out may be one array of nulls
+        distinct = {id(array): array for array in (*self._columns.values(), *self._partition)}
+        return sum(array.nbytes for array in distinct.values())
 
     def data_files(self, rows: Sequence[int] | None = None) -> list[DataFile]:
         """Return the files of the chosen rows, with the statistics that were read.
@@ -268,7 +277,7 @@ class ManifestColumns:
         rows = integers(range(len(self)))
         return ManifestColumns(
             self.manifest,
-            {name: array.take(rows) for name, array in self._columns.items()},
+            of_each(self._columns, lambda array: array.take(rows)),
             self.partition_columns,
             tuple(array.take(rows) for array in self._partition),
         )
@@ -284,6 +293,15 @@ class ManifestColumns:
             self._partition,
             is_shared=self.is_shared,
         )
+
+
+def of_each(
+    columns: Mapping[str, pa.Array], make: Callable[[pa.Array], pa.Array]
+) -> dict[str, pa.Array]:
+    """Return columns with each array replaced, those that are one array by one array."""
+    distinct = {id(array): array for array in columns.values()}
+    made = {number: make(array) for number, array in distinct.items()}
+    return {name: made[id(array)] for name, array in columns.items()}
 
 
 def joined(manifests: Iterable[ManifestColumns], rows: int = 10_000) -> Iterator[ManifestColumns]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate, chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +33,7 @@ from icecomb.format.manifests.columns import (
     LIST_COLUMNS,
     ManifestColumns,
     PartitionColumn,
+    of_each,
 )
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
@@ -159,7 +160,7 @@ def _decoded(
     return [
         ManifestColumns(
             manifest,
-            {name: array.slice(start, length) for name, array in columns.items()},
+            of_each(columns, partial(pa.Array.slice, offset=start, length=length)),
             fields,
             tuple(array.slice(start, length) for array in arrays),
             is_shared=True,

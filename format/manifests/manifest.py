@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from icecomb.format.errors import ValidationError
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 UNASSIGNED_SEQ = -1
 """The sequence number of a manifest whose commit has not been attempted yet."""
+
+
+FileIdentity: TypeAlias = tuple[str, "int | None", "int | None"]
+"""Path, offset and length of a file: a Puffin file holds many deletion vectors."""
 
 
 class _Code(int, Enum):
@@ -130,7 +134,7 @@ class DataFile:
         )
 
     @property
-    def identity(self) -> tuple[str, int | None, int | None]:
+    def identity(self) -> FileIdentity:
         """Path, offset and length: a Puffin file holds many deletion vectors."""
         return self.file_path, self.content_offset, self.content_size_in_bytes
 

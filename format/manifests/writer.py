@@ -7,11 +7,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icecomb.format.avro.container import ContainerWriter, RecordForm
 from icecomb.format.avro.schema import avro_schema, plain_schema, to_avro
-from icecomb.format.errors import SchemaError, ValidationError
+from icecomb.format.errors import CorruptFileError, SchemaError, ValidationError
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFile,
@@ -358,14 +359,34 @@ def assign_first_row_ids(
     Args:
         manifests: All manifests of the snapshot in the order of its list, with their counts.
         next_row_id: The table's next row id.
+
+    Raises:
+        CorruptFileError: If two manifests have the same ids, or one has ids to be assigned yet.
     """
-    out = []
+    out: list[ManifestFile] = []
+    taken: list[tuple[int, int, str]] = []
+    first = next_row_id
     for manifest in manifests:
-        if manifest.content is ManifestContent.DATA and manifest.first_row_id is None:
+        if manifest.content is not ManifestContent.DATA:
+            out.append(manifest)
+            continue
+        rows = (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
+        if manifest.first_row_id is None:
             out.append(replace(manifest, first_row_id=next_row_id))
-            next_row_id += (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
+            next_row_id += rows
         else:
             out.append(manifest)
+            if rows:
+                end = manifest.first_row_id + rows
+                taken.append((manifest.first_row_id, end, manifest.manifest_path))
+    taken.sort()
+    for (_, end, path), (start, _, other) in pairwise((*taken, (first, first, "new rows"))):
+        if end > start:
+            raise CorruptFileError(
+                f"{path} and {other} have the same row ids, from {start} on",
+                hint="The snapshot is damaged: roll the table back to an older one.",
+                path=path,
+            )
     return out, next_row_id
 
 

@@ -15,6 +15,7 @@ from icecomb.format.expressions.expression import BooleanExpression, disjunction
 from icecomb.format.manifests.columns import ManifestColumns, cache_key
 from icecomb.format.manifests.manifest import (
     DataFile,
+    FileIdentity,
     ManifestContent,
     ManifestEntryStatus,
     ManifestFile,
@@ -22,7 +23,7 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.reader import read_each_columns, read_manifest_columns
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionPlaces, PartitionValues
-from icecomb.format.operation.position_rule import FileIdentity, VectorRule, has_identity
+from icecomb.format.operation.position_rule import VectorRule, has_identity
 from icecomb.format.spec.partition import partition_key
 
 if TYPE_CHECKING:

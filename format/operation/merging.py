@@ -12,6 +12,7 @@ from icecomb.format.expressions.column_names import ColumnNames
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
+    FileIdentity,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icecomb.format.expressions.expression import BooleanExpression
-    from icecomb.format.operation.position_rule import FileIdentity
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.snapshot import Snapshot

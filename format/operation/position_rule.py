@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -31,14 +31,11 @@ from icecomb.format.scan.delete_index import PartitionKey, partition_keys
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns
-    from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.manifests.manifest import DataFile, FileIdentity
     from icecomb.format.operation.file_match import Mask
     from icecomb.format.operation.partition_place import PartitionValues
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
-
-FileIdentity: TypeAlias = tuple[str, "int | None", "int | None"]
-"""What `DataFile.identity` returns."""
 
 
 class VectorRule:

@@ -24,7 +24,7 @@ from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.deletes.deletion_vector_writer import OlderDeletes, delete_writer
 from icecomb.format.rows.deletes.position_delete import Positions, live_mask
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.values.metadata_columns import ROW_ID, ROW_POSITION, lineage
+from icecomb.format.rows.values.metadata_columns import ROW_ID, ROW_POSITION, lineage, with_lineage
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import DataWriter
 from icecomb.format.spec.schema import Schema
@@ -181,7 +181,7 @@ class CopyOnWrite(RowLevelChange):
     def __init__(self, target: WriteTarget, command: str) -> None:
         super().__init__(target, command)
         schema = target.metadata.schema()
-        fields = (*schema.fields, *self._lineage)
+        fields = (with_lineage(schema) if self._lineage else schema).fields
         self._columns = len(fields)
         self._scan = ArrowScan(
             target.metadata, target.io, Schema((*fields, ROW_POSITION)), workers=1
@@ -228,6 +228,8 @@ class MergeOnRead(RowLevelChange):
     def __init__(self, target: WriteTarget, command: str, *, replaces_rows: bool = False) -> None:
         super().__init__(target, command)
         self._replaces_rows = replaces_rows
+        if replaces_rows and self._lineage:
+            with_lineage(target.metadata.schema())  # before rows are looked for
         self._deletes = delete_writer(target.io, target.metadata, self.operation_id)
         self._older = None if target.metadata.format_version < 3 else OlderDeletes(target.io)
         self._replaced: list[DataFile] = []

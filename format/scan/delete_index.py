@@ -13,15 +13,17 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+import numpy as np
 import pyarrow as pa
 
-from icecomb.format.arrow.array_build import integers
+from icecomb.format.arrow.array_build import ZERO, integers
+from icecomb.format.arrow.number_view import Longs, group_numbers, numbers_of, truths_of
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
-from icecomb.format.rows.deletes.vector_reader import damaged_vector, several_vectors
 from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH
 from icecomb.format.scan.equality_ranges import EqualityRanges
+from icecomb.format.scan.vector_index import VectorIndex
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
 
 DELETE_STATISTICS = ("null_value_counts", *BOUNDS)
@@ -30,8 +32,6 @@ DELETE_STATISTICS = ("null_value_counts", *BOUNDS)
 _FILE_BYTES = 1000
 
 PartitionKey = tuple[Hashable, ...]
-_Vector = tuple[int, PartitionKey, DataFile]
-"""A deletion vector with its sequence number and its partition."""
 
 
 class _BySequence:
@@ -103,29 +103,38 @@ class DeleteFileIndex:
             `equality_ranges.comparable_columns`.
 
     Attributes:
-        files: All delete files, in the order in which they were added.
+        others: The delete files that are no deletion vectors, in the order in which they were
+            added.
         ranges: The ranges of values that the equality delete files among them delete.
     """
 
     def __init__(self, types: Mapping[int, PrimitiveType] = MappingProxyType({})) -> None:
         self.ranges = EqualityRanges(types)
         self._newest = -1
-        self.files: list[DataFile] = []
+        self.others: list[DataFile] = []
         self._global: _BySequence | None = None
         self._equality: dict[PartitionKey, _BySequence] = {}
         self._position: dict[PartitionKey, _ByPath] = {}
         self._by_path: dict[str, _BySequence] = {}
-        self._vectors: dict[str, _Vector] = {}
+        self._vectors = VectorIndex()
 
     @property
     def nbytes(self) -> int:
         """The approximate size of the index in memory, in bytes."""
-        return len(self.files) * _FILE_BYTES
+        return (len(self.others) + len(self._vectors)) * _FILE_BYTES
+
+    @property
+    def files(self) -> list[DataFile]:
+        """All delete files: `others`, then deletion vectors by their indices."""
+        vectors = map(self._vectors.vector, range(len(self._vectors)))
+        return [*self.others, *vectors]
 
     def __bool__(self) -> bool:
-        return bool(
-            self._global or self._equality or self._position or self._by_path or self._vectors
-        )
+        return bool(self._vectors) or self._has_files
+
+    @property
+    def _has_files(self) -> bool:
+        return bool(self._global or self._equality or self._position or self._by_path)
 
     def add(
         self,
@@ -144,19 +153,26 @@ class DeleteFileIndex:
         Raises:
             CorruptFileError: If a data file has several deletion vectors, or one has no data file.
         """
+        vectors = columns.vectors if rows is None else columns.vectors.take(integers(rows))
+        if vectors.true_count:
+            is_vector, every = truths_of(vectors), np.arange(len(columns))
+            chosen = every if rows is None else every[list(rows)]
+            plain = columns.without_statistics()
+            own, rows = chosen[is_vector].tolist(), chosen[~is_vector].tolist()
+            self._vectors.add(plain, own, *_distinct_keys(columns, integers(own)))
+            if not rows:
+                return
         indices = None if rows is None else integers(rows)
         lower, upper = (_path_bounds(columns, name, indices) for name in BOUNDS)
         numbers = _picked(columns.column("sequence_number"), indices)
         files = columns.without_statistics().data_files(rows)
-        self.files += files
+        self.others += files
         self.ranges.add(columns, indices, files)
         keys = partition_keys(columns, indices)
         for file, number, key, low, high in zip(files, numbers, keys, lower, upper, strict=True):
             sequence_number = number or 0
             if file.content is DataFileContent.EQUALITY_DELETES:
                 self._add_equality(file, sequence_number, key, unpartitioned=unpartitioned)
-            elif file.is_deletion_vector:
-                self._add_vector(file, sequence_number, key)
             elif (path := _only_path(file, low, high)) is not None:
                 self._by_path.setdefault(path, _BySequence()).add(sequence_number, file)
             else:
@@ -170,6 +186,7 @@ class DeleteFileIndex:
         groups = [*self._equality.values(), *self._position.values(), *self._by_path.values()]
         for group in groups if self._global is None else [*groups, self._global]:
             group.settle()
+        self._vectors.settle()
 
     def files_for(
         self, columns: ManifestColumns, rows: Sequence[int] | None = None
@@ -183,12 +200,38 @@ class DeleteFileIndex:
         Raises:
             CorruptFileError: If the deletion vector of one is older, or of another partition.
         """
-        indices = None if rows is None else integers(rows)
-        numbers = _picked(columns.column("sequence_number"), indices)
-        found: list[tuple[DataFile, ...]] = [()] * len(numbers)
+        found, vectors = self.lazy_files_for(columns, rows)
+        return [
+            files if index < 0 else (*files, self._vectors.vector(index))
+            for files, index in zip(found, vectors, strict=True)
+        ]
+
+    def lazy_files_for(
+        self, columns: ManifestColumns, rows: Sequence[int] | None = None
+    ) -> tuple[list[tuple[DataFile, ...]], list[int]]:
+        """Return what `files_for` does, with deletion vectors as indices: see `vector`.
+
+        Returns:
+            The other delete files of each data file, and the index of its vector, or -1.
+
+        Raises:
+            CorruptFileError: As `files_for`.
+        """
+        count = len(columns) if rows is None else len(rows)
+        found: list[tuple[DataFile, ...]] = [()] * count
+        vectors = [-1] * count
         if not self:
-            return found
+            return found, vectors
+        indices = None if rows is None else integers(rows)
         paths = _picked(columns.column("file_path"), indices)
+        if self._vectors:
+            ages = columns.column("sequence_number").fill_null(ZERO)
+            ages = numbers_of(ages if indices is None else ages.take(indices))
+            keys = _distinct_keys(columns, indices)
+            vectors = self._vectors.indices(paths, ages, *keys).tolist()
+        if not self._has_files:
+            return found, vectors
+        numbers = _picked(columns.column("sequence_number"), indices)
         in_ranges = bool(self.ranges) and columns.statistics.issuperset(BOUNDS)
         ranges = self.ranges.compared(columns, indices) if in_ranges else None
         alike: dict[tuple[int, PartitionKey], list[int]] = {}
@@ -202,12 +245,16 @@ class DeleteFileIndex:
             elif files:
                 for at in members:
                     found[at] = files
-            position = self._position.get(key)
-            if position is None and not self._by_path and not self._vectors:
+            if key not in self._position and not self._by_path:
                 continue
             for at in members:
-                found[at] += self._position_files(number or 0, key, paths[at])
-        return found
+                if vectors[at] < 0:
+                    found[at] += self._position_files(number or 0, key, paths[at])
+        return found, vectors
+
+    def vector(self, index: int) -> DataFile:
+        """Return a deletion vector by its index, always the same object."""
+        return self._vectors.vector(index)
 
     def files_for_data_file(
         self, sequence_number: int, key: PartitionKey, path: str, *, is_own: bool = True
@@ -223,10 +270,13 @@ class DeleteFileIndex:
         Raises:
             CorruptFileError: If its deletion vector is older, or of another partition.
         """
-        equality = self._equality_files(sequence_number, key)
-        if not is_own and (vector := self._vectors.get(path)) is not None:
-            return (*equality, vector[2])
-        return equality + self._position_files(sequence_number, key, path)
+        found = self._equality_files(sequence_number, key)
+        index = self._vectors.index(path)
+        if index is None:
+            return found + self._position_files(sequence_number, key, path)
+        if is_own:
+            self._vectors.check(index, sequence_number, key)
+        return (*found, self._vectors.vector(index))
 
     def may_reach(self, manifest: ManifestFile) -> bool:
         """Return whether bounds of a manifest's data files can rule out equality deletes."""
@@ -236,8 +286,6 @@ class DeleteFileIndex:
     def _position_files(
         self, sequence_number: int, key: PartitionKey, path: str
     ) -> tuple[DataFile, ...]:
-        if (vector := self._vectors.get(path)) is not None:
-            return (_checked(vector, sequence_number, key),)
         found: tuple[DataFile, ...] = ()
         if (position := self._position.get(key)) is not None:
             found = position.files_for_path(sequence_number, path)
@@ -253,14 +301,6 @@ class DeleteFileIndex:
             found += equality.files_for(sequence_number)
         return found
 
-    def _add_vector(self, file: DataFile, sequence_number: int, key: PartitionKey) -> None:
-        path = file.referenced_data_file
-        if path is None:
-            raise damaged_vector(file, "does not name its data file")
-        known = self._vectors.setdefault(path, (sequence_number, key, file))[2]
-        if known is not file:
-            raise several_vectors(path, known, file)
-
     def _add_equality(
         self, file: DataFile, sequence_number: int, key: PartitionKey, *, unpartitioned: bool
     ) -> None:
@@ -271,18 +311,6 @@ class DeleteFileIndex:
             self._global.add(sequence_number - 1, file)
         else:
             self._equality.setdefault(key, _BySequence()).add(sequence_number - 1, file)
-
-
-def _checked(vector: _Vector, sequence_number: int, key: PartitionKey) -> DataFile:
-    """Return the deletion vector of a data file, unless the two do not belong together."""
-    number, own_key, file = vector
-    if number < sequence_number:
-        raise damaged_vector(
-            file, f"has sequence number {number}, less than {sequence_number} of its data file"
-        )
-    if own_key != key:
-        raise damaged_vector(file, f"has spec and partition {own_key}, and its data file has {key}")
-    return file
 
 
 def partition_keys(columns: ManifestColumns, indices: pa.Array | None) -> Iterable[PartitionKey]:
@@ -299,6 +327,24 @@ def partition_keys(columns: ManifestColumns, indices: pa.Array | None) -> Iterab
             found = [None if value is None else value.hex() for value in found]
         values.append(found)
     return zip([spec_id] * count, *values, strict=True)
+
+
+def _distinct_keys(
+    columns: ManifestColumns, indices: pa.Array | None
+) -> tuple[Longs, list[PartitionKey]]:
+    """Return `partition_keys` as the distinct ones and, for each file, the index of its own."""
+    count = len(columns) if indices is None else len(indices)
+    kinds = [column.field_type for column in columns.partition_columns]
+    if any(isinstance(kind, (FloatType, DoubleType)) for kind in kinds):
+        # Arrow does not tell 0.0 from -0.0
+        keys = list(partition_keys(columns, indices))
+        return np.arange(count), keys
+    values = [columns.partition(at) for at in range(len(kinds))]
+    if indices is not None:
+        values = [array.take(indices) for array in values]
+    codes, first = group_numbers(values, count)
+    rows = integers(first.tolist())
+    return codes, list(partition_keys(columns, rows if indices is None else indices.take(rows)))
 
 
 def _only_path(file: DataFile, lower: bytes | None, upper: bytes | None) -> str | None:

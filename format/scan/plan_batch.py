@@ -91,7 +91,7 @@ class PlannedBatches:
         self._split_size = split_size
         self._limit = limit
         self._partition = partition_union(metadata).fields
-        self._places = {id(file): place for place, file in enumerate(deletes.files)}
+        self._places = {id(file): place for place, file in enumerate(deletes.others)}
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -175,15 +175,20 @@ class PlannedBatches:
         )
 
     def _delete_places(self, selected: Selected) -> pa.Array:
-        if not self._places:
-            offsets = pa.array(np.zeros(selected.count + 1, np.int32))
-            return pa.ListArray.from_arrays(offsets, pa.array([], pa.int32()))
-        found = self._deletes.files_for(selected.columns, selected.rows)
+        found, indices = self._deletes.lazy_files_for(selected.columns, selected.rows)
+        vectors = np.asarray(indices, np.int32)
+        counts = np.zeros(selected.count, np.int32)
+        places = np.empty(0, np.int32)
+        if self._places:
+            counts[:] = [len(files) for files in found]
+            every = (self._places[id(file)] for files in found for file in files)
+            places = np.fromiter(every, np.int32, int(counts.sum()))
+        # behind the others of its file, and behind all others among the delete files
+        there = vectors >= 0
+        places = np.insert(places, np.cumsum(counts)[there], vectors[there] + len(self._places))
         offsets = np.zeros(selected.count + 1, np.int32)
-        np.cumsum([len(files) for files in found], out=offsets[1:])
-        places = (self._places[id(file)] for files in found for file in files)
-        values = np.fromiter(places, np.int32, int(offsets[-1]))
-        return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+        np.cumsum(counts + there, out=offsets[1:])
+        return pa.ListArray.from_arrays(pa.array(offsets), pa.array(places))
 
 
 def _described(file: DataFile) -> dict[str, Any]:

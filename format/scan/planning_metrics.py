@@ -17,6 +17,7 @@ class PlanningMetrics:
         scanned_delete_manifests: Delete manifests that were read; the others were skipped.
         skipped_delete_files: Delete files in manifests that were read that cannot apply.
         positional_delete_files: Position delete files that may apply.
+        deletion_vectors: Deletion vectors that may apply.
         equality_delete_files: Equality delete files that may apply.
     """
 
@@ -27,4 +28,5 @@ class PlanningMetrics:
     scanned_delete_manifests: int = 0
     skipped_delete_files: int = 0
     positional_delete_files: int = 0
+    deletion_vectors: int = 0
     equality_delete_files: int = 0

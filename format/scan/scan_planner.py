@@ -19,8 +19,9 @@ from icecomb.format.arrow.array_build import mask as constant
 from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import ValidationError
+from icecomb.format.expressions.bound import BoundReference
 from icecomb.format.expressions.column_doubts import ColumnDoubts, believed_spec
-from icecomb.format.expressions.comparison import evaluate
+from icecomb.format.expressions.comparison import ComparableColumn, evaluate, typed_column
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.expressions.manifest_evaluator import select_manifests
 from icecomb.format.expressions.manifest_metrics import (
@@ -52,7 +53,7 @@ from icecomb.format.manifests.reader import (
     read_each_columns,
     read_manifest_columns,
 )
-from icecomb.format.rows.values.metadata_columns import LINEAGE
+from icecomb.format.rows.values.metadata_columns import LAST_UPDATED, LINEAGE
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.scan.equality_ranges import comparable_columns
@@ -121,6 +122,17 @@ class Selected:
     def chosen(self, array: pa.Array) -> pa.Array:
         """Return the values of the chosen entries in an array over the whole manifest."""
         return array if self.rows is None else array.take(integers(self.rows))
+
+
+class _LineageMetrics(ManifestMetrics):
+    """Metrics of files, and of row lineage what all files tell: rows are not younger than they."""
+
+    def upper_bound(self, reference: BoundReference) -> ComparableColumn:
+        """Return upper bounds of a column, per file."""
+        if reference.field_id == LAST_UPDATED.field_id:
+            numbers = self._columns.column("file_sequence_number")
+            return typed_column(numbers, reference.field_type)
+        return super().upper_bound(reference)
 
 
 class _LazyFiles:
@@ -313,9 +325,11 @@ class ScanPlanner:
             chosen.append((columns, _rows(mask), found.spec.is_unpartitioned))
             position = scalar(DataFileContent.POSITION_DELETES.value, pa.int32())
             by_position = pc.and_(mask, pc.equal(columns.column("content"), position)).true_count
+            vectors = pc.and_(mask, columns.vectors).true_count
             self._metrics.scanned_delete_manifests += 1
             self._metrics.skipped_delete_files += columns.live.true_count - mask.true_count
-            self._metrics.positional_delete_files += by_position
+            self._metrics.positional_delete_files += by_position - vectors
+            self._metrics.deletion_vectors += vectors
             self._metrics.equality_delete_files += mask.true_count - by_position
         types = comparable_columns(self._metadata.schemas) if chosen else {}
         cache = manifest_cache(self._io.properties) if chosen else None
@@ -366,7 +380,7 @@ class ScanPlanner:
         partition = partition_columns(columns, found.spec)
         mask = _and(self._wanted(columns), evaluate(found.partition, partition))
         if mask.true_count:
-            metrics = ManifestMetrics(columns, doubted | _INHERITED)
+            metrics = _LineageMetrics(columns, doubted | _INHERITED)
             mask = pc.and_(mask, might_match(self._filter, metrics))
             if self._needs_counts(columns, metrics, mask):
                 self._statistics = METRICS  # other manifests are likely to need them, too
@@ -413,10 +427,12 @@ class ScanPlanner:
             for row, residual in enumerate(residuals):
                 yield FileScanTask.lazy(files, row, (), residual, spec)
             return
-        for row, (found, residual) in enumerate(
-            zip(deletes.files_for(columns, rows), residuals, strict=True)
+        found, vectors = deletes.lazy_files_for(columns, rows)
+        for row, (others, index, residual) in enumerate(
+            zip(found, vectors, residuals, strict=True)
         ):
-            yield FileScanTask.lazy(files, row, found, residual, spec)
+            vector = None if index < 0 else (deletes, index)
+            yield FileScanTask.lazy(files, row, others, residual, spec, vector)
 
 
 def _delete_index(

@@ -16,6 +16,7 @@ from icecomb.format.scan.scan_planner import ScanPlanner
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from icecomb.format.manifests.manifest import FileIdentity
     from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
@@ -29,12 +30,12 @@ class SnapshotChanges:
     Attributes:
         added: Locations of the data files added.
         removed: Locations of the data files removed.
-        deletes: Locations of the delete files added or removed.
+        deletes: The `DataFile.identity` of the delete files added or removed.
     """
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
-    deletes: tuple[str, ...]
+    deletes: tuple[FileIdentity, ...]
 
 
 def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> SnapshotChanges:
@@ -45,7 +46,7 @@ def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) ->
         NoSuchFileError: If a manifest is missing.
     """
     found: dict[int, list[str]] = {status.value: [] for status in ManifestEntryStatus}
-    deletes: list[str] = []
+    deletes: list[FileIdentity] = []
     # a list of format version 1 may not say which snapshot added a manifest
     added = {None, snapshot.snapshot_id}
     manifests = [m for m in read_manifests(io, snapshot) if m.added_snapshot_id in added]
@@ -54,11 +55,11 @@ def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) ->
         status, path = columns.column("status"), columns.column("file_path")
         own = pc.equal(columns.column("snapshot_id"), snapshot.snapshot_id)
         for changed in (ManifestEntryStatus.ADDED, ManifestEntryStatus.DELETED):
-            paths = path.filter(pc.and_(own, pc.equal(status, changed.value))).to_pylist()
+            chosen = pc.and_(own, pc.equal(status, changed.value))
             if manifest.content is ManifestContent.DELETES:
-                deletes += paths
+                deletes += columns.identities(chosen)
             else:
-                found[changed.value] += paths
+                found[changed.value] += path.filter(chosen).to_pylist()
     return SnapshotChanges(
         tuple(found[ManifestEntryStatus.ADDED.value]),
         tuple(found[ManifestEntryStatus.DELETED.value]),
@@ -67,7 +68,7 @@ def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) ->
 
 
 def reached_files(
-    io: FileIO, metadata: TableMetadata, snapshot: Snapshot, deletes: Collection[str]
+    io: FileIO, metadata: TableMetadata, snapshot: Snapshot, deletes: Collection[FileIdentity]
 ) -> Iterator[FileScanTask]:
     """Yield the files of a snapshot to which any of these delete files may apply.
 
@@ -75,9 +76,9 @@ def reached_files(
         io: File system that holds the manifests.
         metadata: Metadata of the table.
         snapshot: The snapshot to plan.
-        deletes: Locations of delete files.
+        deletes: The `DataFile.identity` of delete files.
     """
     planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue(), read=())
     for task in planner.plan(snapshot):
-        if any(file.file_path in deletes for file in task.delete_files):
+        if any(file.identity in deletes for file in task.delete_files):
             yield task

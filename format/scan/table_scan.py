@@ -18,6 +18,7 @@ from icecomb.format.argument import checked_int, checked_text
 from icecomb.format.errors import (
     IcecombError,
     NoSuchSnapshotError,
+    UnsupportedError,
     ValidationError,
 )
 from icecomb.format.expressions.binding import bind
@@ -38,8 +39,9 @@ from icecomb.format.rows.values.metadata_columns import (
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
 from icecomb.format.spec.column_history import reading_schema
 from icecomb.format.spec.metadata import TableMetadata
-from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.schema import Schema, walk
 from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.spec.types import TimestamptzNanoType
 from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
@@ -370,6 +372,7 @@ class TableScan:
 
         Raises:
             MissingDependencyError: If DuckDB is not installed.
+            UnsupportedError: If a column has points in time in nanoseconds.
             ValidationError: If `connection` is a string.
         """
         duckdb = optional_library("duckdb", "to_duckdb needs DuckDB", "icecomb[duckdb]")
@@ -378,7 +381,15 @@ class TableScan:
                 f"A connection of DuckDB cannot be {connection!r}",
                 hint=f"Name the relation instead: scan.to_duckdb().create_view({connection!r}).",
             )
-        self.projection()
+        projection = self.projection()
+        for f in walk(projection.as_struct()):
+            if isinstance(f.field_type, TimestamptzNanoType):
+                name = projection.find_column_name(f.field_id)
+                raise UnsupportedError(
+                    f"DuckDB would cut column {name!r} of type {f.field_type} to microseconds",
+                    hint="Select other columns, or use to_arrow() or to_polars().",
+                    column=name,
+                )
         return (connection or duckdb.default_connection()).from_arrow(self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -18,7 +18,7 @@ from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.spec.name_mapping import MappedField, NameMapping
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids
 from icecomb.format.spec.types import (
-    OPAQUE_TYPES,
+    SHAPE_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -42,6 +42,7 @@ from icecomb.format.spec.types import (
     TimeType,
     UnknownType,
     UUIDType,
+    VariantType,
 )
 
 FIELD_ID_KEY = b"PARQUET:field_id"
@@ -61,6 +62,9 @@ _TO_ARROW: dict[type[IcebergType], pa.DataType] = {
     TimestampNanoType: pa.timestamp("ns"),
     TimestamptzNanoType: pa.timestamp("ns", tz="UTC"),
     UnknownType: pa.null(),
+    VariantType: pa.struct(
+        [pa.field(name, pa.binary(), nullable=False) for name in ("metadata", "value")]
+    ),
     StringType: pa.string(),
     UUIDType: pa.uuid(),
     BinaryType: pa.binary(),
@@ -89,8 +93,13 @@ def field_to_pyarrow(field: NestedField, *, include_field_ids: bool = True) -> p
     Raises:
         UnsupportedError: If its values can be neither read nor written; the message names it.
     """
-    if isinstance(field.field_type, OPAQUE_TYPES):
-        raise opaque_column(field.name, field.field_type)
+    if isinstance(field.field_type, SHAPE_TYPES):
+        raise UnsupportedError(
+            f"Column {field.name!r} is of type {field.field_type}: such values can be neither read "
+            "nor written",
+            hint="Select the other columns by name; write rows with an engine that has the type.",
+            column=field.name,
+        )
     metadata = {}
     if field.doc:
         metadata[DOC_KEY] = field.doc.encode()
@@ -126,15 +135,6 @@ def type_to_pyarrow(field_type: IcebergType, *, include_field_ids: bool = True) 
         raise UnsupportedError(
             f"Type {field_type} has no Arrow type", hint="Give the column another type."
         ) from None
-
-
-def opaque_column(path: str, field_type: IcebergType) -> UnsupportedError:
-    """Return the error for a column whose values can be neither read nor written."""
-    return UnsupportedError(
-        f"Column {path!r} is of type {field_type}: such values can be neither read nor written",
-        hint="Select the other columns by name; write rows with an engine that has the type.",
-        column=path,
-    )
 
 
 def pyarrow_to_schema(schema: pa.Schema, name_mapping: NameMapping | None = None) -> Schema:
@@ -311,14 +311,12 @@ def _primitive(kind: pa.DataType) -> PrimitiveType | None:
         return BinaryType()
     if kind == pa.uuid():
         return UUIDType()
-    return None
+    return UnknownType() if types.is_null(kind) else None
 
 
 def _advice(kind: pa.DataType) -> str:
     if kind == pa.uint64():
         return "Cast it to int64, or to decimal128(20, 0) where values exceed 2^63 - 1."
-    if pa.types.is_null(kind):
-        return "Give the column a type: a column of nulls only has none."
     if pa.types.is_duration(kind) or pa.types.is_interval(kind):
         return "Cast it to int64 and say in the column's name what it counts."
     return "Cast it to a type Iceberg has, or drop it."

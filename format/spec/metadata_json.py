@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
-from icecomb.format.argument import MAX_LONG
+from icecomb.format.argument import MAX_INT, MAX_LONG
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.spec.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from icecomb.format.spec.partition import (
@@ -185,7 +185,6 @@ def _parse(raw: Mapping[str, Any]) -> TableMetadata:
         _check_sources(version, (*specs, *orders))
     current = optional(raw, "current-snapshot-id", int)
     current = None if current == _NO_SNAPSHOT else current
-    keys = optional(raw, "encryption-keys", list)
     # before version 3, it is a member like any other that icecomb does not know
     members = _KNOWN if version > 2 else _KNOWN - {"next-row-id"}
     highest = max((f.field_id for s in specs for f in s.fields), default=_NO_PARTITION_FIELD)
@@ -213,10 +212,10 @@ def _parse(raw: Mapping[str, Any]) -> TableMetadata:
         snapshot_log=_lazy(raw, "snapshot-log", SnapshotLogEntry.from_json, _plain_log_entry),
         metadata_log=_lazy(raw, "metadata-log", MetadataLogEntry.from_json, _plain_file_entry),
         refs=MappingProxyType(_refs(raw, current)),
-        statistics=tuple(optional(raw, "statistics", list) or ()),
-        partition_statistics=tuple(optional(raw, "partition-statistics", list) or ()),
+        statistics=_objects(raw, "statistics"),
+        partition_statistics=_objects(raw, "partition-statistics"),
         next_row_id=_next_row_id(raw) if version > 2 else 0,
-        encryption_keys=tuple(_encryption_key(key) for key in keys or ()),
+        encryption_keys=_encryption_keys(raw),
         extra=MappingProxyType({k: v for k, v in raw.items() if k not in members}),
     )
 
@@ -244,7 +243,7 @@ def _plain_snapshot(item: dict[str, Any]) -> bool:
         and _is_long(item.get("timestamp-ms"))
         and type(item.get("manifest-list")) is str
         and _is_long(item.get("sequence-number", 0))
-        and type(item.get("schema-id", 0)) is int
+        and _is_int(item.get("schema-id", 0))
         and _is_long(item.get("parent-snapshot-id", 0))
         and _is_row_number(item.get("first-row-id", 0))
         and _is_row_number(item.get("added-rows", 0 if "first-row-id" not in item else None))
@@ -259,6 +258,10 @@ def _plain_log_entry(item: dict[str, Any]) -> bool:
 
 def _plain_file_entry(item: dict[str, Any]) -> bool:
     return type(item.get("metadata-file")) is str and _is_long(item.get("timestamp-ms"))
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int and -MAX_INT - 1 <= value <= MAX_INT
 
 
 def _is_long(value: Any) -> bool:
@@ -283,10 +286,20 @@ def _next_row_id(raw: Mapping[str, Any]) -> int:
     return number
 
 
-def _encryption_key(raw: Any) -> Mapping[str, Any]:
-    for name in ("key-id", "encrypted-key-metadata"):
-        required(raw, name, str, "encryption-keys entry")
-    return MappingProxyType(raw)
+def _objects(raw: Mapping[str, Any], key: str) -> tuple[Mapping[str, Any], ...]:
+    found = tuple(optional(raw, key, list) or ())
+    for item in found:
+        if not isinstance(item, dict):
+            raise CorruptFileError(f"{key}: {item!r} is not an object")
+    return found
+
+
+def _encryption_keys(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    keys = _objects(raw, "encryption-keys")
+    for key in keys:
+        for name in ("key-id", "encrypted-key-metadata"):
+            required(key, name, str, "encryption-keys entry")
+    return keys
 
 
 def _named(key: str, decode: Callable[[Any], _T], item: Any) -> _T:

@@ -379,10 +379,11 @@ def check_types(schema: Schema, format_version: int) -> None:
     """
     if format_version >= V3_FORMAT_VERSION:
         return
-    for f in walk(schema.as_struct()):
-        if isinstance(f.field_type, V3_TYPES):
+    # the ids of a new table may repeat, so that not every field is known by its id
+    index = schema._index  # noqa: SLF001 - of the class above
+    for f in walk(schema.as_struct()) if index.repeated else index.by_id.values():
+        if type(f.field_type) in V3_TYPES:
             raise UnsupportedError(
-                # the ids of a new table may repeat, so that a field is not known by its id
                 f"Column {f.name!r} is of type {f.field_type}: that "
                 f"belongs to format version 3 (v3), and the table has version {format_version}",
                 hint=_OF_VERSION_2.get(

@@ -289,7 +289,7 @@ class GeographyType(PrimitiveType):
 
 
 class VariantType(IcebergType):
-    """A value with a type of its own; it can neither be read nor written.
+    """A value with a type of its own (Parquet: Variant Binary Encoding); it cannot be written.
 
     It belongs to format version 3, and is not primitive.
     """
@@ -313,17 +313,21 @@ class VariantType(IcebergType):
         return "variant"
 
 
-V3_TYPES: Final = (
-    TimestampNanoType,
-    TimestamptzNanoType,
-    UnknownType,
-    VariantType,
-    GeometryType,
-    GeographyType,
+V3_TYPES: Final = frozenset(
+    (
+        TimestampNanoType,
+        TimestamptzNanoType,
+        UnknownType,
+        VariantType,
+        GeometryType,
+        GeographyType,
+    )
 )
 """The types of format version 3."""
-OPAQUE_TYPES: Final = (VariantType, GeometryType, GeographyType)
+SHAPE_TYPES: Final = (GeometryType, GeographyType)
 """The types whose values icecomb neither reads nor writes."""
+OPAQUE_TYPES: Final = (VariantType, *SHAPE_TYPES)
+"""The types whose values icecomb neither compares nor writes."""
 ZONED_TYPES: Final = (TimestamptzType, TimestamptzNanoType)
 """The types of points in time."""
 NANO_TYPES: Final = (TimestampNanoType, TimestamptzNanoType)

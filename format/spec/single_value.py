@@ -247,8 +247,10 @@ def _primitive_to_json(field_type: IcebergType, value: Any) -> Any:
 def _primitive_from_json(field_type: IcebergType, raw: Any) -> Any:
     if isinstance(field_type, (UnknownType, *OPAQUE_TYPES)):
         raise TypeError("only null can be written as JSON")
-    if isinstance(field_type, (BooleanType, StringType)):
-        return _checked(raw, bool if isinstance(field_type, BooleanType) else str)
+    if isinstance(field_type, BooleanType):
+        return _checked(raw, bool)
+    if isinstance(field_type, StringType):
+        return _checked(raw, str).encode().decode()  # JSON may have halves of characters
     if isinstance(field_type, (IntegerType, LongType)):
         return _packed(field_type, _checked(raw, int))
     if isinstance(field_type, (FloatType, DoubleType)):

@@ -23,6 +23,7 @@ from icecomb.format.errors import SchemaError
 from icecomb.format.spec.simple_type import (
     NANO_TYPES,
     OPAQUE_TYPES,
+    SHAPE_TYPES,
     TIMESTAMP_TYPES,
     V3_TYPES,
     ZONED_TYPES,
@@ -55,6 +56,7 @@ from icecomb.format.spec.values.json_object import extra_field, optional, requir
 __all__ = [
     "NANO_TYPES",
     "OPAQUE_TYPES",
+    "SHAPE_TYPES",
     "TIMESTAMP_TYPES",
     "V3_TYPES",
     "ZONED_TYPES",
@@ -132,7 +134,8 @@ class NestedField:
         )
         put(self, "field_type", as_type(self.field_type))
         checked_flag(f"required of field {name!r}", self.required, SchemaError)
-        _check_optional(f"field {name!r}", self.field_type, required=self.required)
+        if self.required and isinstance(self.field_type, UnknownType):
+            raise _only_nulls(f"field {name!r}")
         if self.doc is not None:
             put(self, "doc", any_text(f"doc of field {name!r}", self.doc, SchemaError))
 
@@ -293,7 +296,8 @@ class ListType(IcebergType):
         put(self, "element_id", checked_int("element id", element_id, error=SchemaError))
         put(self, "element_type", _one_type("element", element_type, element))
         required = checked_flag("required of a list's elements", element_required, SchemaError)
-        _check_optional("elements of a list", self.element_type, required=required)
+        if required and isinstance(self.element_type, UnknownType):
+            raise _only_nulls("elements of a list")
         put(self, "element_required", required)
         put(self, "extra", extra or {})
 
@@ -354,11 +358,13 @@ class MapType(IcebergType):
         put = object.__setattr__
         put(self, "key_id", checked_int("key id", key_id, error=SchemaError))
         put(self, "key_type", _one_type("key", key_type, key))
-        _check_optional("keys of a map", self.key_type, required=True)
+        if isinstance(self.key_type, UnknownType):
+            raise _only_nulls("keys of a map")
         put(self, "value_id", checked_int("value id", value_id, error=SchemaError))
         put(self, "value_type", _one_type("value", value_type, value))
         required = checked_flag("required of a map's values", value_required, SchemaError)
-        _check_optional("values of a map", self.value_type, required=required)
+        if required and isinstance(self.value_type, UnknownType):
+            raise _only_nulls("values of a map")
         put(self, "value_required", required)
         put(self, "extra", extra or {})
 
@@ -388,12 +394,12 @@ class MapType(IcebergType):
         }
 
 
-def _check_optional(what: str, field_type: IcebergType, *, required: bool) -> None:
-    if required and isinstance(field_type, UnknownType):
-        raise SchemaError(
-            f"Cannot require values of type unknown, which are null: {what}",
-            hint="Make it optional, or give it another type.",
-        )
+def _only_nulls(what: str) -> SchemaError:
+    """Return the error for required values of type unknown."""
+    return SchemaError(
+        f"Cannot require values of type unknown, which are null: {what}",
+        hint="Make it optional, or give it another type.",
+    )
 
 
 def _one_type(what: str, given: Any, alias: Any) -> IcebergType:

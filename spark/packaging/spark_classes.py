@@ -112,6 +112,7 @@ def _module(minor: str, scala: str) -> str:
         ("org.apache.avro", "avro-mapred", avro, ""),
         ("org.apache.arrow", "arrow-vector", arrow, ""),
         ("org.apache.arrow", "arrow-memory-core", arrow, ""),
+        ("org.roaringbitmap", "RoaringBitmap", "0.9.45", ""),
         ("org.slf4j", "slf4j-api", "2.0.7", ""),
         ("com.fasterxml.jackson.core", "jackson-annotations", annotations, ""),
         ("com.fasterxml.jackson.core", "jackson-core", jackson, ""),

@@ -84,6 +84,30 @@ def assert_numbers(table) -> None:
     assert snapshot.summary["total-delete-files"] == str(len(entries) - len(data))
 
 
+def assert_vectors(table) -> None:
+    """A data file has at most one deletion vector, and a vector has its data file."""
+    files = live_files(table)
+    targets = [f.referenced_data_file for f in files if f.is_deletion_vector]
+    assert len(set(targets)) == len(targets)
+    data = {f.file_path: f for f in files if f.content is DataFileContent.DATA}
+    assert data.keys() >= set(targets)
+    for file in files:
+        if file.is_deletion_vector:
+            target = data[file.referenced_data_file]
+            assert (file.spec_id, file.partition) == (target.spec_id, target.partition)
+            assert 0 < file.record_count <= target.record_count
+
+
+def live_files(table):
+    """The files of the current snapshot."""
+    return [
+        entry.data_file
+        for manifest in read_manifests(table.io, table.refresh().current_snapshot())
+        for entry in read_manifest(table.io, manifest)
+        if entry.is_live
+    ]
+
+
 def interrupting(monkeypatch, owner, name="rewrite"):
     """Says what happens after each call of a method: by default, a group is rewritten."""
 
@@ -108,11 +132,12 @@ class RandomTable:
     Args:
         lake: A catalog with the namespace `db`.
         random: Decides everything.
+        version: The format version.
     """
 
-    def __init__(self, lake, random: Random) -> None:
+    def __init__(self, lake, random: Random, version: int = 2) -> None:
         self.lake = lake
-        properties = {"format-version": "2", "commit.retry.min-wait-ms": "1"}
+        properties = {"format-version": str(version), "commit.retry.min-wait-ms": "1"}
         for command in ("delete", "merge"):
             mode = random.choice(["copy-on-write", "merge-on-read", "merge-on-read"])
             properties[f"write.{command}.mode"] = mode
@@ -148,6 +173,9 @@ class RandomTable:
 
     def check(self) -> None:
         """The rows are those that others have made."""
-        found = self.load().scan(selected_fields=("k", "s", "u")).to_arrow().to_pylist()
+        table = self.load()
+        found = table.scan(selected_fields=("k", "s", "u")).to_arrow().to_pylist()
         rows = sorted(tuple(row.values()) for row in found)
         assert rows == sorted(self._model), "\n".join(self.told)
+        if table.metadata.format_version >= 3:
+            assert_vectors(table)

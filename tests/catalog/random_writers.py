@@ -251,6 +251,15 @@ class RandomChanges:
 
         return Change("; ".join(change.text for change in changes), do, of)
 
+    def upgrade(self, _: list[Row]) -> Change:
+        """To format version 3, unless it has that already."""
+
+        def do(table: Any) -> None:
+            with table.update_properties() as update:
+                update.set("format-version", "3")
+
+        return Change("upgrade", do, list)
+
     def expiration(self, _: list[Row]) -> Change:
         return Change(
             "expire",

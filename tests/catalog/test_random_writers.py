@@ -10,6 +10,7 @@ from itertools import permutations
 from random import Random
 
 import pytest
+from maintained_table import assert_vectors
 from random_writers import SCHEMA, NotThenError, RandomChanges, frame
 
 from icecomb.catalog import load_catalog
@@ -24,11 +25,23 @@ ROUNDS = 3
 @pytest.mark.gate("several writers, three rounds each")
 @pytest.mark.seeds(10, gate=3)
 def test_no_row_is_lost_doubled_or_brought_back_by_late_writers(tmp_path, seed, isolation):
-    random = Random(f"{seed} {isolation}")
+    late_writers(tmp_path, Random(f"{seed} {isolation}"), isolation, "2")
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+@pytest.mark.gate("several writers, three rounds each")
+@pytest.mark.seeds(20, gate=1)
+def test_deletion_vectors_lose_and_bring_back_no_row_either(tmp_path, seed, isolation):
+    """Version 3 from the start, or an upgrade by one of the writers."""
+    random = Random(f"vectors {seed} {isolation}")
+    late_writers(tmp_path, random, isolation, random.choice(["2", "3"]), "upgrade")
+
+
+def late_writers(tmp_path, random, isolation, version, *kinds):
     lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
     lake.create_namespace("db")
     properties = {
-        "format-version": "2",
+        "format-version": version,
         "commit.retry.min-wait-ms": "1",
         "commit.manifest.min-count-to-merge": random.choice(["2", "100"]),
     }
@@ -45,7 +58,8 @@ def test_no_row_is_lost_doubled_or_brought_back_by_late_writers(tmp_path, seed, 
         writers = [lake.load_table("db.t") for _ in range(random.randint(2, 3))]
         committed = []
         for writer in writers:
-            change = made.any(model)
+            kind = random.choice(kinds) if kinds and random.random() < 0.1 else None
+            change = made.any(model) if kind is None else made.any(model, kind)
             try:
                 change.do(writer)
             except IcecombError as error:
@@ -56,6 +70,7 @@ def test_no_row_is_lost_doubled_or_brought_back_by_late_writers(tmp_path, seed, 
         found = rows(lake.load_table("db.t"))
         assert found in possible(model, committed, isolation), "\n".join(told)
         assert_files_exist(lake.load_table("db.t"))
+        assert_vectors(lake.load_table("db.t"))
         model = found
     lake.close()
 

@@ -95,6 +95,27 @@ MUTATIONS = [
         ("tests/format/spec/test_transform.py",),
     ),
     Mutation(
+        "nanoseconds are hashed as they are",
+        "format/spec/transform.py",
+        "            value //= NANOS_PER_MICRO",
+        "            value //= 1",
+        ("tests/format/spec/test_nanoseconds.py",),
+    ),
+    Mutation(
+        "metrics decide whether an unknown column is null",
+        "format/expressions/binding.py",
+        "        if isinstance(term.field_type, UnknownType):",
+        "        if term.field_type is UnknownType:",
+        ("tests/format/rows/test_types_of_version_3.py",),
+    ),
+    Mutation(
+        "nanoseconds of polars are cut to microseconds",
+        "format/expressions/forms/polars_form.py",
+        'if getattr(series.dtype, "time_unit", None) == "ns" and series.dtype.is_temporal():',
+        'if getattr(series.dtype, "time_unit", None) == "ps" and series.dtype.is_temporal():',
+        ("tests/format/rows/test_types_of_version_3.py",),
+    ),
+    Mutation(
         "hours before 1970 are rounded toward it in columns",
         "format/spec/transform_arrow.py",
         "hours = _floor_div(_micros(array), MICROS_PER_HOUR)",
@@ -212,6 +233,47 @@ MUTATIONS = [
         (
             "tests/format/manifests/test_manifest.py",
             "tests/format/manifests/test_reader.py",
+        ),
+    ),
+    Mutation(
+        "deleted files take row ids of their manifest",
+        "format/manifests/decoder.py",
+        "takes = pc.and_(pc.and_(data, live), stated.is_null())",
+        "takes = pc.and_(data, stated.is_null())",
+        ("tests/format/manifests/test_first_row_ids.py",),
+    ),
+    Mutation(
+        "row ids in a manifest that no snapshot lists yet are dropped",
+        "format/manifests/decoder.py",
+        "is_new = manifest.sequence_number == UNASSIGNED_SEQ",
+        "is_new = False",
+        (
+            "tests/format/manifests/test_first_row_ids.py",
+            "tests/format/operation/test_row_ids.py",
+        ),
+    ),
+    Mutation(
+        "rows of existing files take no row ids",
+        "format/manifests/writer.py",
+        "rows = (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)",
+        "rows = manifest.added_rows_count or 0",
+        ("tests/format/manifests/test_first_row_ids.py",),
+    ),
+    Mutation(
+        "a copied entry states no row id",
+        "format/manifests/entry_encoder.py",
+        "return pc.if_else(added, scalar(None, ids.type), ids)",
+        "return pa.nulls(len(ids), ids.type)",
+        ("tests/format/manifests/test_first_row_ids.py",),
+    ),
+    Mutation(
+        "a copied manifest is used again although its files got row ids",
+        "format/manifests/columns.py",
+        "manifest.partition_spec_id,\n        manifest.first_row_id,",
+        "manifest.partition_spec_id,",
+        (
+            "tests/format/manifests/test_first_row_ids.py",
+            "tests/format/operation/test_row_ids.py",
         ),
     ),
     Mutation(
@@ -388,6 +450,14 @@ MUTATIONS = [
         "found &= inner >= 0",
         ("tests/format/rows/deletes/test_equality_delete.py",),
     ),
+    # format/rows/values
+    Mutation(
+        "rows inherit the id of their place in a batch",
+        "format/rows/values/arrow_projection.py",
+        "first = inherited + position if counts else inherited",
+        "first = inherited",
+        ("tests/format/rows/values/test_row_lineage.py",),
+    ),
     # format/rows/read
     Mutation(
         "a column that a file lacks is null, whatever its default",
@@ -553,6 +623,41 @@ MUTATIONS = [
         ("tests/catalog/table/test_create_replace.py",),
     ),
     Mutation(
+        "a data file goes without its deletion vector",
+        "format/operation/merging.py",
+        "rule = VectorRule(self.filters[_DATA].removed, self.added_vectors)",
+        "rule = VectorRule((), self.added_vectors)",
+        ("tests/format/operation/test_position_rule.py",),
+    ),
+    Mutation(
+        "a vector replaces one that another writer added meanwhile",
+        "format/operation/row_delta.py",
+        "history.no_new_vectors(vectors)",
+        "pass",
+        ("tests/format/operation/test_position_rule.py",),
+    ),
+    Mutation(
+        "all vectors of a Puffin file go with one of them",
+        "format/operation/position_rule.py",
+        "mask[rows] = [one in vectors for one in zip(*parts, strict=True)]",
+        "mask[rows] = [True for one in zip(*parts, strict=True)]",
+        ("tests/format/operation/test_position_rule.py",),
+    ),
+    Mutation(
+        "a new vector brings back the rows that were deleted before",
+        "format/row_changes/row_level_change.py",
+        "positions, replaced = self._older.joined(task, positions)",
+        "_, replaced = self._older.joined(task, positions)",
+        ("tests/catalog/table/test_deletion_vectors.py",),
+    ),
+    Mutation(
+        "positions that were written before an upgrade are committed to version 3",
+        "format/operation/position_rule.py",
+        "if format_version < 3:\n                continue",
+        "if format_version < 4:\n                continue",
+        ("tests/format/operation/test_position_rule.py",),
+    ),
+    Mutation(
         "new deletes of a file that is replaced are no conflict",
         "format/operation/overwrite.py",
         "history.no_new_deletes_for(self.removed_data_files.values())",
@@ -659,7 +764,28 @@ MUTATIONS = [
         "self.found[rows] = True",
         ("tests/catalog/table/test_merge_of_null_keys.py",),
     ),
+    Mutation(
+        "an updated row gets a new id",
+        "format/row_changes/upsert.py",
+        "change.write_updated(updated, ids)",
+        "change.write_all(updated)",
+        ("tests/catalog/table/test_row_lineage.py",),
+    ),
+    Mutation(
+        "rows that got ids meanwhile are moved without",
+        "format/row_changes/write_target.py",
+        "if self.without_ids and self.starting_point is not None:",
+        "if False:",
+        ("tests/catalog/table/test_row_lineage.py",),
+    ),
     # format/maintenance
+    Mutation(
+        "the ids of copied rows are those of the row group before",
+        "format/maintenance/copied_lineage.py",
+        "left = rows.slice(length).to_batches() if found > length else []",
+        "left = rows.to_batches()",
+        ("tests/catalog/table/test_row_lineage.py",),
+    ),
     Mutation(
         "a compaction drops the deletes that others added meanwhile",
         "format/maintenance/group_replacement.py",

@@ -1,16 +1,18 @@
 """Default values of columns belong to version 3: kept and honoured where a file has them."""
 
+import datetime as dt
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import CorruptFileError, UnsupportedError
+from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
 from icecomb.format.spec.change.update import AddSchemaUpdate, update_table_metadata
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.types import LongType, NestedField, StringType, StructType
+from icecomb.format.spec.types import DateType, LongType, NestedField, StringType, StructType
 
 ID = NestedField(1, "id", LongType())
 
@@ -74,6 +76,41 @@ def test_a_default_that_its_type_does_not_have_is_named(catalog, table):
     edit(table, lambda fields: fields[1].update({"initial-default": "many"}))
     with pytest.raises(CorruptFileError, match="many"):
         catalog.load_table("db.t")
+
+
+def test_a_table_of_version_3_is_created_and_replaced_with_defaults(catalog):
+    day = dt.date(1970, 1, 2)
+    inner = NestedField(4, "city", StringType(), write_default="Rome")
+    schema = Schema(
+        ID,
+        NestedField(2, "day", DateType(), required=True, write_default=day),
+        NestedField(3, "place", StructType(inner), write_default={}),
+    )
+    version = {"format-version": "3"}
+    with catalog.create_table_transaction("db.new", schema, properties=version) as new:
+        new.append(pa.table({"id": [1]}))
+    found = catalog.load_table("db.new").scan().to_arrow().to_pylist()
+    assert found == [{"id": 1, "day": day, "place": {"city": "Rome"}}]
+    with catalog.replace_table_transaction("db.new", schema.select("day")) as new:
+        new.append(pa.Table.from_batches([pa.record_batch([pa.nulls(2)], ["_"]).select([])]))
+    assert catalog.load_table("db.new").scan().to_arrow().to_pylist() == [{"day": day}] * 2
+    with pytest.raises(ValidationError, match="'day' of type date cannot have the default 'x'"):
+        catalog.create_table(
+            "db.other", Schema(replace(schema.fields[1], write_default="x")), properties=version
+        )
+
+
+def test_an_upgraded_table_may_have_new_defaults(table):
+    with table.update_schema() as update, pytest.raises(UnsupportedError) as caught:
+        update.add_column("z", "string", default_value="z")
+    assert "property format-version to 3" in caught.value.hint
+    with table.transaction() as change:
+        change.set_properties({"format-version": "3"})
+    with table.update_schema() as update:
+        update.add_column("z", "string", default_value="z").set_default_value("x", 9)
+    table.append(pa.table({"id": [3]}))
+    rows = table.scan().to_arrow().to_pylist()
+    assert sorted(tuple(row.values()) for row in rows) == [(1, 7, "z"), (2, 7, "z"), (3, 9, "z")]
 
 
 @pytest.mark.parametrize("kind", ["initial_default", "write_default"])

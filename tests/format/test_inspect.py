@@ -22,7 +22,7 @@ from icecomb.format.expressions.expression import EqualTo
 from icecomb.format.inspect import Inspect
 from icecomb.format.inspect.inspection import NAMES, TIME_TRAVELLING
 from icecomb.format.manifests.cache import manifest_cache
-from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles
@@ -785,3 +785,36 @@ def test_columns_of_the_manifest_alone_need_rows_of_the_file(story):
     assert sorted(path.rpartition("/")[2] for path in table["delete_file_path"].to_pylist()) == [
         "p1.parquet", "p1.parquet", "p2.parquet",
     ]  # fmt: skip
+
+
+def test_files_of_version_3_show_their_row_ids_and_the_place_of_a_vector(tmp_path):
+    story = Story(tmp_path, version=3)
+    story.append(data_file("a"), data_file("b"))
+    story.append(data_file("c"))
+    vector = DataFile(
+        content=DataFileContent.POSITION_DELETES,
+        file_path="/t/data/d.puffin",
+        file_format=FileFormat.PUFFIN,
+        partition=(MON,),
+        record_count=2,
+        file_size_in_bytes=400,
+        referenced_data_file="/t/data/a.parquet",
+        content_offset=4,
+        content_size_in_bytes=44,
+    )
+    story.delete_rows(vector)
+    names = ["first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes"]
+    expected = {
+        "a.parquet": [0, None, None, None],
+        "b.parquet": [10, None, None, None],
+        "c.parquet": [20, None, None, None],
+        "d.puffin": [None, "/t/data/a.parquet", 4, 44],
+    }
+    for rows in (
+        story.inspect.files().to_pylist(),
+        [row["data_file"] for row in story.inspect.entries().to_pylist()],
+        story.inspect.scan("all_files").to_arrow().to_pylist(),
+    ):
+        assert expected == {
+            row["file_path"].rpartition("/")[2]: [row[name] for name in names] for row in rows
+        }

@@ -172,6 +172,10 @@ def test_iceberg_java_reads_the_defaults_of_icecomb(file_format, library):
     assert [row[11] for row in rows] == ["1969-12-31"] * 3 + [None] * 2
     assert rows[3][1] == [4, "1970-01-02"]
     assert [row[-1] for row in rows] == [5] * 5
+    if file_format == "parquet":
+        # PyIceberg takes null lists for empty ones
+        plain = [f.name for f in table.schema().fields if f.field_type.is_primitive]
+        library.agree(name, columns=", ".join(plain))
     theirs = library.iceberg.metadata(library.name(name))["schema"]
     ours = library.load(name).schema().to_json()
     # Iceberg Java writes bytes with capitals

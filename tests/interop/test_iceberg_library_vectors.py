@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import struct
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -27,10 +31,11 @@ def rows(first, last):
     return [[i, i % 2] for i in range(first, last)]
 
 
-def vectors(table):
-    """The vectors of the current snapshot, by data file; no file has two."""
+def vectors(table, branch="main"):
+    """The vectors of a branch, by data file; no file has two."""
     found = {}
-    for manifest in read_manifests(table.io, table.refresh().current_snapshot()):
+    head = table.refresh().metadata.snapshot_by_name(branch)
+    for manifest in read_manifests(table.io, head):
         for entry in read_manifest(table.io, manifest):
             file = entry.data_file
             if entry.is_live and file.is_deletion_vector:
@@ -108,3 +113,37 @@ def test_position_deletes_of_version_2_become_vectors_for_both(library):
     iceberg.ask("delta", java, filter="id = 14")
     assert agreed(library, name) == sorted(expected - {14})
     assert ordered(library.java(name)) == ordered([[i, i % 2] for i in expected - {14}])
+
+
+def footer(content):
+    """What the footer of a Puffin file says, but for who made it."""
+    (length,) = struct.unpack("<i", content[-12:-8])
+    found = json.loads(content[-12 - length : -12])
+    return found["blobs"], {**found["properties"], "created-by": ""}
+
+
+def test_the_bytes_of_a_puffin_file_are_those_of_java(library):
+    """Runs, scattered positions and dense ones, in several containers."""
+    name = "bytes_of_vectors"
+    java = library.create(name, SCHEMA, (), {"format-version": "3", **ON_READ})
+    iceberg, table = library.iceberg, library.load(name)
+    table.append(frame(*range(300_000)))
+    where = (
+        "(id >= 65000 and id < 70000) or (id >= 140000 and id < 200000 and k = 1) "
+        "or id in (0, 3, 7, 262143, 262144)"
+    )
+    start = table.refresh().current_snapshot().snapshot_id
+    for branch in ("ours", "theirs"):
+        table.manage_snapshots().create_branch(start, branch).commit()
+        table.refresh()
+    table.delete(where, branch="ours")
+    iceberg.ask("delta", java, filter=where, branch="theirs")
+    table.refresh()
+    (ours,), (theirs,) = (vectors(table, branch).values() for branch in ("ours", "theirs"))
+    assert ours.record_count == 5000 + 30_000 + 5
+    same = {"file_path": "", "file_size_in_bytes": 0}
+    assert replace(ours, **same) == replace(theirs, **same)
+    own, other = (table.io.read(file.file_path) for file in (ours, theirs))
+    end = ours.content_offset + ours.content_size_in_bytes
+    assert own[:end] == other[:end]
+    assert footer(own) == footer(other)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from icecomb.catalog.commit.commit import check_format_version
 from icecomb.catalog.hive.engine import engine_names, engine_properties
 from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
@@ -280,6 +281,7 @@ class Takeover:
         # The way back needs the old files: they must not be deleted before `migrate finalize`.
         properties = {**self._wanted_properties(table), "migrated": "true"}
         base = plan.definition(properties, mapping, last_column_id).metadata(plan.location)
+        check_format_version(plan.table, base, self._context.settings)
         append = FastAppend(self._context.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
         append.commit_uuid = unique
         append.append_encoded_files(plan.encoded)

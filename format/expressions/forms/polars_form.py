@@ -27,6 +27,7 @@ from icecomb.format.expressions.expression import (
     set_predicate,
 )
 from icecomb.format.expressions.fold import folded
+from icecomb.format.expressions.given_value import scalar_value
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
 
 if TYPE_CHECKING:
@@ -152,7 +153,17 @@ def _values(node: Any) -> list[Any]:
         raise ValueError("not a constant")
     try:
         expression = pl.Expr.deserialize(BytesIO(json.dumps(node).encode()), format="json")
-        found: list[Any] = pl.select(expression).to_series().to_list()
+        found = pl.select(expression).to_series()
     except pl.exceptions.PolarsError as error:  # of NaN, which JSON does not have
         raise ValueError(str(error)) from error
+    if isinstance(found.dtype, pl.List):
+        return [None if values is None else _of_series(values) for values in found]
+    return _of_series(found)
+
+
+def _of_series(series: Any) -> list[Any]:
+    if getattr(series.dtype, "time_unit", None) == "ns" and series.dtype.is_temporal():
+        # Python has no nanoseconds
+        return [scalar_value(scalar) for scalar in series.to_arrow()]
+    found: list[Any] = series.to_list()
     return found

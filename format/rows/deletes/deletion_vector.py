@@ -78,7 +78,7 @@ def encode_vector(positions: Longs) -> bytes:
     if greatest > GREATEST or least_length(greatest) > _MOST_BYTES:
         raise ValidationError(
             f"No deletion vector can hold position {greatest}",
-            hint="No data file has so many rows: check where the position comes from.",
+            hint="No data file has that position: check where it comes from.",
         )
     covered = _MAGIC + encode_bitmap(positions)
     if len(covered) + 8 > _MOST_BYTES:

@@ -13,7 +13,12 @@ import numpy as np
 
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.rows.deletes.deletion_vector import BLOB_TYPE, decode_vector, encode_vector
-from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions, only_target
+from icecomb.format.rows.deletes.position_delete import (
+    PositionDeletes,
+    Positions,
+    distinct,
+    only_target,
+)
 from icecomb.format.rows.deletes.position_delete_writer import DeleteTarget, PositionDeleteWriter
 from icecomb.format.rows.deletes.puffin_file import PuffinWriter
 from icecomb.format.rows.values.metadata_columns import ROW_POSITION
@@ -54,7 +59,7 @@ class DeletionVectorWriter:
             return
         known = self._vectors.get(file.file_path)
         if known is not None:
-            positions = np.union1d(decode_vector(known[1], known[2]), positions)
+            positions = distinct((decode_vector(known[1], known[2]), positions))
         self._vectors[file.file_path] = file, encode_vector(positions), len(positions)
 
     def close(self) -> list[DataFile]:
@@ -122,7 +127,7 @@ class OlderDeletes:
             CorruptFileError: If a delete file is damaged.
         """
         before = self._deletes.of(task.file, _positional(task))
-        return positions if before is None else np.union1d(before, positions), replaced_by(task)
+        return positions if before is None else distinct((before, positions)), replaced_by(task)
 
 
 def replaced_by(task: FileScanTask) -> list[DataFile]:

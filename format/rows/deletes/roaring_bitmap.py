@@ -206,7 +206,7 @@ def _values(content: memoryview, group: _Group) -> Longs:
 def _bits(content: memoryview, group: _Group) -> Longs:
     octets = np.frombuffer(content, np.uint8)
     some = np.flatnonzero(octets != 0)
-    # of octets that are not 0, so many bits are set that NumPy finds them without branches
+    # in octets that are not 0, bits are dense: NumPy finds them without branches
     hits = np.flatnonzero(np.unpackbits(octets[some], bitorder="little").view(np.bool_))
     bits = some[hits >> 3] * 8 + (hits & 7)
     counts = np.diff(np.searchsorted(bits, np.arange(len(group.bases) + 1) * _SPAN))

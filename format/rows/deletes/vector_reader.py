@@ -6,7 +6,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import CorruptFileError, NoSuchFileError
+from icecomb.format.errors import CorruptFileError, NoSuchFileError, UnsupportedError
 from icecomb.format.rows.deletes.deletion_vector import DamagedVectorError, decode_vector
 
 if TYPE_CHECKING:
@@ -67,10 +67,19 @@ class VectorReader:
         Raises:
             CorruptFileError: If it is damaged, or is not what its manifest says.
             NoSuchFileError: If the Puffin file does not exist.
+            UnsupportedError: If it is encrypted.
         """
         try:
             return decode_vector(self._blob(vector), vector.record_count)
         except DamagedVectorError as problem:
+            if vector.key_metadata is not None:
+                raise UnsupportedError(
+                    f"The deletion vector of data file {vector.referenced_data_file} in "
+                    f"{vector.file_path} is encrypted",
+                    hint="Read the table by an engine that has its keys.",
+                    path=vector.file_path,
+                    data_file=vector.referenced_data_file,
+                ) from problem
             raise damaged_vector(vector, str(problem)) from problem
 
     def _blob(self, vector: DataFile) -> bytes:

@@ -29,10 +29,10 @@ _END_BYTES: Final = 8
 VERSION, SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS = range(1, 8)
 _ENCRYPTION: Final = 8
 _SIGNING_KEY: Final = 9
-GROUP_COLUMNS, _GROUP_BYTES, GROUP_ROWS, _SORTING, GROUP_OFFSET, GROUP_SIZE, ORDINAL = range(1, 8)
+GROUP_COLUMNS, GROUP_BYTES, GROUP_ROWS, _SORTING, GROUP_OFFSET, GROUP_SIZE, ORDINAL = range(1, 8)
 (CHUNK_FILE, CHUNK_OFFSET, META_DATA, OFFSET_INDEX, OFFSET_INDEX_LENGTH, COLUMN_INDEX,
  COLUMN_INDEX_LENGTH, _CRYPTO, _ENCRYPTED_META) = range(1, 10)  # fmt: skip
-(_PHYSICAL, _ENCODINGS, PATH, _CODEC, NUM_VALUES, _UNCOMPRESSED, COMPRESSED, _META_VALUES,
+(_PHYSICAL, _ENCODINGS, PATH, _CODEC, NUM_VALUES, UNCOMPRESSED, COMPRESSED, _META_VALUES,
  DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE) = range(1, 12)  # fmt: skip
 BLOOM: Final = 14
 BLOOM_LENGTH: Final = 15
@@ -80,6 +80,7 @@ class RawFooter:
         location: The location of the file.
         size: The length that its manifest states, in bytes.
         record_count: The number of rows that its manifest states.
+        source: The file, if it is open already.
 
     Attributes:
         location: The location of the file.
@@ -93,9 +94,17 @@ class RawFooter:
         NotCopyableError: If it is encrypted, or has unknown fields.
     """
 
-    def __init__(self, io: FileIO, location: str, size: int, record_count: int) -> None:
+    def __init__(
+        self,
+        io: FileIO,
+        location: str,
+        size: int,
+        record_count: int,
+        *,
+        source: pa.NativeFile | None = None,
+    ) -> None:
         self.location = location
-        self.source = io.open_input(location, size)
+        self.source = io.open_input(location, size) if source is None else source
         try:
             with reading(location):
                 data = self._data(size)

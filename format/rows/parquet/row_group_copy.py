@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import BinaryIO, Final
 
 import pyarrow as pa
@@ -47,6 +48,8 @@ from icecomb.format.rows.parquet.raw_footer import (
     CREATED_BY,
     DATA_PAGE,
     DICTIONARY_PAGE,
+    FIELD_ID,
+    GROUP_BYTES,
     GROUP_COLUMNS,
     GROUP_OFFSET,
     GROUP_ROWS,
@@ -66,6 +69,7 @@ from icecomb.format.rows.parquet.raw_footer import (
     REPETITION,
     ROW_GROUPS,
     SCHEMA,
+    UNCOMPRESSED,
     VERSION,
     Chunk,
     NotCopyableError,
@@ -116,13 +120,21 @@ class FileLayout:
     version: int
 
     @classmethod
-    def of(cls, footer: RawFooter, schema: Schema, name_mapping: NameMapping | None) -> FileLayout:
+    def of(
+        cls,
+        footer: RawFooter,
+        schema: Schema,
+        name_mapping: NameMapping | None,
+        beside: RawFooter | None = None,
+    ) -> FileLayout:
         """Return the layout of a file.
 
         Args:
             footer: The footer of the file.
             schema: The table's schema.
             name_mapping: The table's name mapping, for files without field ids.
+            beside: The footer of a file whose columns are put behind the table's, instead of those
+                that the file may have there with the same ids.
 
         Raises:
             NotCopyableError: If its columns are not exactly the table's.
@@ -132,8 +144,21 @@ class FileLayout:
             raise NotCopyableError(f"{footer.created_by} counts bytes of pages wrongly")
         columns = footer.parsed.schema
         fields = file_fields(columns.to_arrow_schema(), name_mapping, footer.location)
-        elements = exact_elements(footer.elements, fields, columns, schema)
-        orders = footer.column_orders
+        if beside is None:
+            elements = exact_elements(footer.elements, fields, columns, schema)
+            orders = footer.column_orders
+        else:
+            more = beside.elements[1:]
+            ids = {element[FIELD_ID] for element in more}
+            replaced = sum(f.field_id in ids for f in fields[-len(more) :])
+            own = fields[: len(fields) - replaced]
+            inside = footer.elements[: len(footer.elements) - replaced]
+            elements = [*exact_elements(inside, own, columns, schema), *more]
+            elements[0].put(NUM_CHILDREN, I32, len(own) + len(more))
+            orders = footer.column_orders
+            if orders is not None:
+                kept = orders.values[: len(orders.values) - replaced]
+                orders = Items(STRUCT, [*kept, *beside.column_orders.values])
         return cls(
             tuple(element.encoded() for element in elements),
             footer.created_by,
@@ -239,33 +264,39 @@ class RowGroupCopy:
         """Raise an error, as rows cannot be written here; see `copy`."""
         raise TypeError(f"{len(batches)} batches are not row groups")
 
-    def copy(self, footer: RawFooter, number: int) -> None:
+    def copy(self, footer: RawFooter, number: int, beside: RawFooter | None = None) -> None:
         """Append a row group.
 
         Args:
             footer: The source file.
             number: The number of the row group in the source file.
+            beside: A file of one row group, whose columns are the last ones of the layout.
 
         Raises:
             CorruptFileError: If its pages do not match the footer, or are damaged.
             NotCopyableError: If it has unknown fields or pages.
         """
         group = footer.row_groups[number].copy()
-        chunks = list(footer.chunks(group))
+        more = [] if beside is None else list(beside.chunks(beside.row_groups[0]))
+        own = list(islice(footer.chunks(group), len(self._columns) - len(more)))
+        origins = [*([(footer, number)] * len(own)), *([(beside or footer, 0)] * len(more))]
+        chunks = [*own, *more]
         begin = self._stream.tell()
         copied = [
-            self._chunk(footer, number, column, chunk, group[GROUP_ROWS])
-            for column, chunk in enumerate(chunks)
+            self._chunk(*origin, column, chunk, group[GROUP_ROWS])
+            for column, (origin, chunk) in enumerate(zip(origins, chunks, strict=True))
         ]
         size = sum(chunk.length for chunk in chunks)
         made = []
-        for chunk, (metadata, _) in zip(chunks, copied, strict=True):
-            self._bloom_filter(footer, chunk, metadata)
+        for (origin, _), chunk, (metadata, _) in zip(origins, chunks, copied, strict=True):
+            self._bloom_filter(origin, chunk, metadata)
             column = Struct()
             column.put(CHUNK_OFFSET, I64, 0)
             column.put(META_DATA, STRUCT, metadata.encoded())
             made.append(column)
         group.put(GROUP_COLUMNS, LIST, Items(STRUCT, made))
+        if beside is not None:
+            group.put(GROUP_BYTES, I64, sum(chunk.metadata[UNCOMPRESSED] for chunk in chunks))
         group.put(GROUP_OFFSET, I64, begin)
         group.put(GROUP_SIZE, I64, size)
         if len(self._groups) <= _MOST_NUMBERED:
@@ -335,11 +366,11 @@ class RowGroupCopy:
 class CopiedDataFile(OpenDataFile):
     """A data file of copied row groups, whose settings have `CopyOptions`."""
 
-    def copy(self, footer: RawFooter, number: int) -> None:
+    def copy(self, footer: RawFooter, number: int, beside: RawFooter | None = None) -> None:
         """Append a row group; see `RowGroupCopy.copy`."""
         assert isinstance(self._writer, RowGroupCopy)  # noqa: S101 - `CopyOptions` open one
         with writing(self._location):
-            self._writer.copy(footer, number)
+            self._writer.copy(footer, number, beside)
 
 
 def _indexes(footer: RawFooter, chunk: Chunk, pages: CopiedPages, by: int) -> _Indexes:

@@ -34,6 +34,13 @@ class DataFileSource(Protocol):
         """Return the location of the file of a row, without building the file."""
 
 
+class VectorSource(Protocol):
+    """A source of deletion vectors that are built on demand."""
+
+    def vector(self, index: int) -> DataFile:
+        """Return the vector with an index."""
+
+
 class FileScanTask:
     """A data file to read, or a part of one, with its delete files and its residual filter.
 
@@ -46,7 +53,16 @@ class FileScanTask:
         length: The length of the part, in bytes; the rest of the file by default.
     """
 
-    __slots__ = ("_file", "_length", "_row", "delete_files", "residual", "spec", "start")
+    __slots__ = (
+        "_deletes",
+        "_file",
+        "_length",
+        "_row",
+        "_vector",
+        "residual",
+        "spec",
+        "start",
+    )
 
     def __init__(  # noqa: PLR0917 - the names are the contract, in this order
         self,
@@ -59,26 +75,38 @@ class FileScanTask:
     ) -> None:
         self._file: DataFile | DataFileSource = file
         self._row = -1
-        self.delete_files = delete_files
+        self._deletes = delete_files
+        self._vector: tuple[VectorSource, int] | None = None
         self.residual = residual
         self.spec = spec
         self.start = start
         self._length = length
 
     @classmethod
-    def lazy(
+    def lazy(  # noqa: PLR0917 - called for each file of a plan
         cls,
         source: DataFileSource,
         row: int,
         delete_files: tuple[DataFile, ...],
         residual: BooleanExpression,
         spec: PartitionSpec,
+        vector: tuple[VectorSource, int] | None = None,
     ) -> FileScanTask:
-        """Return a task for a whole file, whose `DataFile` is built on first use."""
+        """Return a task for a whole file, whose `DataFile` is built on first use.
+
+        Args:
+            source: The source of the file.
+            row: The row of the file in its source.
+            delete_files: The delete files that may delete rows of it.
+            residual: See `FileScanTask`.
+            spec: See `FileScanTask`.
+            vector: The source of its deletion vector and its index there; None if it has none.
+        """
         task = object.__new__(cls)
         task._file = source
         task._row = row
-        task.delete_files = delete_files
+        task._deletes = delete_files
+        task._vector = vector
         task.residual = residual
         task.spec = spec
         task.start = 0
@@ -92,6 +120,14 @@ class FileScanTask:
         if not isinstance(file, DataFile):
             file = self._file = file.data_file(self._row)
         return file
+
+    @property
+    def delete_files(self) -> tuple[DataFile, ...]:
+        """The delete files that may delete rows of it, its deletion vector among them."""
+        if self._vector is None:
+            return self._deletes
+        source, index = self._vector
+        return (*self._deletes, source.vector(index))
 
     @property
     def file_path(self) -> str:

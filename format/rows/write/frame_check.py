@@ -10,9 +10,16 @@ from icecomb.format.arrow.plain_layout import plain_schema
 from icecomb.format.arrow.storage_type import without_nulls
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.rows.values.arrow_values import writing_cast
-from icecomb.format.spec.arrow_schema import child_fields
+from icecomb.format.spec.arrow_schema import child_fields, type_to_pyarrow
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.types import IcebergType, ListType, MapType, NestedField, StructType
+from icecomb.format.spec.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    VariantType,
+)
 
 
 def check_frame(schema: Schema, frame: pa.Schema) -> None:
@@ -97,6 +104,8 @@ def _unfilled(field: NestedField, path: str) -> Iterator[str]:
 def _type_differences(kind: IcebergType, given: pa.DataType, path: str) -> Iterator[str]:
     if pa.types.is_null(given):
         return
+    if isinstance(kind, VariantType) and given == type_to_pyarrow(kind):
+        return  # the form in which they are read; that they cannot be written is said later
     inside = child_fields(given)
     if isinstance(kind, StructType) and pa.types.is_struct(given):
         yield from _differences(kind.fields, inside, f"{path}.")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.spec.arrow_schema import field_to_pyarrow, opaque_column
+from icecomb.format.spec.arrow_schema import field_to_pyarrow
 from icecomb.format.spec.schema import Schema, children, walk, with_children
 from icecomb.format.spec.types import (
     OPAQUE_TYPES,
@@ -67,7 +67,11 @@ def _stored(fields: Sequence[NestedField], prefix: str) -> list[NestedField]:
 def _stored_field(field: NestedField, path: str) -> NestedField:
     kind = field.field_type
     if isinstance(kind, OPAQUE_TYPES):
-        raise opaque_column(path, kind)
+        raise UnsupportedError(
+            f"Column {path!r} is of type {kind}: such values cannot be written",
+            hint="Write rows with an engine that has the type, or drop the column.",
+            column=path,
+        )
     inside = children(kind)
     if not inside:
         return field

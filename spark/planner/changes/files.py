@@ -7,7 +7,7 @@ stays, the rows that became deleted between the two snapshots were deleted.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,13 +31,13 @@ from icecomb.spark.planner.changes.snapshots import (
     START_TIME,
     changed_snapshots,
 )
-from icecomb.spark.planner.protocol.values import value_to_json
 from icecomb.spark.planner.table.change_columns import CHANGELOGS, CHANGES_FROM
+from icecomb.spark.values import value_to_json
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from icecomb.format.manifests.manifest import DataFile, ManifestFile
+    from icecomb.format.manifests.manifest import DataFile, FileIdentity, ManifestFile
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.spark.planner.table.states import TableState
 
@@ -123,7 +123,7 @@ class Changelog:
             self._add_partly(ordinal, snapshot, changed, new)
 
     def _add_partly(
-        self, ordinal: int, snapshot: Snapshot, changed: set[str], new: set[str]
+        self, ordinal: int, snapshot: Snapshot, changed: set[FileIdentity], new: set[str]
     ) -> None:
         """Add the changed rows of files that stay."""
         parent = self._parent(snapshot)
@@ -196,26 +196,28 @@ class Changelog:
         tasks = self._planner().plan(snapshot)
         return {task.file.file_path: task for task in tasks if task.file.file_path in paths}
 
-    def _reached(self, snapshot: Snapshot, changed: Collection[str]) -> dict[str, FileScanTask]:
+    def _reached(
+        self, snapshot: Snapshot, changed: Collection[FileIdentity]
+    ) -> dict[str, FileScanTask]:
         """Return files of a snapshot, by path, that some of the delete files may apply to."""
         found = reached_files(self._state.io, self._state.metadata, snapshot, changed)
         return {task.file.file_path: task for task in found}
 
-    def _changed_deletes(self, own: list[ManifestFile], snapshot: Snapshot) -> set[str]:
+    def _changed_deletes(self, own: list[ManifestFile], snapshot: Snapshot) -> set[FileIdentity]:
         """Return the delete files that a commit added or removed."""
         return {
-            path
+            identity
             for manifest in own
             if manifest.content is ManifestContent.DELETES
-            for path in self._changed(manifest, snapshot)
+            for identity in self._changed(manifest, snapshot)
         }
 
-    def _changed(self, manifest: ManifestFile, snapshot: Snapshot) -> Iterator[str]:
+    def _changed(self, manifest: ManifestFile, snapshot: Snapshot) -> list[FileIdentity]:
         spec = self._state.metadata.spec_by_id(manifest.partition_spec_id)
         columns = read_manifest_columns(self._state.io, manifest, (), spec=spec)
         own = pc.equal(columns.column("snapshot_id"), snapshot.snapshot_id)
         stays = pc.equal(columns.column("status"), ManifestEntryStatus.EXISTING.value)
-        yield from columns.column("file_path").filter(pc.and_not(own, stays)).to_pylist()
+        return columns.identities(pc.and_not(own, stays))
 
 
 def _commits(state: TableState, options: Mapping[str, str]) -> list[Snapshot]:

@@ -39,7 +39,7 @@ class ReadDeleteFiles:
         self.keys: list[KeyColumns] = []
         self._state = state
         self._locations = locations
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[tuple[str, int | None, int | None], int] = {}
         self._key_numbers: dict[tuple[int, ...], int] = {}
 
     def by_value(self, task: FileScanTask) -> tuple[EqualityDeletes, ...]:
@@ -67,19 +67,21 @@ class ReadDeleteFiles:
         )
 
     def by_position(self, task: FileScanTask) -> PositionDeleteFiles | None:
-        """Return the position delete files of a task's file; None if it has none."""
+        """Return the position deletes of a task's file; None if it has none."""
         files = tuple(self._number(file) for file in position_delete_files(task))
         return PositionDeleteFiles(task.file.file_path, files) if files else None
 
     def _number(self, file: DataFile) -> int:
-        number = self._numbers.get(file.file_path)
+        number = self._numbers.get(file.identity)
         if number is None:
-            number = self._numbers[file.file_path] = len(self.files)
+            number = self._numbers[file.identity] = len(self.files)
             self.files.append(
                 DeleteFile(
                     path=self._locations.of(file.file_path),
                     format=file.file_format.value.lower(),
                     rows=file.record_count,
+                    offset=file.content_offset,
+                    length=file.content_size_in_bytes,
                 )
             )
         return number
@@ -94,7 +96,7 @@ class ReadDeleteFiles:
 
 
 def position_delete_files(task: FileScanTask) -> list[DataFile]:
-    """Return the position delete files of a task."""
+    """Return the position delete files of a task, or its deletion vector."""
     return [f for f in task.delete_files if f.content is DataFileContent.POSITION_DELETES]
 
 

@@ -27,9 +27,9 @@ from icecomb.spark.planner.protocol import (
     PlanScan,
     ScanPage,
 )
-from icecomb.spark.planner.protocol.values import partition_types, value_to_json
 from icecomb.spark.planner.table.metadata_columns import PartitionValues
 from icecomb.spark.planner.table.states import TableState
+from icecomb.spark.values import partition_types, value_to_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -249,7 +249,7 @@ class PositionsOfFiles:
         self.characters = 0
         self._encoded: list[str] = []
         self._arrays = 0
-        files = {f.file_path: f.record_count for task in tasks for f in position_delete_files(task)}
+        files = {f.identity: f.record_count for task in tasks for f in position_delete_files(task)}
         self.too_many = sum(files.values()) > _MOST_POSITIONS
         self._reader: PositionDeletes | None = None
         if files and not self.too_many:

@@ -134,7 +134,7 @@ class Procedure:
 
         Args:
             arguments: JSON values in the order of the statement, each with its name or, those by
-                position, without; see `icecomb.spark.planner.protocol.values` for their forms.
+                position, without; see `icecomb.spark.values` for their forms.
 
         Raises:
             ValidationError: If one is missing, unknown, given twice, or of another type.

@@ -177,7 +177,7 @@ class ProcedurePage(Message):
     """Rows and requests of a procedure while it runs.
 
     Args:
-        rows: Rows of the result, see `icecomb.spark.planner.protocol.values`.
+        rows: Rows of the result, see `icecomb.spark.values`.
         work: Rewrites for the session.
         queries: Queries for the session.
         listings: Listings for the session.

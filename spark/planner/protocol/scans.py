@@ -202,17 +202,21 @@ class KeyColumns(Message):
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile(Message):
-    """A delete file that tasks read.
+    """A delete file that tasks read, or a deletion vector.
 
     Args:
         path: Spark's name of the file.
-        format: ``parquet``, ``orc`` or ``avro``.
+        format: ``parquet``, ``orc`` or ``avro``; ``puffin`` for a deletion vector.
         rows: The number of its rows according to its manifest; negative if unknown.
+        offset: The offset of a deletion vector in its file, else None.
+        length: The length of a deletion vector, else None.
     """
 
     path: str
     format: str
     rows: int
+    offset: int | None
+    length: int | None
 
 
 @dataclass(frozen=True, slots=True)

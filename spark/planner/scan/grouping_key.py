@@ -10,8 +10,8 @@ from icecomb.format.spec.transform import BucketTransform, IdentityTransform, Ti
 from icecomb.format.spec.types import UUIDType
 from icecomb.spark.partitioning import spark_transform
 from icecomb.spark.planner.protocol import GroupingField
-from icecomb.spark.planner.protocol.values import value_to_json
 from icecomb.spark.schema import spark_type
+from icecomb.spark.values import value_to_json
 
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionField, PartitionSpec

@@ -57,8 +57,8 @@ from icecomb.format.spec.types import (
     TimeType,
     UUIDType,
 )
-from icecomb.spark.planner.protocol.values import value_from_json
 from icecomb.spark.schema import spark_type
+from icecomb.spark.values import value_from_json
 
 _COMPARISONS = {
     "eq": EqualTo,

@@ -20,10 +20,10 @@ from icecomb.spark.planner.protocol import (
     DecideFilters,
     Selection,
 )
-from icecomb.spark.planner.protocol.values import value_to_json
 from icecomb.spark.planner.scan.predicates import exact_filter
 from icecomb.spark.planner.scan.read_options import ReadOptions
 from icecomb.spark.planner.table.states import TableState, TableStates
+from icecomb.spark.values import value_to_json
 
 if TYPE_CHECKING:
     from icecomb.format.scan.table_scan import TableScan

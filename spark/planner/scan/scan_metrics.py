@@ -37,11 +37,12 @@ class ScanMetrics:
             self._data_files += 1
             if task.delete_files:
                 self._delete_files += len(task.delete_files)
-                self._delete_bytes += sum(file.file_size_in_bytes for file in task.delete_files)
+                self._delete_bytes += sum(file.content_length for file in task.delete_files)
 
     def to_json(self) -> dict[str, int]:
         """Return the metrics under Iceberg Java's names, one of which is in the singular."""
         seen = self._planning
+        indexed = seen.positional_delete_files + seen.deletion_vectors + seen.equality_delete_files
         return {
             "totalPlanningDuration": round((time.monotonic() - self._begun) * 1000),
             "totalDataManifest": seen.total_data_manifests,
@@ -56,7 +57,7 @@ class ScanMetrics:
             "totalDeleteFileSize": self._delete_bytes,
             "resultDeleteFiles": self._delete_files,
             "equalityDeleteFiles": seen.equality_delete_files,
-            "indexedDeleteFiles": seen.positional_delete_files + seen.equality_delete_files,
+            "indexedDeleteFiles": indexed,
             "positionalDeleteFiles": seen.positional_delete_files,
             "skippedDeleteFiles": seen.skipped_delete_files,
         }

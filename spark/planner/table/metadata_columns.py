@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.rows.values.partition_union import partition_union
-from icecomb.spark.planner.protocol.values import value_to_json
 from icecomb.spark.schema import spark_struct
+from icecomb.spark.values import value_to_json
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from icecomb.format.errors import NoSuchTableError, UnsupportedError
+from icecomb.format.errors import NoSuchTableError
 from icecomb.format.inspect.inspection import TIME_TRAVELLING, Inspect
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.spark.planner.protocol import Reference, TableName
@@ -49,9 +49,6 @@ class TableState:
         metadata_table: The name of the metadata table, if it is one.
         changes_after: The snapshot before the first of CHANGES FROM; None if there is none.
         changes_until: The last snapshot of CHANGES FROM; None if the table has none.
-
-    Raises:
-        UnsupportedError: If the table is of format version 3.
     """
 
     catalog: str
@@ -66,14 +63,6 @@ class TableState:
     metadata_table: str | None = None
     changes_after: int | None = None
     changes_until: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.metadata.format_version > 2:
-            raise UnsupportedError(
-                f"{self.name} is of format version {self.metadata.format_version}, which Spark "
-                "SQL does not read or write yet",
-                hint="Use the Python API, or an engine that knows this version.",
-            )
 
     @property
     def name(self) -> str:

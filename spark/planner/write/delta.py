@@ -12,7 +12,7 @@ from icecomb.format.property.table_property import (
     DELETE_GRANULARITY,
     DELETE_TARGET_FILE_BYTES,
 )
-from icecomb.format.rows.values.metadata_columns import PARTITION
+from icecomb.format.rows.values.metadata_columns import PARTITION, lineage
 from icecomb.format.rows.write.file_options import delete_properties
 from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.protocol import DeleteInstructions, PlannedChange
@@ -44,6 +44,13 @@ def planned_change(state: TableState, request: PlanChange) -> PlannedChange:
     from icecomb.format.row_changes.write_target import WriteTarget
 
     metadata, command = state.metadata, request.command
+    if lineage(metadata):
+        raise UnsupportedError(
+            f"Cannot {command.upper()} rows of table {state.name} by Spark: it is of format "
+            f"version {metadata.format_version}, and Spark's tasks do not keep the ids of rows",
+            hint="change them from Python: table.delete, table.update, table.merge",
+            table=state.name,
+        )
     check_is_whole(state, ReadOptions(request.options, request.settings))
     options = Options(request.options, request.settings)
     merge_on_read = WriteTarget(state.io, metadata).merges_on_read(command)

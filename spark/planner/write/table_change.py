@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CommitFailedError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.spark.planner.protocol.values import partition_types, value_from_json
 from icecomb.spark.planner.scan.predicates import exact_filter, row_filter
 from icecomb.spark.planner.table.audit import CommitTarget
 from icecomb.spark.planner.write.written_files import delete_file
+from icecomb.spark.values import partition_types, value_from_json
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table

@@ -17,7 +17,7 @@ from icecomb.format.errors import (
 from icecomb.format.operation.written_schema import check_branch
 from icecomb.format.property.table_property import DATA_FORMAT, TARGET_FILE_BYTES
 from icecomb.format.spec.partition import PartitionSpec
-from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.schema import Schema, walk
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.spark.partitioning import name_path, transform_parts
 from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
@@ -412,6 +412,7 @@ def _explaining_older_rows(write: WriteState) -> Iterator[None]:
 
 
 def _check_writable(state: TableState, request: BeginWrite) -> None:
+    _check_defaults(state)
     if state.is_read_only:
         raise UnsupportedError(
             f"A version of table {state.name} cannot be written to",
@@ -419,6 +420,19 @@ def _check_writable(state: TableState, request: BeginWrite) -> None:
         )
     if request.operation == OVERWRITE:
         exact_filter(request.filters, state.schema, case_sensitive=True)
+
+
+def _check_defaults(state: TableState) -> None:
+    schema = state.schema
+    for field in walk(schema.as_struct()):
+        if field.write_default is not None:
+            raise UnsupportedError(
+                f"Cannot write to table {state.name} by Spark: its column "
+                f"{schema.find_column_name(field.field_id)} has a default, which Spark would not "
+                "write",
+                hint="write from Python",
+                table=state.name,
+            )
 
 
 def _layout(metadata: TableMetadata, request: BeginWrite, options: Options) -> Layout:

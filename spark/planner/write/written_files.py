@@ -27,7 +27,7 @@ from icecomb.format.spec import single_value
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import PrimitiveType
-from icecomb.spark.planner.protocol.values import partition_types, value_from_json
+from icecomb.spark.values import partition_types, value_from_json
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile

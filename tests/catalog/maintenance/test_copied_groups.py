@@ -119,8 +119,10 @@ def test_row_groups_are_copied_with_their_rows_in_order(lake):
     assert [row[0] for row in rows(table)] == sorted(before, key=repr)
 
 
-def test_metrics_are_those_of_decoding(lake):
-    tables = [new_table(lake, frame(0), frame(10), frame(20, 3), name=f"db.{n}") for n in "ab"]
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_metrics_are_those_of_decoding(lake, version):
+    parts, given = (frame(0), frame(10), frame(20, 3)), {"format-version": version}
+    tables = [new_table(lake, *parts, name=f"db.{n}", **given) for n in "ab"]
     for table, options in zip(tables, (REQUIRE, NEVER), strict=True):
         table.maintenance.rewrite_data_files(options=options)
     (copied,), (decoded,) = map(described, tables)

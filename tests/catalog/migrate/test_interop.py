@@ -15,7 +15,7 @@ from icecomb.catalog import migrate
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.engine import examine_engines
 from icecomb.catalog.report.finding import Severity
-from icecomb.format.errors import ConfigurationError, ValidationError
+from icecomb.format.errors import ConfigurationError, UnsupportedError, ValidationError
 from tests.catalog.migrate.conftest import AVRO
 from tests.rings import sampled
 
@@ -291,3 +291,19 @@ def test_engines_that_are_too_old_for_version_3_are_named(hive_table: Any) -> No
             "hive before 4.2 and impala before 5 cannot read it: it is of format version 3",
         )
     ]
+
+
+def test_a_hive_table_becomes_one_of_version_3_where_the_warehouse_may_have_it(
+    hive_table: Any,
+) -> None:
+    given = {"format-version": "3"}
+    settings = {**hive_table.catalog.properties, "format-version.max": "2"}
+    with HiveCatalog("limited", settings) as limited:
+        before = hive_table.state
+        with pytest.raises(UnsupportedError, match=r"format-version\.max is 2"):
+            migrate.apply(limited, hive_table.name, properties=given)
+        assert hive_table.state == before
+    migrate.apply(hive_table.catalog, hive_table.name, properties=given)
+    table = hive_table.catalog.load_table(hive_table.name)
+    assert table.inspect.files()["first_row_id"].to_pylist() == [0]
+    assert table.metadata.next_row_id == 2

@@ -24,6 +24,7 @@ steps = st.one_of(
     st.tuples(st.just("append"), some),
     st.tuples(st.just("append"), some),
     st.tuples(st.just("append to a branch"), some),
+    st.tuples(st.just("append twice at once"), some),
     st.tuples(st.just("stage and publish"), some),
     st.tuples(st.just("delete"), divided),
     st.tuples(st.just("overwrite"), divided),
@@ -38,8 +39,9 @@ steps = st.one_of(
 class Model:
     """A table, its rows by key (text, row id, number of the last update), and all ids ever seen."""
 
-    def __init__(self, table):
+    def __init__(self, table, load):
         self.table = table
+        self._load = load
         self.rows: dict[int, tuple[str, int | None, int | None]] = {}
         self.used: set[int] = set()
         self._keys = count()
@@ -65,6 +67,12 @@ class Model:
             table.manage_snapshots().fast_forward("main", "work").commit()
             table.manage_snapshots().remove_branch("work").commit()
             return new, ()
+        if name == "append twice at once":
+            mine, theirs = self._new(how), self._new(2)
+            other = self._load()
+            table.append(self._frame(mine))
+            other.append(self._frame(theirs))
+            return mine + theirs, ()
         if name == "stage and publish":
             staged, between = self._new(how), self._new(1)
             load = f"load {min(staged)}"
@@ -188,7 +196,8 @@ def test_rows_keep_their_ids_and_none_is_used_twice(
         lake = load_catalog("lake", type="hadoop", warehouse=folder)
         lake.create_namespace("db")
         spec = PartitionSpec(0, (BY_BUCKET,) if partitioned else ())
-        model = Model(lake.create_table("db.t", SCHEMA, partition_spec=spec, properties=properties))
+        table = lake.create_table("db.t", SCHEMA, partition_spec=spec, properties=properties)
+        model = Model(table, lambda: lake.load_table("db.t"))
         model.step("append", 4)
         for name, how in steps:
             model.step(name, how)

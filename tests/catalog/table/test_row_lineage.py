@@ -6,12 +6,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.format.errors import ConflictError, ExpressionError, UnsupportedError, ValidationError
+from icecomb.format.errors import (
+    ConflictError,
+    ExpressionError,
+    SchemaError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.maintenance.group_rewriter import GroupRewriter
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.partition import (
+    UNPARTITIONED_PARTITION_SPEC,
+    PartitionField,
+    PartitionSpec,
+)
 from icecomb.format.spec.transform import parse_transform
+from tests.rings import sampled
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
@@ -47,8 +58,17 @@ def physical(table) -> list[list[str]]:
     return sorted(pq.read_schema(task.file.file_path).names for task in table.scan().plan_files())
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+STORIES = [
+    ("parquet", "copy-on-write"),
+    ("avro", "copy-on-write"),
+    ("avro", "merge-on-read"),
+    ("orc", "copy-on-write"),
+    ("parquet", "merge-on-read"),
+    ("orc", "merge-on-read"),
+]
+
+
+@pytest.mark.parametrize(("file_format", "mode"), sampled(STORIES, keep=4))
 def test_rows_keep_their_ids_and_updates_are_numbered(lake, file_format, mode):
     table = new_table(lake, [(0, "a"), (1, "b"), (2, "c")], [(3, "d"), (4, "e")])
     with table.update_properties() as update:
@@ -101,14 +121,25 @@ def test_rows_keep_their_ids_and_updates_are_numbered(lake, file_format, mode):
 
 REWRITES = {
     "binpack": {},
-    "binpack by two processes": {"max-file-group-input-files": "2"},
+    "binpack of small groups": {"max-file-group-input-files": "2"},
     "sort": {"strategy": "sort", "sort_order": "s desc"},
     "z-order": {"strategy": "sort", "sort_order": "zorder(id, s)"},
 }
 
 
-@pytest.mark.parametrize("rewrite", REWRITES)
-@pytest.mark.parametrize("spec", [PartitionSpec(0, ()), BY_S])
+REWRITTEN = [
+    ("binpack", BY_S),
+    ("binpack", UNPARTITIONED_PARTITION_SPEC),
+    ("binpack of small groups", UNPARTITIONED_PARTITION_SPEC),
+    ("binpack of small groups", BY_S),
+    ("sort", BY_S),
+    ("sort", UNPARTITIONED_PARTITION_SPEC),
+    ("z-order", UNPARTITIONED_PARTITION_SPEC),
+    ("z-order", BY_S),
+]
+
+
+@pytest.mark.parametrize(("rewrite", "spec"), sampled(REWRITTEN, keep=4))
 def test_rewrites_keep_ids_and_ages(lake, rewrite, spec):
     parts = [[(n, "abc"[n % 3]) for n in range(first, first + 5)] for first in range(0, 30, 5)]
     table = new_table(lake, *parts, spec=spec)
@@ -161,6 +192,20 @@ def test_scans_find_rows_by_their_ids(lake):
     assert table.scan("_row_id < 5 and s = 'a'").count() == 4
     with pytest.raises(ExpressionError, match="_row_id"):
         table.delete("_row_id = 3")
+
+
+def test_files_older_than_a_last_update_are_not_read(lake):
+    table = new_table(lake, [(0, "a")], [(1, "b")], [(2, "c")])
+    table.upsert(frame((0, "A")), ["id"])
+    table.maintenance.rewrite_data_files(options=ALL)
+    table.refresh().append(frame((3, "d"), (4, "e")))
+    for number, files, rows in ((0, 2, 5), (4, 2, 3), (5, 2, 2), (6, 1, 2), (7, 0, 0)):
+        scan = table.scan(f"_last_updated_sequence_number >= {number}")
+        assert len(list(scan.plan_files())) == files
+        assert scan.count() == rows
+    assert table.scan("_last_updated_sequence_number in (2, 3)").count() == 2
+    assert table.scan("_last_updated_sequence_number != 6").count() == 3
+    assert table.scan("_last_updated_sequence_number is null").count() == 0
 
 
 def test_ids_of_an_upgraded_table_begin_with_its_first_commit(lake):
@@ -225,22 +270,49 @@ def test_a_rewrite_begins_again_where_rows_got_ids_meanwhile(lake, monkeypatch):
     assert lineage(table.refresh()) == given
 
 
-def test_row_groups_are_copied_only_where_their_rows_state_their_ids(lake):
-    table = new_table(lake, [(0, "a"), (1, "b")], [(2, "c")], version="3")
+def test_copied_row_groups_state_the_ids_that_their_rows_inherited(lake):
+    table = new_table(lake, [(0, "a"), (1, "b")], [(2, "c")], [(3, "d")])
     with table.update_properties() as update:
         update.set("icecomb.maintenance.copy-min-row-group-bytes", "0")
+    copied = {**ALL, "copy": "require"}
     before = lineage(table)
-    with pytest.raises(ValidationError, match="Row groups cannot be copied"):
-        table.maintenance.rewrite_data_files(options={**ALL, "copy": "require"})
-    table.maintenance.rewrite_data_files(options={**ALL, "copy": "auto"})
+    table.maintenance.rewrite_data_files(options=copied)
     assert lineage(table.refresh()) == before
-    table.maintenance.rewrite_data_files(options={**ALL, "copy": "require"})
+    assert physical(table) == [["id", "s", *LINEAGE]]
+    # now of several row groups
+    table.append(frame((9, "z")))
+    before = lineage(table)
+    table.maintenance.rewrite_data_files(options=copied)
     assert lineage(table.refresh()) == before
-    table.upsert(frame((1, "B")), ["id"])
+    table.upsert(frame((1, "B"), (4, "e")), ["id"])
+    table.append(frame((5, "f"), (6, "g")))
+    # of files that state all ids, some or none
     after = lineage(table)
-    with pytest.raises(ValidationError, match="rows of it inherit _last_updated_sequence_number"):
-        table.maintenance.rewrite_data_files(options={**ALL, "copy": "require"})
+    table.maintenance.rewrite_data_files(options=copied)
     assert lineage(table.refresh()) == after
+    (task,) = table.scan().plan_files()
+    groups = pq.read_metadata(task.file.file_path)
+    assert groups.num_row_groups == 2
+    stated = pq.read_table(task.file.file_path)
+    assert stated.num_rows == 8
+    assert stated["_row_id"].null_count == stated[LINEAGE[1]].null_count == 0
+    rows = zip(*(stated[name].to_pylist() for name in ("id", "s", *LINEAGE)), strict=True)
+    assert {f"{number}{text}": own for number, text, *own in rows} == {
+        row: list(own) for row, own in after.items()
+    }
+    total = sum(groups.row_group(0).column(i).total_uncompressed_size for i in range(4))
+    assert groups.row_group(0).total_byte_size == total
+
+
+def test_copied_row_groups_of_an_upgraded_table_get_new_ids(lake):
+    table = new_table(lake, [(0, "a"), (1, "b")], [(2, "c")], version="2")
+    with table.update_properties() as update:
+        update.set("icecomb.maintenance.copy-min-row-group-bytes", "0")
+    upgrade(table)
+    table.maintenance.rewrite_data_files(options={**ALL, "copy": "require"})
+    found = lineage(table.refresh())
+    assert sorted(own for own, _ in found.values()) == [0, 1, 2]
+    assert {updated for _, updated in found.values()} == {2}
 
 
 def test_executors_do_not_rewrite_rows_with_ids(lake):
@@ -256,3 +328,22 @@ def test_added_files_cannot_state_ids(lake):
     other = lake.create_table("db.other", SCHEMA)
     with pytest.raises(ValidationError, match="it has column _row_id"):
         other.add_files([moved])
+
+
+MOVES = {
+    "delete": lambda table: table.delete("id = 1"),
+    "upsert": lambda table: table.upsert(pa.table({"id": [1], "_row_id": ["c"]}), ["id"]),
+    "rewrite": lambda table: table.maintenance.rewrite_data_files(options=ALL),
+}
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("move", MOVES)
+def test_rows_are_not_moved_where_a_column_has_the_name_of_an_id(lake, move, mode):
+    frame = pa.table({"id": [1, 2], "_row_id": ["a", "b"]})
+    given = {"format-version": "3", "write.delete.mode": "copy-on-write", "write.merge.mode": mode}
+    table = lake.create_table("db.t", frame.schema, properties=given)
+    table.append(frame)
+    with pytest.raises(SchemaError, match="'_row_id' has the name of a column of row lineage"):
+        MOVES[move](table)
+    assert table.refresh().scan().to_arrow().sort_by("id").equals(frame)

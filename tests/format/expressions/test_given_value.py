@@ -15,7 +15,17 @@ import pytest
 
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expressions.binding import bind
-from icecomb.format.expressions.expression import EqualTo, In, LessThan, NotIn, StartsWith
+from icecomb.format.expressions.expression import (
+    AlwaysFalse,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+    NotIn,
+    StartsWith,
+)
 from icecomb.format.expressions.forms.arrow_form import from_arrow
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.spec.schema import Schema
@@ -183,10 +193,41 @@ def test_what_is_no_list_of_plain_values_is_refused(wrong):
         In("long", wrong)
 
 
+FINE = 1706702400_000_000_001
+"""2024-01-31 12:00 and a nanosecond."""
+NANOSECONDS = [
+    (np.datetime64("2024-01-31T12:00:00.000000001"), False),
+    (np.array("2024-01-31T12:00:00.000000001", "datetime64[ns]"), False),
+    (pd.Timestamp("2024-01-31T12:00:00.000000001"), False),
+    (pa.scalar(FINE, pa.timestamp("ns")), False),
+    (pd.Timestamp("2024-01-31T12:00:00.000000001", tz="UTC"), True),
+    (pd.Timestamp("2024-01-31T13:00:00.000000001", tz="Europe/Berlin"), True),
+    (pa.scalar(FINE, pa.timestamp("ns", "Europe/Berlin")), True),
+]
+
+
+@pytest.mark.parametrize(("value", "zoned"), NANOSECONDS, ids=range(len(NANOSECONDS)))
+def test_nanoseconds_are_compared_exactly(value, zoned):
+    suffix = "tz" if zoned else ""
+    micros, nanos = FINE // 1000, f"timestamp{suffix}_ns"
+    schema = Schema(NestedField(1, "m", f"timestamp{suffix}"), NestedField(2, "n", nanos))
+    assert bind(schema, EqualTo("n", value)).literal == FINE
+    assert bind(schema, LessThan("n", value)) == bind(schema, LessThan("n", FINE))
+    assert bind(schema, EqualTo("m", value)) == AlwaysFalse()
+    assert bind(schema, LessThan("m", value)) == bind(schema, LessThanOrEqual("m", micros))
+    assert bind(schema, GreaterThanOrEqual("m", value)) == bind(schema, GreaterThan("m", micros))
+    text = str(EqualTo("n", value))
+    assert bind(schema, parse(text)) == bind(schema, EqualTo("n", value))
+    other = Schema(NestedField(1, "n", "timestamp_ns" if zoned else "timestamptz_ns"))
+    with pytest.raises(ExpressionError, match="zone"):
+        bind(other, EqualTo("n", value))
+    with pytest.raises(ExpressionError, match="not text"):
+        bind(Schema(NestedField(1, "n", "string")), EqualTo("n", value))
+
+
 INEXACT = [
-    (np.datetime64("2024-01-31T12:00:00.000000001"), "nanoseconds"),
-    (pd.Timestamp("2024-01-31T12:00:00.000000001"), "nanoseconds"),
-    (pa.scalar(1, pa.timestamp("ns")), "would lose data"),
+    (np.datetime64("2024-01-31T12:00:00.000000000001"), "finer than nanoseconds"),
+    (pa.scalar(1, pa.time64("ns")), "would lose data"),
     (np.datetime64("20000-01-01", "s"), "years 1 to 9999"),
     (pd.Timestamp(np.datetime64("20000-01-01", "s")), "years 1 to 9999"),
     (pa.scalar(2**60, pa.timestamp("us")), "no column can be compared"),

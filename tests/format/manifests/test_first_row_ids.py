@@ -129,6 +129,16 @@ def test_numbered_manifests_and_those_of_deletes_take_no_ids():
     assert next_row_id == 96
 
 
+def test_manifests_with_the_same_ids_are_refused():
+    first, second = listed(1, 5, 5, 30), listed(2, 1, 0, 39)
+    with pytest.raises(CorruptFileError, match=r"/t/m1.avro and /t/m2.avro .* from 39 on"):
+        assign_first_row_ids([second, first], 40)
+    with pytest.raises(CorruptFileError, match=r"/t/m2.avro and new rows .* from 39 on"):
+        assign_first_row_ids([second], 39)
+    empty = listed(3, 0, 0, 35)
+    assert assign_first_row_ids([first, empty, listed(4, 0, 0, 40)], 40)[1] == 40
+
+
 def test_files_take_ids_in_the_order_of_the_manifest(tmp_path):
     entries = [
         entry(ADDED, 10),

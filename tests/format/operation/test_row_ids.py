@@ -180,9 +180,10 @@ def test_a_transaction_numbers_each_of_its_snapshots(tmp_path):
     assert file_ids(table) == {"x": 3, "b": 103}
 
 
-def test_the_first_commit_after_an_upgrade_numbers_all_files(tmp_path):
+@pytest.mark.parametrize("between", [1, 2])
+def test_the_first_commit_after_an_upgrade_numbers_all_files(tmp_path, between):
     table = applied(new_table(tmp_path, 1), fast(file("a", 3)))
-    table = update_table_metadata(table, (UpgradeFormatVersionUpdate(2),))
+    table = update_table_metadata(table, (UpgradeFormatVersionUpdate(between),))
     table = applied(table, fast(file("b", 4)))
     table = upgraded(table)
     assert file_ids(table) == {"a": None, "b": None}

@@ -5,19 +5,30 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import duckdb
 import fastavro
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
+from icecomb.format.errors import (
+    CorruptFileError,
+    IcecombError,
+    SchemaError,
+    UnsupportedError,
+    ValidationError,
+)
+from icecomb.format.rows.values.arrow_projection import Projection, file_fields
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import SortField, SortOrder
 from icecomb.format.spec.transform import IdentityTransform, parse_transform
 from icecomb.format.spec.types import (
+    DateType,
     GeographyType,
     GeometryType,
     ListType,
@@ -339,6 +350,80 @@ def test_rewritten_files_keep_nanoseconds_and_leave_out_what_is_unknown(create, 
             assert counts(found["z"])[:2] == [1_700_000_000_000_000_001, 1510871468123456789]
 
 
+def test_filters_of_polars_and_arrow_keep_nanoseconds(create):
+    table = create(SCHEMA)
+    for row in range(4):
+        table.append(ROWS.slice(row, 1))
+    moment = pl.lit(MOMENTS[0]).cast(pl.Datetime("ns"))
+    t, z = pl.col("t"), pl.col("z")
+    whole = table.scan().to_polars().collect()
+    for chosen in (
+        t == moment,
+        t <= moment,
+        t < moment,
+        t.is_in(pl.Series([MOMENTS[2]]).cast(pl.Datetime("ns")).implode()),
+        z >= moment.dt.replace_time_zone("UTC"),
+        t.is_between(moment, moment),
+    ):
+        found = table.scan().to_polars().filter(chosen).collect()
+        assert sorted(found["id"]) == sorted(whole.filter(chosen)["id"]), chosen
+    scalar = pa.scalar(MOMENTS[0], pa.timestamp("ns"))
+    assert ids(table, pc.field("t") == scalar) == [1]
+    assert ids(table, pc.field("t") < scalar) == [2]
+    assert ids(table, pc.field("t").isin([scalar])) == [1]
+
+
+@pytest.mark.parametrize(
+    ("units", "problem"),
+    [
+        ({"coerce_timestamps": None}, None),
+        ({"coerce_timestamps": "us"}, "it holds microseconds, the column has nanoseconds"),
+        (
+            {"use_deprecated_int96_timestamps": True},
+            "it holds INT96, which is read as microseconds",
+        ),
+    ],
+)
+def test_files_are_added_whose_times_are_in_nanoseconds(create, tmp_path, units, problem):
+    table = create(Schema(NestedField(1, "t", TimestampNanoType())))
+    path = str(tmp_path / "given.parquet")
+    pq.write_table(pa.table({"t": pa.array([1_000, 2_000], pa.timestamp("ns"))}), path, **units)
+    if problem is not None:
+        with pytest.raises(IcecombError, match=problem):
+            table.add_files([path])
+        return
+    table.add_files([path])
+    assert counts(table.scan("t > '1970-01-01T00:00:00.000001'").to_arrow()["t"]) == [2_000]
+    (file,) = table.inspect.files().to_pylist()
+    bounds = [dict(file[name])[1] for name in ("lower_bounds", "upper_bounds")]
+    assert [int.from_bytes(each, "little") for each in bounds] == [1_000, 2_000]
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("wider", [TimestampNanoType(), TimestamptzType()])
+def test_dates_do_not_become_timestamps(create, file_format, wider):
+    table = create(Schema(NestedField(1, "d", DateType())), write_format_default=file_format)
+    table.append(pa.table({"d": pa.array([1], pa.date32())}))
+    with pytest.raises(SchemaError, match="type of column 'd' from date to timestamp"):
+        table.update_schema().update_column("d", wider)
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.update_column("d", wider)
+    with pytest.raises(ValidationError, match=r"'d' is timestamp.* cannot be read as"):
+        table.scan().to_arrow()
+
+
+def test_duckdb_gets_no_column_that_it_would_cut(create):
+    table = create(SCHEMA)
+    table.append(ROWS)
+    with pytest.raises(
+        UnsupportedError, match="DuckDB would cut column 'z' of type timestamptz_ns"
+    ):
+        table.scan().to_duckdb(duckdb.connect())
+    found = table.scan(selected_fields=("id", "t", "u")).to_duckdb(duckdb.connect())
+    read = found.select("id, epoch_ns(t), u").order("id").fetchall()
+    assert read == [(n + 1, moment, None) for n, moment in enumerate(MOMENTS)]
+
+
 @pytest.fixture(params=OPAQUE, ids=str)
 def mixed(request, create):
     """A table with rows, to which another engine added a column that cannot be read."""
@@ -364,22 +449,107 @@ def test_other_columns_of_a_table_are_read_by_plan(mixed):
     assert mixed.scan().count() == 0
 
 
-def test_columns_that_cannot_be_read_or_written_are_refused_by_name(mixed):
+def test_columns_that_cannot_be_written_are_refused_by_name(mixed):
     kind = re.escape(str(mixed.schema().find_type("v")))
     for attempt in (
-        lambda: mixed.scan().to_arrow(),
-        lambda: mixed.scan(selected_fields=("id", "v")).to_arrow(),
-        lambda: mixed.schema().as_arrow(),
         lambda: mixed.append(pa.table({"id": [4]})),
         lambda: mixed.overwrite(pa.table({"id": [4]}), "id = 1"),
         lambda: mixed.delete("id = 1"),
     ):
-        with pytest.raises(UnsupportedError, match=rf"'v'.*{kind}|{kind}.*'v'"):
+        with pytest.raises(UnsupportedError, match=rf"'v' is of type {kind}: .* be .*written"):
             attempt()
     for row_filter in ("v is null", "v = 'x'"):
         with pytest.raises(UnsupportedError, match=rf"Cannot filter by v: values of type {kind}"):
             mixed.scan(row_filter, selected_fields=("id",)).to_arrow()
     assert mixed.scan(selected_fields=("id",)).to_arrow().num_rows == 3
+
+
+def test_shapes_are_not_read_and_variants_are(mixed):
+    kind = mixed.schema().find_type("v")
+    attempts = (
+        lambda: mixed.scan().to_arrow()["v"].type,
+        lambda: mixed.scan(selected_fields=("id", "v")).to_arrow()["v"].type,
+        lambda: mixed.schema().as_arrow().field("v").type,
+    )
+    for attempt in attempts:
+        if isinstance(kind, VariantType):
+            assert str(attempt()) == "struct<metadata: binary not null, value: binary not null>"
+        else:
+            with pytest.raises(UnsupportedError, match=rf"'v' is of type {re.escape(str(kind))}"):
+                attempt()
+
+
+VARIANT = pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binary())])
+NONE, TRUE = (
+    {"metadata": b"\x01\x00\x00", "value": b"\x00"},
+    {"metadata": b"\x01\x00\x00", "value": b"\x04"},
+)
+"""A variant null, and true (Parquet: Variant Binary Encoding)."""
+
+
+def variants(create, tmp_path, column):
+    """A table with a file of another writer, which has a variant column of these values."""
+    fields = [
+        pa.field("before", pa.int64(), metadata={"PARQUET:field_id": "1"}),
+        pa.field("v", column.type, metadata={"PARQUET:field_id": "2"}),
+        pa.field("after", pa.int64(), metadata={"PARQUET:field_id": "3"}),
+    ]
+    numbers = pa.array(range(len(column)), pa.int64())
+    path = str(tmp_path / "given.parquet")
+    pq.write_table(pa.table([numbers, column, numbers], schema=pa.schema(fields)), path)
+    columns = [NestedField(1, "before", LongType()), NestedField(3, "after", LongType())]
+    table = create(Schema(columns[0], NestedField(2, "v", VariantType()), columns[1]))
+    table.add_files([path], check_duplicate_files=False)
+    return table
+
+
+def test_variants_are_read_as_they_are_encoded(create, tmp_path):
+    table = variants(create, tmp_path, pa.array([NONE, None, TRUE], VARIANT))
+    found = table.scan().to_arrow()
+    assert found["v"].to_pylist() == [NONE, None, TRUE]
+    assert found["after"].to_pylist() == found["before"].to_pylist() == [0, 1, 2]
+    assert table.scan("after > 1", selected_fields=("v",)).to_arrow()["v"].to_pylist() == [TRUE]
+    with pytest.raises(
+        UnsupportedError, match="'v' is of type variant: such values cannot be written"
+    ):
+        table.append(found)
+    with pytest.raises(
+        UnsupportedError, match="'v' is of type variant: such values cannot be written"
+    ):
+        table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    assert table.scan().to_arrow().equals(found)
+
+
+@pytest.mark.parametrize(
+    ("column", "error", "problem"),
+    [
+        (
+            pa.array(
+                [TRUE | {"typed_value": 5}], pa.struct([*VARIANT, ("typed_value", pa.int64())])
+            ),
+            UnsupportedError,
+            "'v' is a shredded variant",
+        ),
+        (
+            pa.array([{"metadata": b"x"}], pa.struct([VARIANT[0]])),
+            CorruptFileError,
+            "not a variant",
+        ),
+        (pa.array([b"x"]), CorruptFileError, "'v' is binary in the file, not a variant"),
+        (
+            pa.array([TRUE | {"value": None}], VARIANT),
+            CorruptFileError,
+            "without metadata or value",
+        ),
+    ],
+    ids=["shredded", "without values", "bytes", "without a value"],
+)
+def test_what_is_no_plain_variant_is_refused_by_name(column, error, problem):
+    field = pa.field("v", column.type, metadata={"PARQUET:field_id": "2"})
+    source = file_fields(pa.schema([field]), None, "/file")
+    batch, wanted = pa.record_batch([column], ["v"]), [NestedField(2, "v", VariantType())]
+    with pytest.raises(error, match=problem):
+        Projection(wanted, source, {}).apply(batch, 0)
 
 
 def test_columns_that_cannot_be_read_partition_sort_and_identify_nothing(mixed):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import pickle
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from icecomb.catalog import load_catalog
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -18,17 +22,26 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
 from icecomb.format.operation.conflict import index_key
+from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
+from icecomb.format.scan.planning_metrics import PlanningMetrics
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.format.spec.types import LongType, NestedField
+from icecomb.format.spec.types import DoubleType, LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "day", LongType()))
+WEIGHED = Schema(*SCHEMA.fields, NestedField(3, "weight", DoubleType()))
 DAY = PartitionField(2, 1000, IdentityTransform(), "day")
-SPECS = {0: PartitionSpec(), 1: PartitionSpec(DAY, spec_id=1), 2: PartitionSpec(DAY, spec_id=2)}
+WEIGHT = PartitionField(3, 1001, IdentityTransform(), "weight")
+SPECS = {
+    3: PartitionSpec(WEIGHT, spec_id=3),
+    0: PartitionSpec(),
+    1: PartitionSpec(DAY, spec_id=1),
+    2: PartitionSpec(DAY, spec_id=2),
+}
 NUMBERS = itertools.count()
 
 
@@ -76,7 +89,7 @@ def columns(folder, content, *numbered):
         entries,
         format_version=3,
         spec=spec,
-        schema=SCHEMA,
+        schema=WEIGHED,
         snapshot_id=5,
         content=content,
     )
@@ -168,3 +181,110 @@ def test_a_vector_of_another_partition_than_its_data_file_is_refused_like_by_ice
         match=r"of data file /t/a .* has spec and partition \(1, 3\), and its data file has",
     ):
         applied(tmp_path, deletes, 7, file("/t/a", **other))
+
+
+def test_partitions_of_floats_are_compared_as_they_are_stored(tmp_path):
+    values = (float("nan"), 0.0, -0.0, None)
+    files = [file(f"/t/{at}", value, 3) for at, value in enumerate(values)]
+    deletes = index(
+        tmp_path,
+        [(7, vector(one.file_path, at, day=one.partition[0], spec_id=3)) for at, one in enumerate(files)],
+    )  # fmt: skip
+    for at, one in enumerate(files):
+        assert applied(tmp_path, deletes, 7, one) == [("/t/v.puffin", at)]
+    with pytest.raises(CorruptFileError, match="has spec and partition"):
+        applied(tmp_path, deletes, 7, file("/t/1", -0.0, 3))
+
+
+def test_objects_of_vectors_are_made_when_they_are_asked_for_and_once(tmp_path, monkeypatch):
+    deletes = index(tmp_path, [(7, vector(f"/t/{at}", at)) for at in range(3000)])
+    data = columns(tmp_path, ManifestContent.DATA, *[(7, file(f"/t/{at}")) for at in range(3000)])
+    with monkeypatch.context() as patched:
+        patched.setattr("icecomb.format.manifests.columns.DataFile", None)
+        others, vectors = deletes.lazy_files_for(data)
+        assert (others, vectors) == ([()] * 3000, list(range(3000)))
+    found = deletes.files_for(data, [2999, 5])
+    assert [[one.content_offset for one in each] for each in found] == [[2999], [5]]
+    assert found[0][0] is deletes.vector(2999) is deletes.files[2999]
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Two files of ten rows; a position delete file of version 2 for one, a vector for the other."""
+    catalog = load_catalog("lake", type="hadoop", warehouse=f"file:{tmp_path}")
+    catalog.create_namespace("db")
+    schema = pa.schema([("id", pa.int64())])
+    table = catalog.create_table("db.t", schema, properties={"write.delete.mode": "merge-on-read"})
+    for first in (0, 10):
+        table.append(pa.table({"id": range(first, first + 10)}, schema))
+    table.delete("id = 1")
+    table.transaction().upgrade_table_version(3).commit_transaction()
+    table.delete("id = 11")
+    return table
+
+
+def test_planning_counts_vectors_apart_as_iceberg_java_does(table):
+    metrics = PlanningMetrics()
+    assert len(list(table.scan().plan_files(metrics))) == 2
+    counted = (
+        metrics.positional_delete_files,
+        metrics.deletion_vectors,
+        metrics.equality_delete_files,
+    )
+    assert counted == (1, 1, 0)
+
+
+def test_plans_as_batches_say_where_a_vector_is(table):
+    plan = table.scan().plan_batches()
+    [(path, places)] = [
+        (row["file_path"], row["delete_files"])
+        for batch in plan
+        for row in batch.to_pylist()
+        if row["delete_files"] and plan.delete_files["file_format"][row["delete_files"][0]].as_py() == "PUFFIN"
+    ]  # fmt: skip
+    [told] = plan.delete_files.take(pa.array(places)).to_pylist()
+    assert told["referenced_data_file"] == path
+    assert (told["content_offset"], told["content_size_in_bytes"]) == (4, 42)
+    assert told["file_size_in_bytes"] > 46
+    assert told["record_count"] == 1
+
+
+def test_tasks_are_carried_to_other_processes_with_their_vectors(table):
+    tasks = list(table.scan().plan_files())
+    assert pickle.loads(pickle.dumps(tasks)) == tasks  # noqa: S301 - our own
+    assert sum(len(task.delete_files) for task in tasks) == 2
+
+
+def test_rows_are_counted_from_vectors_without_their_data_files(table):
+    for task in table.scan().plan_files():
+        Path(task.file_path.removeprefix("file:")).unlink()
+    assert table.scan().count() == 18
+
+
+def test_appended_rows_are_read_without_the_deletes_of_later_snapshots(table):
+    found = table.incremental_append_scan().to_arrow()["id"].to_pylist()
+    assert sorted(found) == list(range(20))
+
+
+def test_plans_as_batches_have_the_deletes_of_tasks(table):
+    for _ in range(2):
+        table.append(pa.table({"id": range(20, 30)}))
+        by_value = {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": (1,)}
+        made = DataFile(
+            file_path=f"/t/{next(NUMBERS)}", record_count=1, file_size_in_bytes=1, **by_value
+        )
+        table.commit(RowDelta(table.io).add_deletes(made))
+    expected = {
+        task.file_path: [one.identity for one in task.delete_files]
+        for task in table.scan().plan_files()
+    }
+    assert sorted(map(len, expected.values())) == [1, 2, 3, 3]
+    plan = table.scan().plan_batches()
+    names = ("file_path", "content_offset", "content_size_in_bytes")
+    told = [tuple(row[name] for name in names) for row in plan.delete_files.to_pylist()]
+    found = {
+        row["file_path"]: [told[place] for place in row["delete_files"]]
+        for batch in plan
+        for row in batch.to_pylist()
+    }
+    assert found == expected

@@ -14,7 +14,7 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.staging import staged_snapshot
 from icecomb.format.expressions.expression import EqualTo
 from icecomb.format.operation.overwrite import OverwriteFiles
-from icecomb.format.scan.snapshot_changes import snapshot_changes
+from icecomb.format.scan.snapshot_changes import reached_files, snapshot_changes
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -36,6 +36,30 @@ def test_a_list_of_version_1_need_not_say_who_added_a_manifest(tmp_path, told):
     assert {*first.added, *second.added} == files
     assert [len(each.added) for each in (first, second)] == [1, 1]
     assert not first.removed + second.removed
+
+
+def test_a_vector_that_is_replaced_reaches_its_own_file_among_those_of_its_puffin_file(tmp_path):
+    catalog = load_catalog("lake", type="hadoop", warehouse=f"file:{tmp_path}")
+    catalog.create_namespace("db")
+    schema = pa.schema([("id", pa.int64())])
+    on_read = {"format-version": "3", "write.delete.mode": "merge-on-read"}
+    table = catalog.create_table("db.t", schema, properties=on_read)
+    for first in (0, 10):
+        table.append(pa.table({"id": range(first, first + 10)}, schema))
+    table.delete("id = 1 or id = 11")
+    before = {task.file_path: task.delete_files for task in table.scan().plan_files()}
+    [(one,), (other,)] = before.values()
+    assert one.file_path == other.file_path
+    table.delete("id = 2")
+    after = {task.file_path: task.delete_files for task in table.scan().plan_files()}
+    [changed] = [path for path in before if before[path] != after[path]]
+    *_, parent, last = table.snapshots()
+    found = snapshot_changes(table.io, table.metadata, last)
+    replaced = [before[changed][0].identity, after[changed][0].identity]
+    assert sorted(found.deletes) == sorted(replaced)
+    for snapshot in (parent, last):
+        reached = reached_files(table.io, table.metadata, snapshot, found.deletes)
+        assert [task.file_path for task in reached] == [changed]
 
 
 @pytest.mark.parametrize("told", [True, False])

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import random
 
 import pytest
 
@@ -200,3 +201,66 @@ def test_fields_of_several_columns_belong_to_version_3():
     raw = {**ordered(SEVERAL, SEVERAL_SORTED), "format-version": 2}
     with pytest.raises(UnsupportedError, match="v3"):
         parsed(raw)
+
+
+def nodes(value, at=()):
+    """Yield the place of each value in a JSON document."""
+    yield at
+    if isinstance(value, (dict, list)):
+        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from nodes(child, (*at, key))
+
+
+def read_or_refused(text):
+    """Return metadata that is written back as it was read; None if it is refused by name."""
+    try:
+        metadata = TableMetadata.from_json(text, "/t/metadata/3.json")
+    except (CorruptFileError, UnsupportedError) as error:
+        named = "/t/metadata/3.json" in error.message and error.hint
+        return None if named else error
+    again = TableMetadata.from_json(metadata.to_json())
+    return metadata if again == metadata else "read otherwise"
+
+
+WHOLE = ordered(SEVERAL, SEVERAL_SORTED)
+ODD = [None, True, -1, 2**63, 1.5, "", "x", [], [None], {}, {"x": 1}, "left out"]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_a_file_with_one_wrong_value_is_read_or_refused_by_name(odd):
+    read = 0
+    for at in nodes(WHOLE):
+        raw = copy.deepcopy(WHOLE)
+        if not at:
+            raw = odd
+        else:
+            parent = raw
+            for key in at[:-1]:
+                parent = parent[key]
+            if odd == "left out":
+                del parent[at[-1]]
+            else:
+                parent[at[-1]] = odd
+        found = read_or_refused(json.dumps(raw))
+        assert found is None or isinstance(found, TableMetadata)
+        read += found is not None
+    assert 0 < read < len(list(nodes(WHOLE)))
+
+
+@pytest.mark.seeds(400, gate=20)
+def test_a_file_with_wrong_bytes_is_read_or_refused_by_name(seed):
+    drawn = random.Random(seed)
+    whole = json.dumps(WHOLE).encode()
+    for _ in range(50):
+        damaged = bytearray(whole)
+        for _ in range(drawn.randint(1, 3)):
+            at = drawn.randrange(len(damaged))
+            kind = drawn.randrange(3)
+            if kind == 0:
+                damaged[at] = drawn.randrange(256)
+            elif kind == 1:
+                del damaged[at : at + drawn.randint(1, 9)]
+            else:
+                damaged[at:at] = drawn.choice([b"9", b"-", b'"', b"[", b"}", b"null", b"\xff"])
+        found = read_or_refused(bytes(damaged))
+        assert found is None or isinstance(found, TableMetadata)

@@ -6,7 +6,7 @@ import uuid
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyiceberg import conversions
 from pyiceberg import types as peer_types
@@ -21,6 +21,7 @@ from icecomb.format.spec.types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeometryType,
     IntegerType,
     ListType,
     LongType,
@@ -28,10 +29,14 @@ from icecomb.format.spec.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
+    VariantType,
 )
 
 INTS = st.integers(-(2**31), 2**31 - 1)
@@ -172,6 +177,56 @@ def test_bytes_that_are_no_value_are_refused(kind, raw):
 def test_json_that_is_no_value_is_refused(kind, raw):
     with pytest.raises(ValidationError, match="is not a value of type"):
         single_value.from_json(kind, raw)
+
+
+_ANY_TEXT = st.one_of(
+    st.text(st.characters(exclude_categories=()), max_size=40),
+    st.from_regex(
+        r"[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?([+-]\d\d:\d\d|Z)?)?", fullmatch=True
+    ),
+    st.from_regex(r"[+-]?[0-9]{1,45}(\.[0-9]{0,12})?([eE][+-]?[0-9]{1,12})?", fullmatch=True),
+    st.from_regex(r"[0-9a-fA-F-]{1,36}", fullmatch=True),
+)
+_ANY_JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), _ANY_TEXT),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["1", "2", "x"]), inner, max_size=3),
+        st.fixed_dictionaries(
+            {"keys": st.lists(inner, max_size=2), "values": st.lists(inner, max_size=2)}
+        ),
+    ),
+    max_leaves=6,
+)
+_POINT = StructType(NestedField(1, "x", DecimalType(3, 2)), NestedField(2, "y", TimestampType()))
+_KINDS = [
+    *(kind for kind, _, _ in CASES),
+    TimestampNanoType(),
+    TimestamptzNanoType(),
+    UnknownType(),
+    VariantType(),
+    GeometryType(),
+    _POINT,
+    ListType(1, DoubleType()),
+    MapType(1, DateType(), 2, _POINT),
+    MapType(1, _POINT, 2, LongType()),
+]
+
+
+@pytest.mark.parametrize("kind", _KINDS, ids=str)
+@settings(deadline=None)
+@given(raw=_ANY_JSON)
+@example(raw="\ud800")
+@example(raw=10**4000)
+@example(raw="1e999999999")
+def test_any_json_is_a_value_or_refused_by_name(kind, raw):
+    try:
+        value = single_value.from_json(kind, raw)
+    except ValidationError:
+        return
+    assert single_value.from_json(kind, single_value.to_json(kind, value)) == value
+    if kind.is_primitive and value is not None:
+        assert len(single_value.to_bytes(kind, value)) <= 4 * len(str(raw)) + 16
 
 
 def test_json_numbers_are_rounded_to_the_precision_of_their_type():

@@ -220,7 +220,7 @@ def test_constants_keep_value_and_zone(scalar, expected):
         (pc.scalar(3), "converted exactly: 3"),
         (pc.field(0) > 3, "FieldPath"),
         (a == dt.timedelta(1), "duration"),
-        (a == pa.scalar(1, pa.timestamp("ns")), "lose data"),
+        (a == pa.scalar(1, pa.time64("ns")), "lose data"),
         (a == pa.scalar([1]), "no column can hold"),
     ],
     ids=str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import struct
 import tracemalloc
 import zlib
@@ -16,7 +17,12 @@ import pytest
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
 
-from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
+from icecomb.format.errors import (
+    CorruptFileError,
+    NoSuchFileError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.rows.deletes.deletion_vector import (
     BLOB_TYPE,
     DamagedVectorError,
@@ -35,6 +41,7 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.types import LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
 from tests.format.rows.deletes.deletion_vectors import vector_file
+from tests.format.rows.deletes.mutation import mutated
 
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
 DATA = "/t/data/a.parquet"
@@ -254,6 +261,48 @@ def test_an_entry_that_is_wrong_names_the_data_file_and_the_puffin_file(
         tracemalloc.stop()
     assert data.file_path in str(error.value)
     assert error.value.context == {"path": str(path), "data_file": wrong.referenced_data_file}
+
+
+@pytest.mark.seeds(50, gate=1)
+def test_mutations_of_a_puffin_file_and_of_its_entry_never_show_other_rows(tmp_path, seed):
+    """Four hundred a seed: each is an error that names both files, or changes nothing."""
+    draw = random.Random(seed)
+    runs = np.arange(70_000, 70_300)
+    found = [np.array([at, at + 5]) for at in range(5)] + [np.append(np.arange(0, 90, 3), runs)]
+    content, blobs = written(
+        *((f"/t/{at}", positions.tolist()) for at, positions in enumerate(found))
+    )
+    path = tmp_path / "v.puffin"
+    entry = vector_file(path, "/t/0", content, 1)
+    for _ in range(400):
+        at = draw.randrange(len(found))
+        path.write_bytes(mutated(content, draw) if draw.random() < 0.7 else content)
+        numbers = {
+            "record_count": len(found[at]),
+            "file_size_in_bytes": len(content),
+            "content_offset": blobs[at].offset,
+            "content_size_in_bytes": blobs[at].length,
+        }
+        for name in draw.sample(sorted(numbers), draw.choice([0, 0, 1, 2])):
+            change = draw.choice([-1, 1, 8, -numbers[name], 1 << 31, 1 << 62, -(1 << 40)])
+            numbers[name] += change
+        vector = replace(entry, referenced_data_file=f"/t/{at}", **numbers)
+        try:
+            positions = VectorReader(FileIO()).positions(vector)
+        except CorruptFileError as error:
+            assert f"/t/{at} in {path}" in error.message  # noqa: PT017 - there may be none
+        else:
+            assert positions.tolist() == found[at].tolist()
+
+
+def test_an_encrypted_vector_is_refused_by_name(tmp_path, data):
+    vector = vector_file(
+        tmp_path / "v.puffin", data.file_path, b"AGS1" + bytes(80), 1, key_metadata=b"k"
+    )
+    with pytest.raises(
+        UnsupportedError, match=f"data file {data.file_path} in .*v.puffin is encrypted"
+    ):
+        rows(tmp_path, FileScanTask(data, (vector,)))
 
 
 def test_two_vectors_for_one_file_are_not_applied(tmp_path, data):

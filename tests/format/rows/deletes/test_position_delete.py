@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -10,7 +11,7 @@ from icecomb.format.errors import CorruptFileError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import GreaterThanOrEqual
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.rows.deletes.position_delete import PositionDeletes
+from icecomb.format.rows.deletes.position_delete import PositionDeletes, distinct
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.rows.values.scan_task import FileScanTask
@@ -194,3 +195,9 @@ def test_any_deletes_and_filter_agree_with_a_model(
     expected = [i for i in range(rows) if i >= lower and i not in gone]
     found = read(tmp_path, FileScanTask(a, files, residual), batch_size=batch_size, workers=1)
     assert ids(found) == expected
+
+
+@given(st.lists(st.lists(st.integers(0, 30), max_size=8).map(sorted), min_size=1, max_size=4))
+def test_distinct_positions_of_several_files_are_ascending(parts):
+    found = distinct([np.array(part, np.int64) for part in parts])
+    assert found.tolist() == sorted({n for part in parts for n in part})

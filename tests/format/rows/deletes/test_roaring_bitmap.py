@@ -17,6 +17,7 @@ from icecomb.format.rows.deletes.roaring_bitmap import (
     decode_bitmap,
     encode_bitmap,
 )
+from tests.format.rows.deletes.mutation import mutated
 
 ONE = "0100000000000000 00000000 3a300000 01000000 00000000 10000000 0100"
 """The bitmap of {1}, byte by byte."""
@@ -140,30 +141,6 @@ def test_a_bitmap_cut_anywhere_is_damaged():
     for end in range(len(SEVERAL)):
         with pytest.raises(DamagedBitmapError):
             decoded(SEVERAL[:end], 314)
-
-
-def mutated(content, draw):
-    """Some bytes changed, cut, added or repeated."""
-    changed = bytearray(content)
-    for _ in range(draw.choice([1, 1, 1, 2, 3, 8])):
-        at = draw.randrange(len(changed) + 1)
-        how = draw.randrange(6)
-        if how == 0 and at < len(changed):
-            changed[at] ^= 1 << draw.randrange(8)
-        elif how == 1 and at < len(changed):
-            changed[at] = draw.choice([0, 1, 0x7F, 0x80, 0xFF])
-        elif how == 2:
-            width = draw.choice([2, 4, 8])
-            changed[at : at + width] = draw.choice([b"\xff", b"\0", b"\x7f"]) * width
-        elif how == 3:
-            del changed[at:]
-        elif how == 4:
-            changed[at:at] = draw.randbytes(draw.choice([1, 2, 4, 100]))
-        else:
-            length = draw.randrange(64)
-            other = draw.randrange(len(changed) + 1)
-            changed[at : at + length] = changed[other : other + length]
-    return bytes(changed)
 
 
 BASES = [

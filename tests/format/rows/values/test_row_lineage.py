@@ -77,6 +77,18 @@ def test_ids_count_the_positions_in_the_whole_file(metadata, write_file):
     ]
 
 
+def test_parts_of_a_file_have_the_ids_of_the_whole(metadata, write_file):
+    file = write_file("parts", {1: column("id", range(1000))})
+    task = FileScanTask(replace(file, first_row_id=2000, sequence_number=4), spec=SPEC)
+    parts = list(task.split(task.length // 5))
+    assert len(parts) >= 5
+    schema = TableScan(metadata, FileIO(), selected_fields=("id", "_row_id")).projection()
+    reader = ArrowScan(metadata, FileIO(), schema, batch_size=6)
+    found = [reader.to_table([part]).to_pydict() for part in reversed(parts)]
+    assert sum(len(part["id"]) for part in found) == 1000
+    assert all(part["_row_id"] == [2000 + n for n in part["id"]] for part in found)
+
+
 def test_rows_are_found_by_their_lineage(metadata, moved, write_file):
     file = replace(moved, first_row_id=100, sequence_number=9)
     assert read(metadata, file, "_row_id = 102", ["id"]) == [(2,)]

@@ -27,6 +27,8 @@ public final class Schemas {
   public static final String ICEBERG_TYPE = "icecomb.type";
   /** Such types of list elements, map keys and values, by the paths of their ids. */
   public static final String NESTED_TYPES = "icecomb.nested.types";
+  /** The initial default, as text of the planner's JSON; <code>{}</code> for that of a struct. */
+  public static final String DEFAULT = "icecomb.default";
 
   private Schemas() {}
 
@@ -72,6 +74,7 @@ public final class Schemas {
                 .remove(NESTED_IDS)
                 .remove(ICEBERG_TYPE)
                 .remove(NESTED_TYPES)
+                .remove(DEFAULT)
                 .build();
         fields.add(
             new StructField(field.name(), visibleType(field.dataType()), field.nullable(), metadata));

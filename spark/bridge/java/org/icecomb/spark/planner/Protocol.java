@@ -183,7 +183,8 @@ public final class Protocol {
 
   public record KeyColumns(List<Integer> fieldIds, JsonNode schema) {}
 
-  public record DeleteFile(String path, String format, long rows) implements Serializable {}
+  public record DeleteFile(String path, String format, long rows, Long offset, Integer length)
+      implements Serializable {}
 
   public record EqualityDeletes(int keys, List<Integer> files) {}
 

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.apache.avro.LogicalType;
 import org.apache.avro.LogicalTypes;
 import org.apache.avro.Schema;
@@ -31,6 +32,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.unsafe.types.UTF8String;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.TypeMark;
 import org.icecomb.spark.convert.Uuids;
@@ -241,7 +243,9 @@ final class AvroRows implements DatumReader<Void> {
     for (int i = 0; i < found.length; i++) {
       if (!found[i]) {
         int place = i;
-        fields.add((in, to) -> appendNull(to.getChild(place)));
+        DataType type = wanted.fields()[i].dataType();
+        Object value = InitialDefaults.of(wanted.fields()[i]);
+        fields.add((in, to) -> append(value, type, to.getChild(place)));
       }
     }
     Step[] steps = fields.toArray(Step[]::new);
@@ -463,6 +467,38 @@ final class AvroRows implements DatumReader<Void> {
       appendText(new Utf8(Uuids.text(value)), to);
     } else {
       to.appendByteArray(value, 0, value.length);
+    }
+  }
+
+  /** Appends a value of {@link InitialDefaults}. */
+  private static void append(Object value, DataType type, WritableColumnVector to) {
+    if (value == null) {
+      appendNull(to);
+    } else if (value instanceof Map<?, ?> values) {
+      StructType struct = (StructType) type;
+      to.appendStruct(false);
+      for (int i = 0; i < struct.size(); i++) {
+        StructField field = struct.fields()[i];
+        append(values.get(field.name()), field.dataType(), to.getChild(i));
+      }
+    } else if (value instanceof Boolean bool) {
+      to.appendBoolean(bool);
+    } else if (value instanceof Integer number) {
+      to.appendInt(number);
+    } else if (value instanceof Long number) {
+      to.appendLong(number);
+    } else if (value instanceof Float number) {
+      to.appendFloat(number);
+    } else if (value instanceof Double number) {
+      to.appendDouble(number);
+    } else if (value instanceof Decimal number) {
+      int place = to.getElementsAppended();
+      to.appendNull();
+      to.putNotNull(place);
+      to.putDecimal(place, number, ((DecimalType) type).precision());
+    } else {
+      byte[] bytes = value instanceof UTF8String text ? text.getBytes() : (byte[]) value;
+      to.appendByteArray(bytes, 0, bytes.length);
     }
   }
 

@@ -35,7 +35,7 @@ final class DataFileReader implements Closeable {
 
   /**
    * The source of an output column: a column of the file, the rows' positions, whether they are
-   * deleted, or one value for all rows. A column that the file does not have is null.
+   * deleted, or one value for all rows. A column that the file does not have has the constant.
    */
   private record Source(Kind kind, int place, StructField field, Object constant) {
 
@@ -154,7 +154,11 @@ final class DataFileReader implements Closeable {
     int id = Schemas.id(column);
     return task.constants().containsKey(id)
         ? new Source(Source.Kind.CONSTANT, -1, column, task.constants().get(id))
-        : new Source(Source.Kind.COLUMN, ReadColumns.path(read, id).get(0), column, null);
+        : stored(ReadColumns.path(read, id).get(0), column);
+  }
+
+  private static Source stored(int place, StructField column) {
+    return new Source(Source.Kind.COLUMN, place, column, InitialDefaults.of(column));
   }
 
   private static ByValue byValue(
@@ -170,7 +174,7 @@ final class DataFileReader implements Closeable {
       if (source.kind() == Source.Kind.COLUMN) {
         List<Integer> found = ReadColumns.path(read, id);
         path.addAll(found.subList(1, found.size()));
-        source = new Source(source.kind(), source.place(), read.fields()[source.place()], null);
+        source = stored(source.place(), read.fields()[source.place()]);
       }
       columns.add(source);
       paths.add(path);

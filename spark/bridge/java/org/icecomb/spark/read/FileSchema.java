@@ -1,7 +1,9 @@
 package org.icecomb.spark.read;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.parquet.hadoop.metadata.FileMetaData;
 import org.apache.parquet.schema.GroupType;
@@ -43,6 +45,7 @@ final class FileSchema implements Condition.FileColumns {
   private final String writer;
   private final StructType columns;
   private final NameMapping mapping;
+  private final Set<Integer> defaulted = new HashSet<>();
 
   FileSchema(FileMetaData footer, FileRequest request) {
     this.file = footer.getSchema();
@@ -72,6 +75,11 @@ final class FileSchema implements Condition.FileColumns {
     return found == null ? null : renamed(column, found, mapping);
   }
 
+  /** The ids of missing fields inside {@link #physical} columns that have an initial default. */
+  Set<Integer> defaulted() {
+    return defaulted;
+  }
+
   private static Type find(GroupType group, NameMapping mapping, StructField wanted) {
     int id = Schemas.id(wanted);
     for (Type field : group.getFields()) {
@@ -86,14 +94,14 @@ final class FileSchema implements Condition.FileColumns {
     return null;
   }
 
-  private static StructField renamed(StructField wanted, Type found, NameMapping mapping) {
+  private StructField renamed(StructField wanted, Type found, NameMapping mapping) {
     DataType type =
         renamed(wanted.dataType(), TypeMark.of(wanted), found, inside(mapping, found.getName()));
     // Nullable, because a file may lack what the table now requires; without metadata, to drop ids.
     return DataTypes.createStructField(found.getName(), type, true);
   }
 
-  private static DataType renamed(
+  private DataType renamed(
       DataType wanted, TypeMark mark, Type found, NameMapping mapping) {
     if (mark.isUuid()) {
       return DataTypes.BinaryType;
@@ -104,12 +112,20 @@ final class FileSchema implements Condition.FileColumns {
     GroupType group = found.asGroupType();
     if (wanted instanceof StructType struct) {
       List<StructField> fields = new ArrayList<>();
+      boolean anyFound = false;
       for (StructField field : struct.fields()) {
         Type child = find(group, mapping, field);
+        anyFound |= child != null;
+        if (child == null && InitialDefaults.has(field)) {
+          defaulted.add(Schemas.id(field));
+        }
         fields.add(
             child == null
                 ? DataTypes.createStructField(MISSING + Schemas.id(field), field.dataType(), true)
                 : renamed(field, child, mapping));
+      }
+      if (!anyFound && !ParquetFile.TELLS_NULL_STRUCTS) {
+        checkNoDefault(struct, found.getName());
       }
       return Schemas.struct(fields);
     }
@@ -127,6 +143,18 @@ final class FileSchema implements Condition.FileColumns {
           true);
     }
     return wanted;
+  }
+
+  /** Spark's reader takes a struct for null if the file has none of the fields that are read. */
+  private static void checkNoDefault(StructType struct, String name) {
+    for (StructField field : struct.fields()) {
+      if (InitialDefaults.has(field)) {
+        throw new UnsupportedOperationException(
+            "this version of Spark cannot tell where the struct " + name + " is null, whose field "
+                + field.name() + " has a default: the file has no other of the fields that are read\n"
+                + "  hint: select another field of it, too, or use Spark 4.1 or later");
+      }
+    }
   }
 
   /** The narrower type in the file, if the column was widened since. */

@@ -190,7 +190,7 @@ final class OrcProjection implements Condition.FileColumns {
     }
     for (int i = 0; inside && i < vectors.length; i++) {
       if (vectors[i] == null) {
-        vectors[i] = Constants.vector(wanted.fields()[i].dataType(), null);
+        vectors[i] = InitialDefaults.vector(wanted.fields()[i]);
       }
     }
     return vectors;

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapred.FileSplit;
 import org.apache.hadoop.mapreduce.JobID;
@@ -37,6 +38,7 @@ final class ParquetFormatReader implements FormatReader {
   private final int[] places;
   private final int positionPlace;
   private final boolean late;
+  private final Set<Integer> defaulted;
   private ColumnarBatch batch;
   private ColumnVector[] vectors;
 
@@ -46,13 +48,15 @@ final class ParquetFormatReader implements FormatReader {
       StructType requested,
       int[] places,
       int positionPlace,
-      boolean late) {
+      boolean late,
+      Set<Integer> defaulted) {
     this.reader = reader;
     this.columns = columns;
     this.requested = requested;
     this.places = places;
     this.positionPlace = positionPlace;
     this.late = late;
+    this.defaulted = defaulted;
   }
 
   static ParquetFormatReader open(FileRequest request) throws IOException {
@@ -96,6 +100,10 @@ final class ParquetFormatReader implements FormatReader {
       requested.add(DataTypes.createStructField(ROW_INDEX, DataTypes.LongType, true));
     }
     StructType requestedSchema = Schemas.struct(requested);
+    if (!schema.defaulted().isEmpty()) {
+      // Spark must tell where a struct is null, although the file has no field of it to read.
+      conf.setBoolean("spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing", false);
+    }
     conf.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), requestedSchema.json());
     ParquetWriteSupport.setSchema(requestedSchema, conf);
 
@@ -118,7 +126,13 @@ final class ParquetFormatReader implements FormatReader {
       throw e;
     }
     return new ParquetFormatReader(
-        reader, request.columns(), requestedSchema, places, positionPlace, late);
+        reader,
+        request.columns(),
+        requestedSchema,
+        places,
+        positionPlace,
+        late,
+        schema.defaulted());
   }
 
   /** Row ranges require the offsets of pages, which some writers omit. */
@@ -138,7 +152,9 @@ final class ParquetFormatReader implements FormatReader {
       vectors = new ColumnVector[places.length];
       for (int i = 0; i < places.length; i++) {
         if (places[i] >= 0) {
-          vectors[i] = vector(batch.column(places[i]), requested.fields()[places[i]], columns.fields()[i]);
+          StructField column = columns.fields()[i];
+          ColumnVector read = vector(batch.column(places[i]), requested.fields()[places[i]], column);
+          vectors[i] = InitialDefaults.inside(read, column.dataType(), defaulted);
         }
       }
     }

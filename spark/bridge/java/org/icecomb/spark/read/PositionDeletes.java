@@ -27,7 +27,7 @@ final class PositionDeletes {
   }
 
   /**
-   * Position delete files that apply to a data file.
+   * Position delete files that apply to a data file, or its deletion vector.
    *
    * @param path the data file's path in the delete files
    */
@@ -43,7 +43,10 @@ final class PositionDeletes {
     }
     List<long[]> found = new ArrayList<>();
     for (DeleteFile file : task.positionDeleteFiles().files()) {
-      found.add(PositionDeleteFile.of(factory, file).positions(task.positionDeleteFiles().path()));
+      found.add(
+          file.offset() == null
+              ? PositionDeleteFile.of(factory, file).positions(task.positionDeleteFiles().path())
+              : DeletionVector.of(factory, file).positions());
     }
     long[] positions =
         found.stream().flatMapToLong(Arrays::stream).sorted().distinct().toArray();

@@ -13,6 +13,9 @@ import scala.Option;
 /** A part of a Parquet file whose footer is read once, for icecomb and for Spark's reader. */
 final class ParquetFile implements Closeable {
 
+  /** Whether Spark's reader tells where a struct is null of which the file has no field to read. */
+  static final boolean TELLS_NULL_STRUCTS = false;
+
   private final ParquetMetadata footer;
 
   private ParquetFile(ParquetMetadata footer) {

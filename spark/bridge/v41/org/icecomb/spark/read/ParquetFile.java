@@ -16,6 +16,9 @@ import scala.Option;
 /** A part of a Parquet file, opened and its footer read once for icecomb and Spark's reader. */
 final class ParquetFile implements Closeable {
 
+  /** Whether Spark's reader tells where a struct is null of which the file has no field to read. */
+  static final boolean TELLS_NULL_STRUCTS = true;
+
   private final HadoopInputFile file;
   private final SeekableInputStream stream;
   private final ParquetMetadata footer;

@@ -21,7 +21,7 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     UUIDType,
 )
-from icecomb.spark.planner.protocol.values import value_from_json, value_to_json
+from icecomb.spark.values import value_from_json, value_to_json
 
 CASES = [
     (BooleanType(), True, True),

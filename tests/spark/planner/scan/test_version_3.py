@@ -1,0 +1,102 @@
+"""Plans of tables of format version 3 as the bridge gets them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.format.errors import UnsupportedError
+from icecomb.format.spec.types import ListType, StringType
+from icecomb.spark.planner.files import planned_files
+from tests.spark.planner.protocol import NAMESPACE, Planner
+
+BY_POSITION = {f"write.{c}.mode": "merge-on-read" for c in ("delete", "update", "merge")}
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Two files of ten rows; some of both are in deletion vectors of one Puffin file."""
+    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace(tuple(NAMESPACE))
+    schema = pa.schema([("id", pa.int64())])
+    properties = {"format-version": "3", **BY_POSITION}
+    made = catalog.create_table((*NAMESPACE, "t"), schema, properties=properties)
+    for first in (0, 10):
+        made.append(pa.table({"id": list(range(first, first + 10))}, schema))
+    made.delete("id in (2, 3, 15)")
+    yield made
+    catalog.close()
+
+
+@pytest.fixture
+def planner(tmp_path):
+    return Planner(type="hadoop", warehouse=str(tmp_path), python="p")
+
+
+def positions(packed):
+    return np.cumsum(np.frombuffer(zlib.decompress(base64.b64decode(packed)), "<i8")).tolist()
+
+
+def test_deleted_positions_of_vectors_come_with_the_plan(table, planner):
+    plan = planner.plan(planner.load("t"))
+    found = {positions(plan["deletes"][file["deletes"]])[0] for file in plan["files"]}
+    assert found == {2, 5}
+    assert sorted(map(positions, plan["deletes"])) == [[2, 3], [5]]
+    assert plan["statistics"]["rows"] == 17
+    assert planner.aggregate(planner.load("t"), [("count", None)]) in (None, [[17]])
+
+
+def test_too_many_positions_stay_in_the_vectors_which_have_places_of_their_own(
+    table, planner, monkeypatch
+):
+    monkeypatch.setattr(planned_files, "_MOST_POSITIONS", 2)
+    plan = planner.plan(planner.load("t"))
+    vectors = {v["offset"]: v for v in plan["delete_files"]}
+    known = table.inspect.delete_files().to_pylist()
+    assert len(known) == len(vectors) == 2
+    for one in known:
+        found = vectors[one["content_offset"]]
+        assert found["format"] == "puffin"
+        assert found["path"].endswith(one["file_path"].rpartition("/")[2])
+        assert (found["length"], found["rows"]) == (
+            one["content_size_in_bytes"],
+            one["record_count"],
+        )
+    by_file = {tuple(file["position_delete_files"]["files"]) for file in plan["files"]}
+    assert by_file == {(0,), (1,)}
+    assert not plan["deletes"]
+
+
+def test_the_initial_default_of_a_column_comes_with_its_type(table, planner):
+    with table.update_schema() as update:
+        update.add_column("c", "decimal(5, 2)", default_value="1.50")
+        update.add_column("d", "date", default_value="1970-01-03")
+    with table.update_schema() as update:
+        update.set_default_value("d", "1970-01-09")
+    fields = planner.load("t")["schema"]["fields"]
+    told = {field["name"]: field["metadata"].get("icecomb.default") for field in fields}
+    assert {key: text and json.loads(text) for key, text in told.items()} == {
+        "id": None,
+        "c": "1.50",
+        "d": 2,
+    }
+
+
+def test_the_default_of_a_list_is_refused_by_the_name_of_its_column(table, planner):
+    with table.update_schema() as update:
+        update.add_column("l", ListType(9, StringType()), default_value=["a"])
+    with pytest.raises(UnsupportedError, match="Column l has the default"):
+        planner.load("t")
+
+
+def test_spark_changes_no_rows_of_version_3(table, planner):
+    reference = planner.load("t")["reference"]
+    for command in ("delete", "update", "merge"):
+        with pytest.raises(UnsupportedError, match=rf"Cannot {command.upper()} rows .*version 3"):
+            planner.ask("plan_change", reference=reference, command=command)
