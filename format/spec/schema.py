@@ -11,7 +11,6 @@ from icecomb.format.argument import checked_int, checked_members, members_or_nam
 from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
 from icecomb.format.spec.promotion import can_go_on
 from icecomb.format.spec.types import (
-    OPAQUE_TYPES,
     V3_TYPES,
     DoubleType,
     FloatType,
@@ -313,9 +312,9 @@ class Schema:
                 f"Identifier field {name!r} must be a required primitive field",
                 hint="Make it required, or identify rows by other fields.",
             )
-        if isinstance(found.field_type, (FloatType, DoubleType, *OPAQUE_TYPES)):
+        if isinstance(found.field_type, (FloatType, DoubleType)):
             raise SchemaError(
-                f"Identifier field {name!r} must not be a {found.field_type}",
+                f"Identifier field {name!r} must not be a floating point number",
                 hint="Identify rows by other fields.",
             )
         parent = self._index.parent_by_id.get(field_id)
