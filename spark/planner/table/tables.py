@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import NoSuchNamespaceError, NoSuchSnapshotError, NoSuchTableError
 from icecomb.format.property.table_property import ACCEPT_ANY_SCHEMA, DATA_FORMAT, SCHEMA_EVOLUTION
+from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.spark.partitioning import spark_transforms
 from icecomb.spark.planner.protocol import (
     AlterTable,
@@ -155,6 +156,7 @@ def described(state: TableState, identity: str | None = None) -> TableDescriptio
         has_files=state.has_files,
         takes_any_rows=state.metadata_table is None and takes_any_rows(state.metadata),
         evolves=not state.is_read_only and SCHEMA_EVOLUTION.of(state.metadata.properties),
+        has_lineage=state.has_files and bool(lineage(state.metadata)),
         table=state.identifier,
         below=False,
     )

@@ -93,10 +93,3 @@ def test_the_default_of_a_list_is_refused_by_the_name_of_its_column(table, plann
         update.add_column("l", ListType(9, StringType()), default_value=["a"])
     with pytest.raises(UnsupportedError, match="Column l has the default"):
         planner.load("t")
-
-
-def test_spark_changes_no_rows_of_version_3(table, planner):
-    reference = planner.load("t")["reference"]
-    for command in ("delete", "update", "merge"):
-        with pytest.raises(UnsupportedError, match=rf"Cannot {command.upper()} rows .*version 3"):
-            planner.ask("plan_change", reference=reference, command=command)

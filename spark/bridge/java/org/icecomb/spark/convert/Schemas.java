@@ -49,6 +49,11 @@ public final class Schemas {
     return field.metadata().contains(FIELD_ID) ? (int) field.metadata().getLong(FIELD_ID) : -1;
   }
 
+  /** A nullable field with an Iceberg id. */
+  public static StructField withId(String name, DataType type, int id) {
+    return new StructField(name, type, true, new MetadataBuilder().putLong(FIELD_ID, id).build());
+  }
+
   /** {@code uuid} or {@code fixed[16]} if Spark's type is wider than Iceberg's; else empty. */
   public static String icebergType(StructField field) {
     return field.metadata().contains(ICEBERG_TYPE) ? field.metadata().getString(ICEBERG_TYPE) : "";
