@@ -423,7 +423,8 @@ class RowOperations(ABC):
         from icecomb.format.operation.clash import VectorConflictError
         from icecomb.format.property.table_property import COMMIT_RETRIES
 
-        for _ in range(COMMIT_RETRIES.of(self.metadata.properties)):
+        # each time another writer has committed: there is progress, as of commits without locks
+        for _ in range(COMMIT_RETRIES.of(self.metadata.properties, default=100)):
             try:
                 return delete()
             except VectorConflictError:  # noqa: PERF203 - retried

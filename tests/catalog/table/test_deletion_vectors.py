@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
@@ -280,3 +281,18 @@ def test_version_2_gets_no_vectors(lake):
     assert not file.is_deletion_vector
     assert on_disk(table) == set()
     assert "added-dvs" not in table.current_snapshot().summary
+
+
+def test_threads_that_delete_rows_of_one_data_file_all_succeed(lake):
+    table = new_table(lake, frame(*range(20)))
+
+    def delete(first: int) -> None:
+        own = lake.load_table("db.t")
+        for n in range(first, first + 3):
+            own.delete(f"id = {n}")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(delete, (0, 4, 8, 12)))
+    left = sorted(set(range(20)) - {n for first in (0, 4, 8, 12) for n in range(first, first + 3)})
+    assert ids(table.refresh()) == left
+    assert len(deleted(table)) == 1
