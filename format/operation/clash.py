@@ -18,7 +18,11 @@ _FILES: Final = 3
 
 
 class VectorConflictError(ConflictError):
-    """Other writers changed a data file that gets a deletion vector: its rows can be found anew."""
+    """Deleted rows have to be found again, because of what others did to their data files.
+
+    Others deleted rows of the same data files, which need one deletion vector each, or upgraded the
+    table, so that it has vectors.
+    """
 
 
 def clash_error(

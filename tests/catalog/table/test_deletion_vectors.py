@@ -214,10 +214,30 @@ def test_position_deletes_from_before_an_upgrade_are_refused_and_removed(lake):
     written = [file.file_path for file in change.delete_files]
     assert all(table.io.exists(path) for path in written)
     upgrade(lake.load_table("db.t"))
-    with pytest.raises(ValidationError, match="rows are deleted by deletion vectors"):
+    with pytest.raises(ConflictError, match="upgraded to format version 3, where rows are deleted"):
         table.commit(change)
     assert not any(table.io.exists(path) for path in written)
     table.refresh().delete("id = 1")
+    assert deleted(table) == [[1]]
+
+
+def test_a_delete_finds_its_rows_again_after_an_upgrade(lake):
+    table = new_table(lake, frame(*range(10)), version=2)
+    upgrade(lake.load_table("db.t"))
+    assert table.metadata.format_version == 2
+    table.delete("id = 1")
+    assert deleted(table) == [[1]]
+    assert not any("-deletes.parquet" in path for path in on_disk(table, ".parquet"))
+
+
+def test_an_update_from_before_an_upgrade_says_so(lake):
+    table = new_table(lake, frame(*range(10)), version=2)
+    upgrade(lake.load_table("db.t"))
+    new = pa.table([pa.array([1], pa.int64()), ["new"]], SCHEMA)
+    with pytest.raises(ConflictError, match="upgraded to format version 3") as refused:
+        table.upsert(new, ["id"])
+    assert "repeat the change" in refused.value.hint
+    table.refresh().upsert(new, ["id"])
     assert deleted(table) == [[1]]
 
 
