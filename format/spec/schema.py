@@ -34,9 +34,9 @@ V3_FORMAT_VERSION = 3
 """The first format version with row lineage, defaults and the types of `V3_TYPES`."""
 
 _OF_VERSION_2: dict[type[IcebergType], str] = {
-    TimestampNanoType: "Use timestamp, or create the table with the property format-version=3.",
-    TimestamptzNanoType: "Use timestamptz, or create the table with the property format-version=3.",
-    UnknownType: "Give the column a type: a column of nulls only has none before version 3.",
+    TimestampNanoType: "Use timestamp",
+    TimestamptzNanoType: "Use timestamptz",
+    UnknownType: "Give the column a type: a column of nulls only has none before version 3",
 }
 _MEMBERS = frozenset(("type", "schema-id", "identifier-field-ids", "fields"))
 
@@ -385,9 +385,8 @@ def check_types(schema: Schema, format_version: int) -> None:
             raise UnsupportedError(
                 f"Column {f.name!r} is of type {f.field_type}: that "
                 f"belongs to format version 3 (v3), and the table has version {format_version}",
-                hint=_OF_VERSION_2.get(
-                    type(f.field_type), "Leave the column out, or create the table with version 3."
-                ),
+                hint=f"{_OF_VERSION_2.get(type(f.field_type), 'Leave the column out')}; or set the "
+                "property format-version to 3, which every reader of the table must support.",
             )
 
 
