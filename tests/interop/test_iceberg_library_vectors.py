@@ -121,6 +121,13 @@ def test_position_deletes_of_version_2_become_vectors_for_both(library):
     assert agreed(library, name) == sorted(expected - {14, 15})
 
 
+def counted(table, branch):
+    """The counts in the summary of a branch's head."""
+    summary = table.metadata.snapshot_by_name(branch).summary
+    begins = ("added-", "removed-", "deleted-", "total-", "changed-")
+    return {key: value for key, value in summary.items() if key.startswith(begins)}
+
+
 def footer(content):
     """What the footer of a Puffin file says, but for who made it."""
     (length,) = struct.unpack("<i", content[-12:-8])
@@ -153,3 +160,5 @@ def test_the_bytes_of_a_puffin_file_are_those_of_java(library):
     end = ours.content_offset + ours.content_size_in_bytes
     assert own[:end] == other[:end]
     assert footer(own) == footer(other)
+    assert counted(table, "ours") == counted(table, "theirs")
+    assert counted(table, "ours")["added-dvs"] == "1"
