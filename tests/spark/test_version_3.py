@@ -118,6 +118,37 @@ def test_rows_keep_their_ids_in_statements_that_change_them(
     assert len(targets) == len(set(targets))
 
 
+@pytest.mark.sparks("4.3", "3.5", "4.1")
+def test_columns_have_defaults_that_statements_give_and_fill_in(sql_on, catalog, name, minor):
+    sql = sql_on(minor)
+    there = f"lake.{name}"
+    sql(f"CREATE TABLE {there} (id INT) USING iceberg")
+    sql(f"INSERT INTO {there} VALUES (1)")
+    with pytest.raises(Exception, match=r"belongs to format version 3 \(v3\)"):
+        sql(f"ALTER TABLE {there} ADD COLUMN c INT DEFAULT 5")
+    sql(f"ALTER TABLE {there} SET TBLPROPERTIES ('format-version' = '3')")
+    sql(f"ALTER TABLE {there} ADD COLUMNS (c INT DEFAULT 5, d DATE DEFAULT DATE '2020-01-02')")
+    with pytest.raises(Exception, match=r"Column e cannot have the default current_date\(\)"):
+        sql(f"ALTER TABLE {there} ADD COLUMN e DATE DEFAULT current_date()")
+    sql(f"INSERT INTO {there} (id) VALUES (2)")
+    sql(f"ALTER TABLE {there} ALTER COLUMN c SET DEFAULT 9")
+    sql(f"INSERT INTO {there} (id, d) VALUES (3, DEFAULT)")
+    sql(f"ALTER TABLE {there} ALTER COLUMN c DROP DEFAULT")
+    sql(f"INSERT INTO {there} (id) VALUES (4)")
+    day = date(2020, 1, 2)
+    rows = [[1, 5, day], [2, 5, day], [3, 9, day], [4, None, day]]
+    assert sql(f"SELECT * FROM {there} ORDER BY id") == rows
+    table = catalog.load_table(name)
+    assert [list(row.values()) for row in table.scan().to_arrow().sort_by("id").to_pylist()] == rows
+    told = sql(f"DESCRIBE TABLE EXTENDED {there}")
+    assert "format-version=3" in next(row[1] for row in told if row[0] == "Table Properties")
+    sql(f"CREATE TABLE {there}_copy USING iceberg AS SELECT * FROM {there}")
+    assert catalog.load_table(f"{name}_copy").schema().find_field("d").write_default is None
+    sql(f"ALTER TABLE {there} SET TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')")
+    with pytest.raises(Exception, match="have no column d, whose default Spark does not fill in"):
+        sql(f"INSERT INTO {there} BY NAME SELECT 5 AS id, 6 AS c")
+
+
 @pytest.mark.sparks("3.5")
 def test_a_spark_that_would_lose_ids_of_rows_deletes_by_position_only(sql_on, catalog, name, minor):
     sql = sql_on(minor)

@@ -35,7 +35,7 @@ from icecomb.spark.planner.table.staging import StagedTables
 from icecomb.spark.planner.table.states import TableState, TableStates
 from icecomb.spark.planner.table.table_definition import copied_definition, parsed_definition
 from icecomb.spark.planner.table.table_name import identifier, is_place, name_or_place, named
-from icecomb.spark.schema import spark_schema
+from icecomb.spark.schema import shown_schema, spark_schema
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
@@ -145,7 +145,7 @@ def described(state: TableState, identity: str | None = None) -> TableDescriptio
     """
     return TableDescription(
         reference=state.reference(),
-        schema=spark_schema(state.schema),
+        schema=(shown_schema if state.has_files else spark_schema)(state.schema),
         partitioning=tuple(_partitioning(state)),
         partition_type=partition_struct(state.metadata, state.scan().schema()),
         properties=_shown_properties(state),

@@ -79,6 +79,7 @@ from icecomb.spark.planner.write.table_change import (
 )
 from icecomb.spark.planner.write.write_options import WriteOptions
 from icecomb.spark.planner.write.written_files import data_files, metrics_modes, written_with
+from icecomb.spark.schema import check_has_type
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.engine import GroupJob
@@ -425,6 +426,8 @@ def _older_rows_told(write: WriteState) -> Iterator[None]:
 
 
 def _check_writable(state: TableState, request: BeginWrite) -> None:
+    for field in state.schema.fields:
+        check_has_type(field, written=True)
     _check_defaults(state)
     if state.is_read_only:
         raise UnsupportedError(
@@ -436,13 +439,15 @@ def _check_writable(state: TableState, request: BeginWrite) -> None:
 
 
 def _check_defaults(state: TableState) -> None:
+    """Refuse defaults that Spark does not fill in where rows lack the field."""
     schema = state.schema
+    filled = {field.field_id for field in schema.fields if field.field_type.is_primitive}
     for field in walk(schema.as_struct()):
-        if field.write_default is not None:
+        if field.write_default is not None and field.field_id not in filled:
             raise UnsupportedError(
-                f"Cannot write to table {state.name} by Spark: its column "
-                f"{schema.find_column_name(field.field_id)} has a default, which Spark would not "
-                "write",
+                f"Cannot write to table {state.name} by Spark: its field "
+                f"{schema.find_column_name(field.field_id)} has a default, and Spark fills in "
+                "those of simple columns only",
                 hint="write from Python",
                 table=state.name,
             )

@@ -27,6 +27,8 @@ public final class Schemas {
   public static final String ICEBERG_TYPE = "icecomb.type";
   /** Such types of list elements, map keys and values, by the paths of their ids. */
   public static final String NESTED_TYPES = "icecomb.nested.types";
+  /** Spark's key of the default of new rows, as SQL. */
+  public static final String CURRENT_DEFAULT = "CURRENT_DEFAULT";
   /** The initial default, as text of the planner's JSON; <code>{}</code> for that of a struct. */
   public static final String DEFAULT = "icecomb.default";
 
