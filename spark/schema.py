@@ -14,6 +14,9 @@ object. Field ids travel there, because Iceberg identifies fields by id; names a
   ids;
 * ``icecomb.default``: the field's initial default as text of JSON, see `icecomb.spark.values`; of a
   struct ``{}``;
+* ``CURRENT_DEFAULT``, ``EXISTS_DEFAULT``: Spark's own keys, with the write default and the initial
+  default of a column as SQL; ``icecomb.default.of.table`` marks those of a table, which queries of
+  it pass on to other tables;
 * ``comment``: the field's doc.
 
 Types map as Iceberg's Spark integration maps them: ``timestamp`` is *timestamptz*,
@@ -27,6 +30,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from icecomb.format.errors import SchemaError, UnsupportedError
@@ -51,6 +55,7 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     UUIDType,
 )
+from icecomb.spark.column_default import constant_of, sql_of
 from icecomb.spark.values import value_to_json
 
 FIELD_ID: Final = "parquet.field.id"
@@ -95,12 +100,73 @@ _FROM_SPARK: Final[Mapping[str, IcebergType]] = {
 }
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 _CHARACTERS = re.compile(r"(var)?char\(\d+\)")
-_DEFAULTS: Final = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
+CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
+EXISTS_DEFAULT: Final = "EXISTS_DEFAULT"
+INHERITED: Final = "icecomb.default.of.table"
 
 
 def spark_schema(schema: Schema) -> dict[str, Any]:
     """Convert a schema to the JSON of a Spark ``StructType``, ids in the fields' metadata."""
-    return spark_struct(schema.as_struct().fields)
+    found = spark_struct(schema.as_struct().fields)
+    for field, told in zip(schema.fields, found["fields"], strict=True):
+        if field.write_default is not None and field.field_type.is_primitive:
+            told["metadata"] |= {
+                CURRENT_DEFAULT: sql_of(field.field_type, field.write_default),
+                EXISTS_DEFAULT: sql_of(field.field_type, field.initial_default),
+                INHERITED: True,
+            }
+    return found
+
+
+def shown_schema(schema: Schema) -> dict[str, Any]:
+    """Convert a schema like `spark_schema`, with binary columns for those that Spark cannot read.
+
+    The others can be read; `check_has_type` refuses these.
+    """
+    try:
+        return spark_schema(schema)
+    except UnsupportedError:
+        # one by one
+        fields = [_shown_field(field) for field in schema.fields]
+        return {"type": "struct", "fields": fields}
+
+
+def _shown_field(field: NestedField) -> dict[str, Any]:
+    try:
+        shown: dict[str, Any] = spark_schema(Schema(field))["fields"][0]
+    except UnsupportedError:
+        told = f"{field.field_type}, which Spark cannot read"
+        shown = {
+            "name": field.name,
+            "type": "binary",
+            "nullable": not field.required,
+            "metadata": {
+                FIELD_ID: field.field_id,
+                COMMENT: f"{told}: {field.doc}" if field.doc else told,
+            },
+        }
+    return shown
+
+
+def check_has_type(field: NestedField, *, written: bool = False) -> None:
+    """Refuse a column for which Spark has no type.
+
+    Args:
+        field: The column.
+        written: Whether it is written; else it is read.
+
+    Raises:
+        UnsupportedError: If it is one; the message names it.
+    """
+    try:
+        _spark_field(field)
+    except UnsupportedError as error:
+        raise UnsupportedError(
+            f"Column {field.name} cannot be {'written' if written else 'read'} by Spark: "
+            f"{error.message}",
+            hint="write rows from Python" if written else error.hint,
+            column=field.name,
+        ) from error
 
 
 def spark_struct(fields: Iterable[NestedField]) -> dict[str, Any]:
@@ -152,14 +218,35 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def defined_schema(struct: Mapping[str, Any]) -> Schema:
+    """Convert the columns of a definition like `iceberg_schema`, with their DEFAULT clauses.
+
+    A query passes on the defaults of the tables that it reads, which are not those of a table made
+    of it.
+
+    Raises:
+        UnsupportedError: Also if a default is not a constant.
+    """
+    schema = iceberg_schema(struct)
+    return Schema(tuple(map(_with_default, schema.fields, struct["fields"])))
+
+
+def _with_default(field: NestedField, told: Mapping[str, Any]) -> NestedField:
+    metadata = told.get("metadata") or {}
+    if CURRENT_DEFAULT not in metadata or INHERITED in metadata:
+        return field
+    value = constant_of(metadata[CURRENT_DEFAULT], field.name)
+    return replace(field, initial_default=value, write_default=value)
+
+
 def iceberg_schema(struct: Mapping[str, Any]) -> Schema:
     """Convert the JSON of a Spark ``StructType`` to an Iceberg schema with fresh ids.
 
     Ids in the metadata are NOT used: Spark passes on the metadata of the query's source columns,
-    whose ids belong to another table.
+    whose ids belong to another table; nor are defaults.
 
     Raises:
-        UnsupportedError: If Iceberg v2 does not have a type or a column default.
+        UnsupportedError: If Iceberg does not have a type.
         SchemaError: If the JSON is not that of a struct.
     """
     if struct.get("type") != "struct":
@@ -232,11 +319,6 @@ def _iceberg_field(
 ) -> NestedField:
     metadata = field.get("metadata") or {}
     here = (*path, field["name"])
-    if any(key in metadata for key in _DEFAULTS):
-        raise UnsupportedError(
-            f"Column {'.'.join(here)} has a DEFAULT, which Iceberg knows from format v3 on",
-            hint="leave out DEFAULT; tables here are of format v1 and v2",
-        )
     return NestedField(
         field_id=field_id,
         name=field["name"],

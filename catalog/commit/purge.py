@@ -138,7 +138,8 @@ def reachable_files(io: FileIO, metadata: TableMetadata) -> Iterator[list[str]]:
     for columns in read_each_columns(
         io, manifests.values(), lambda _: None, cache=None, unreadable=pass_over
     ):
-        yield from _batches(columns.column("file_path").to_pylist())
+        # a Puffin file holds many deletion vectors
+        yield from _batches(columns.column("file_path").unique().to_pylist())
     lists = [s.manifest_list for s in metadata.snapshots if s.manifest_list is not None]
     yield from _batches(list(manifests))
     yield from _batches(lists)

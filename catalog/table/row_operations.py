@@ -129,7 +129,7 @@ class RowOperations(ABC):
             ):
                 commit(delete_rows(target, rows))
 
-        self._on_readable_state(delete)
+        self._on_readable_state(lambda: self._found_anew(delete))
 
     def overwrite(
         self,
@@ -413,6 +413,24 @@ class RowOperations(ABC):
                         f"Others expired files of this object's snapshot: {error.message}",
                         hint="Repeat it with the rows: their stream is used up.",
                     ) from error
+
+    def _found_anew(self, delete: Callable[[], None]) -> None:
+        """Delete rows, and find them again if others deleted rows of the same data files first.
+
+        In format version 2, position delete files of several writers lie side by side. A deletion
+        vector must have all deleted rows of its data file, but the deletes do not conflict.
+        """
+        from icecomb.format.operation.clash import VectorConflictError
+        from icecomb.format.property.table_property import COMMIT_RETRIES
+
+        # each time another writer has committed: there is progress, as of commits without locks
+        for _ in range(COMMIT_RETRIES.of(self.metadata.properties, default=100)):
+            try:
+                return delete()
+            except VectorConflictError:  # noqa: PERF203 - retried
+                if not self._renew():
+                    raise
+        return delete()
 
     def _renew(self) -> bool:
         """Move to the newest metadata; return whether it was newer.

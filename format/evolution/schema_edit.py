@@ -14,7 +14,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from icecomb.format.argument import checked_members, checked_text
-from icecomb.format.errors import SchemaError
+from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.evolution.given_default import field_with_given_defaults, given_default
 from icecomb.format.spec.default_value import no_defaults
 from icecomb.format.spec.promotion import can_promote
@@ -27,6 +27,7 @@ from icecomb.format.spec.schema import (
     with_children,
 )
 from icecomb.format.spec.types import (
+    OPAQUE_TYPES,
     IcebergType,
     ListType,
     MapType,
@@ -230,8 +231,16 @@ class SchemaEdit:
     def set_identifiers(self, names: Iterable[str]) -> None:
         """Set the fields that identify a row, by their names after the edit."""
         edited = Schema(self._fields(self.schema.fields, ROOT))
-        found = (edited.find_field(name, self.case_sensitive).field_id for name in names)
-        self._identifiers = set(found)
+        found = [edited.find_field(name, self.case_sensitive) for name in names]
+        for field in found:
+            if isinstance(field.field_type, OPAQUE_TYPES):
+                raise UnsupportedError(
+                    f"Column {field.name!r} of type {field.field_type} cannot identify rows: such "
+                    "values cannot be compared",
+                    hint="Identify rows by other columns.",
+                    column=field.name,
+                )
+        self._identifiers = {field.field_id for field in found}
 
     def union(self, new: StructType) -> None:
         """Add the extra fields of another schema, by name; widen types that are wider there."""

@@ -28,6 +28,7 @@ from icecomb.format.rows.parquet.raw_footer import BLOOM, GROUP_ROWS, NotCopyabl
 from icecomb.format.rows.parquet.row_group_copy import CopiedDataFile, CopyOptions, FileLayout
 from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatistics
+from icecomb.format.rows.write.stored_columns import StoredColumns
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import BooleanType
@@ -87,7 +88,8 @@ class GroupCopier:
         self._settings = settings
         self._locations = locations
         self._sources = sources
-        self._columns = {id_: at for at, id_ in enumerate(parquet_paths(self._schema.fields))}
+        stored = StoredColumns(self._schema).schema
+        self._columns = {id_: at for at, id_ in enumerate(parquet_paths(stored.fields))}
         self._bloom_columns = _bloom_columns(self._schema, self._columns, settings.options)
 
     def copy(

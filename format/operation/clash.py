@@ -17,8 +17,20 @@ _FILES: Final = 3
 """The number of commits and files to name; the others are only counted."""
 
 
+class VectorConflictError(ConflictError):
+    """Deleted rows have to be found again, because of what others did to their data files.
+
+    Others deleted rows of the same data files, which need one deletion vector each, or upgraded the
+    table, so that it has vectors.
+    """
+
+
 def clash_error(
-    what: str, found: Iterable[tuple[int | None, str]], table: TableMetadata, hint: str
+    what: str,
+    found: Iterable[tuple[int | None, str]],
+    table: TableMetadata,
+    hint: str,
+    kind: type[ConflictError] = ConflictError,
 ) -> ConflictError | None:
     """Return the error that says which commits, and which of their files, conflict with a change.
 
@@ -27,6 +39,7 @@ def clash_error(
         found: The files, each with the snapshot that added or removed it; None if unknown.
         table: The current table metadata.
         hint: Advice for the user.
+        kind: The class of the error.
 
     Returns:
         The error; None if there are no such files.
@@ -47,7 +60,7 @@ def clash_error(
         more = sum(len(files[each]) for each in rest)
         told.append(f"{len(rest)} more {_plural('commit', len(rest))}: {_counted(more)}")
     first = known[0].snapshot_id if known else next(iter(files))
-    return ConflictError(
+    return kind(
         f"{what}: {'; '.join(told)}",
         hint=hint,
         snapshot_ids=tuple(each.snapshot_id for each in known),

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import numpy as np
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import ConflictError, ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import (
@@ -27,7 +27,7 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.manifest_list import read_each_list, read_manifests
-from icecomb.format.operation.clash import clash_error
+from icecomb.format.operation.clash import VectorConflictError, clash_error
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionValues
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
@@ -199,8 +199,8 @@ class History:
             vectors: The new deletion vectors.
 
         Raises:
-            ConflictError: If another commit added a vector, or position deletes, for one of these
-                data files.
+            VectorConflictError: If another commit added a vector, or position deletes, for one of
+                these data files.
         """
         if not vectors:
             return
@@ -216,6 +216,7 @@ class History:
             ),
             "Load the table again and repeat the change: the other commit deleted rows of the same "
             "data file.",
+            VectorConflictError,
         )
 
     def _deletes_for(
@@ -252,12 +253,14 @@ class History:
         paths: Collection[str],
         *,
         ignore_deletes: bool = False,
+        kind: type[ConflictError] = ConflictError,
     ) -> None:
         """Refuse when another commit removed one of these data files.
 
         Args:
             paths: The files that the operation refers to.
             ignore_deletes: Whether to accept that a `delete` snapshot removed them.
+            kind: The class of the error.
 
         Raises:
             ConflictError: If another commit removed one of them.
@@ -269,6 +272,7 @@ class History:
             "Cannot commit, missing data files",
             self._removed(operations, ManifestStatus.REMOVED_DATA, paths),
             "Load the table again and repeat the change.",
+            kind,
         )
 
     def added(self, paths: Collection[str]) -> frozenset[str]:
@@ -303,8 +307,14 @@ class History:
             "Load the table again, plan its files, and repeat the change.",
         )
 
-    def _refuse(self, what: str, found: Iterable[tuple[int | None, str]], hint: str) -> None:
-        error = clash_error(what, found, self.base, hint)
+    def _refuse(
+        self,
+        what: str,
+        found: Iterable[tuple[int | None, str]],
+        hint: str,
+        kind: type[ConflictError] = ConflictError,
+    ) -> None:
+        error = clash_error(what, found, self.base, hint, kind)
         if error is not None:
             raise error
 

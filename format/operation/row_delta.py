@@ -9,6 +9,7 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.manifests.manifest import DataFile, ManifestContent, ManifestFile
+from icecomb.format.operation.clash import VectorConflictError
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.position_rule import refuse_shared
 from icecomb.format.operation.snapshot_producer import parent_manifests
@@ -123,7 +124,8 @@ class RowDelta(MergingProducer):
         if vectors := self.added_vectors:
             history.no_new_vectors(vectors)
             # without its data file, a vector would be left alone
-            history.files_exist([v.referenced_data_file or "" for v in vectors])
+            targets = [vector.referenced_data_file or "" for vector in vectors]
+            history.files_exist(targets, kind=VectorConflictError)
         wanted = self._conflict_filter
         rows = None if wanted is None else self.rows(base, wanted)
         if self._no_conflicting_data:

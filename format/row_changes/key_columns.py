@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow.storage_type import internal_array
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.expressions.expression import (
     BooleanExpression,
     GreaterThanOrEqual,
@@ -30,7 +30,7 @@ from icecomb.format.spec.values.temporal import iso_timestamp_ns
 
 KEY_BATCH_ROWS = 1 << 20
 """The number of keys to look up in a batch: each batch builds a hash table of the keys once."""
-_UNFIT = (FloatType, DoubleType, UnknownType, *OPAQUE_TYPES)
+_UNFIT = (FloatType, DoubleType, UnknownType)
 _LISTED_KEYS = 200
 """The most values of a key column to list in a filter; more are looked for by their range."""
 
@@ -39,10 +39,17 @@ def key_field(schema: Schema, name: str, *, case_sensitive: bool = True) -> Nest
     """Return the column of a name, after checking that it can be a key.
 
     Raises:
+        UnsupportedError: If its values cannot be compared.
         ValidationError: If there is no such column, or it cannot be a key.
     """
     found = schema.find_field(name, case_sensitive)
     kind = found.field_type
+    if isinstance(kind, OPAQUE_TYPES):
+        raise UnsupportedError(
+            f"Column {found.name!r} of type {kind} cannot be a key: such values cannot be compared",
+            hint="Find rows by other columns.",
+            column=found.name,
+        )
     unfit = isinstance(kind, _UNFIT) or not kind.is_primitive
     if unfit or found not in schema.fields:
         raise ValidationError(

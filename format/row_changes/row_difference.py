@@ -21,6 +21,8 @@ def differing(left: pa.Array, right: pa.Array) -> Mask:
     different: Mask = null != other_null
     both = ~(null | other_null)
     kind = left.type
+    if pa.types.is_null(kind):
+        return different
     if pa.types.is_struct(kind):
         for i in range(kind.num_fields):
             different |= both & differing(pc.struct_field(left, [i]), pc.struct_field(right, [i]))

@@ -48,6 +48,7 @@ def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenCh
         ExpressionError: If a column is unknown, or a value does not fit its type.
         ConfigurationError: If the mode or the isolation level is unknown.
     """
+    bind(target.metadata.schema(), row_filter, target.case_sensitive)
     with row_level_change(target, "delete") as change:
         _remove_matching(change, row_filter)
         return change.finish(row_filter)

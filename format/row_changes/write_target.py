@@ -14,6 +14,7 @@ from icecomb.format.errors import ConfigurationError
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.operation.clash import VectorConflictError
 from icecomb.format.operation.file_match import FileMatcher
 from icecomb.format.operation.written_schema import WrittenWith, check_branch, check_no_ids_since
 from icecomb.format.property.table_property import ISOLATION_LEVEL, ROW_LEVEL_MODE
@@ -63,9 +64,16 @@ class WrittenChange:
 
         Raises:
             ValidationError: Also if the columns of the files have another meaning by now.
+            VectorConflictError: If the table takes no position delete files any more.
         """
         self.producer.check_not_committed(base)
         self.written_with.check(base)
+        if base.format_version >= 3 and any(not f.is_deletion_vector for f in self.delete_files):
+            raise VectorConflictError(
+                f"The table was upgraded to format version {base.format_version}, where rows are "
+                "deleted by deletion vectors, after position delete files had been written",
+                hint="Load the table again and repeat the change.",
+            )
         if self.without_ids and self.starting_point is not None:
             check_no_ids_since(base, *self.starting_point)
         return self.producer.apply(base)

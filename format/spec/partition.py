@@ -19,7 +19,13 @@ from icecomb.format.spec.transform import (
     as_transform,
     parse_transform,
 )
-from icecomb.format.spec.types import IcebergType, NestedField, StringType, StructType
+from icecomb.format.spec.types import (
+    OPAQUE_TYPES,
+    IcebergType,
+    NestedField,
+    StringType,
+    StructType,
+)
 from icecomb.format.spec.values.json_object import extra_field, required, unknown_members
 
 if TYPE_CHECKING:
@@ -346,6 +352,8 @@ def assign_fresh_partition_spec_ids(
 
 def _check_source(f: PartitionField, schema: Schema) -> None:
     column = schema.find_field(f.source_id)
+    if isinstance(column.field_type, OPAQUE_TYPES):
+        f.transform.check(column.field_type, schema.find_column_name(f.source_id))
     if isinstance(f.transform, UnknownTransform) or not f.transform.can_transform(
         column.field_type
     ):

@@ -11,7 +11,6 @@ from icecomb.format.argument import checked_int, checked_members, members_or_nam
 from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
 from icecomb.format.spec.promotion import can_go_on
 from icecomb.format.spec.types import (
-    OPAQUE_TYPES,
     V3_TYPES,
     DoubleType,
     FloatType,
@@ -35,9 +34,9 @@ V3_FORMAT_VERSION = 3
 """The first format version with row lineage, defaults and the types of `V3_TYPES`."""
 
 _OF_VERSION_2: dict[type[IcebergType], str] = {
-    TimestampNanoType: "Use timestamp, or create the table with the property format-version=3.",
-    TimestamptzNanoType: "Use timestamptz, or create the table with the property format-version=3.",
-    UnknownType: "Give the column a type: a column of nulls only has none before version 3.",
+    TimestampNanoType: "Use timestamp",
+    TimestamptzNanoType: "Use timestamptz",
+    UnknownType: "Give the column a type: a column of nulls only has none before version 3",
 }
 _MEMBERS = frozenset(("type", "schema-id", "identifier-field-ids", "fields"))
 
@@ -313,9 +312,9 @@ class Schema:
                 f"Identifier field {name!r} must be a required primitive field",
                 hint="Make it required, or identify rows by other fields.",
             )
-        if isinstance(found.field_type, (FloatType, DoubleType, *OPAQUE_TYPES)):
+        if isinstance(found.field_type, (FloatType, DoubleType)):
             raise SchemaError(
-                f"Identifier field {name!r} must not be a {found.field_type}",
+                f"Identifier field {name!r} must not be a floating point number",
                 hint="Identify rows by other fields.",
             )
         parent = self._index.parent_by_id.get(field_id)
@@ -386,9 +385,8 @@ def check_types(schema: Schema, format_version: int) -> None:
             raise UnsupportedError(
                 f"Column {f.name!r} is of type {f.field_type}: that "
                 f"belongs to format version 3 (v3), and the table has version {format_version}",
-                hint=_OF_VERSION_2.get(
-                    type(f.field_type), "Leave the column out, or create the table with version 3."
-                ),
+                hint=f"{_OF_VERSION_2.get(type(f.field_type), 'Leave the column out')}; or set the "
+                "property format-version to 3, which every reader of the table must support.",
             )
 
 

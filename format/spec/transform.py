@@ -125,8 +125,16 @@ class Transform:
             column: The name of the column, for the error.
 
         Raises:
+            UnsupportedError: If no transform does, as values of the type cannot be compared.
             ValidationError: If the transform does not apply to columns of this type.
         """
+        if isinstance(source, OPAQUE_TYPES) and not self.can_transform(source):
+            raise UnsupportedError(
+                f"Cannot partition or sort by {'a column' if column is None else repr(column)} of "
+                f"type {source}: such values cannot be compared",
+                hint="Partition and sort by other columns.",
+                column=column,
+            )
         if not self.can_transform(source):
             named = "a column" if column is None else f"column {column!r}"
             raise ValidationError(

@@ -450,6 +450,41 @@ MUTATIONS = [
         "found &= inner >= 0",
         ("tests/format/rows/deletes/test_equality_delete.py",),
     ),
+    Mutation(
+        "a vector of another checksum is read",
+        "format/rows/deletes/deletion_vector.py",
+        "if _CHECKSUM.unpack_from(content, covered)[0] != zlib.crc32(content[4:covered]):",
+        "if False:",
+        ("tests/format/rows/deletes/test_deletion_vector.py",),
+    ),
+    Mutation(
+        "a vector with another number of positions than stated is read",
+        "format/rows/deletes/roaring_bitmap.py",
+        "if count != expected:",
+        "if count < expected:",
+        ("tests/format/rows/deletes/test_roaring_bitmap.py",),
+    ),
+    Mutation(
+        "a run of positions ends one too early",
+        "format/rows/deletes/roaring_bitmap.py",
+        "runs = np.column_stack([low[run_starts], run_ends - run_starts - 1])",
+        "runs = np.column_stack([low[run_starts], run_ends - run_starts - 2])",
+        ("tests/format/rows/deletes/test_roaring_bitmap.py",),
+    ),
+    Mutation(
+        "of two vectors for one data file the first is applied",
+        "format/rows/deletes/vector_reader.py",
+        "raise several_vectors(path, first, others[0])",
+        "pass",
+        ("tests/format/rows/deletes/test_deletion_vector.py",),
+    ),
+    Mutation(
+        "a vector is taken from the bytes that were read for another",
+        "format/rows/deletes/vector_reader.py",
+        "blob = known[offset - start : end - start]",
+        "blob = known[:length]",
+        ("tests/format/rows/deletes/test_deletion_vector.py",),
+    ),
     # format/rows/values
     Mutation(
         "rows inherit the id of their place in a batch",
@@ -547,6 +582,27 @@ MUTATIONS = [
         "found.add_range(sequence_number, file, low, high)",
         "found.add_range(sequence_number - 1, file, low, high)",
         ("tests/format/scan/test_deletes_by_age.py",),
+    ),
+    Mutation(
+        "a vector older than its data file is applied",
+        "format/scan/vector_index.py",
+        "older = self._numbers[own] < numbers[there]",
+        "older = self._numbers[own] < numbers[there] - 1",
+        ("tests/format/scan/test_deletion_vectors.py",),
+    ),
+    Mutation(
+        "the second vector of a data file is the one that counts",
+        "format/scan/vector_index.py",
+        "raise self._repeated()",
+        "pass",
+        ("tests/format/scan/test_deletion_vectors.py",),
+    ),
+    Mutation(
+        "position deletes count beside a vector",
+        "format/scan/delete_index.py",
+        "if vectors[at] < 0:",
+        "if True:",
+        ("tests/format/scan/test_deletion_vectors.py",),
     ),
     Mutation(
         "an incremental scan shows what was only rewritten",
@@ -818,6 +874,13 @@ MUTATIONS = [
         '("last_updated_at", "ascending", "at_start")',
         '("last_updated_at", "ascending", "at_end")',
         ("tests/format/inspect/test_partitions_of_specs.py",),
+    ),
+    Mutation(
+        "position delete files beside a vector are not counted as dangling",
+        "format/inspect/dangling_count.py",
+        "reaches[named] &= ~ignored | rows.is_vector[named]",
+        "reaches[named] &= True",
+        ("tests/format/inspect/test_dangling_count.py",),
     ),
     Mutation(
         "delete files count as data in the census",

@@ -28,7 +28,7 @@ from icecomb.format.spec.types import (
     TimeType,
     UUIDType,
 )
-from icecomb.spark.schema import iceberg_schema, spark_schema
+from icecomb.spark.schema import defined_schema, iceberg_schema, spark_schema
 
 PRIMITIVES = [
     (BooleanType(), "boolean"),
@@ -189,11 +189,18 @@ def test_a_time_column_cannot_be_shown_in_spark():
         spark_schema(Schema((NestedField(1, "t", TimeType()),)))
 
 
-def test_a_column_default_is_refused_as_it_needs_format_v3():
+def test_a_definition_has_the_defaults_that_it_gives_and_none_of_a_table_that_is_read():
     struct = _struct("long")
-    struct["fields"][0]["metadata"] = {"CURRENT_DEFAULT": "1"}
-    with pytest.raises(UnsupportedError, match="Column c has a DEFAULT"):
-        iceberg_schema(struct)
+    metadata = {"CURRENT_DEFAULT": "1", "EXISTS_DEFAULT": "1"}
+    struct["fields"][0]["metadata"] = metadata
+    given = defined_schema(struct).fields[0]
+    assert (given.initial_default, given.write_default) == (1, 1)
+    assert iceberg_schema(struct).fields[0].write_default is None
+    struct["fields"][0]["metadata"] = metadata | {"icecomb.default.of.table": True}
+    assert defined_schema(struct).fields[0].write_default is None
+    struct["fields"][0]["metadata"] = {"CURRENT_DEFAULT": "current_date()"}
+    with pytest.raises(UnsupportedError, match=r"Column c cannot have the default current_date"):
+        defined_schema(struct)
 
 
 def test_something_that_is_not_a_struct_is_no_schema():

@@ -113,6 +113,13 @@ class DeletePlaces:
         self._metadata = metadata
         self._known: dict[tuple[Any, ...], tuple[int, str]] = {}
 
+    def own(self, task: FileScanTask) -> list[DataFile]:
+        """Return the position delete files that a statement's new ones replace.
+
+        Deletion vectors replace what the commit finds.
+        """
+        return own_deletes(task) if self._metadata.format_version < 3 else []
+
     def of(self, task: FileScanTask, spark_path: str) -> DeletePlace:
         """Return the target for the deletes of a task's file.
 
@@ -131,5 +138,5 @@ class DeletePlaces:
             file=None if spark_path == file.file_path else file.file_path,
             partition=number,
             folder=folder,
-            has_own=bool(own_deletes(task)),
+            has_own=bool(self.own(task)),
         )

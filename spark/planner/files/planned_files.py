@@ -8,14 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.values.metadata_columns import PARTITION
+from icecomb.format.rows.values.metadata_columns import LINEAGE, PARTITION
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.spark.planner.files.delete_files import (
     DeletePlaces,
     ReadDeleteFiles,
-    own_deletes,
     position_delete_files,
 )
 from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
@@ -181,7 +180,7 @@ class PlannedFiles:
             has_deletes=bool(task.delete_files),
             own_deletes=tuple(
                 DeleteEntry(f.file_path, f.record_count, f.file_size_in_bytes)
-                for f in (own_deletes(task) if self._delete_places else ())
+                for f in (self._delete_places.own(task) if self._delete_places else ())
             ),
         )
 
@@ -197,7 +196,7 @@ class _Parts:
 
 
 class _Constants:
-    """Values of identity partition columns, from the manifest: files may lack the column."""
+    """Values from the manifest: of identity partition columns, and what rows inherit."""
 
     def __init__(self, state: TableState, read_ids: Sequence[int]) -> None:
         self._state = state
@@ -215,11 +214,19 @@ class _Constants:
         if file.spec_id not in self._sources:
             self._sources[file.spec_id] = _identities(self._specs[file.spec_id])
         wanted = self._read_ids.union(more)
-        return {
+        return self._lineage(file) | {
             str(source): value_to_json(self._type(source), file.partition[position])
             for position, source in self._sources[file.spec_id]
             if source in wanted
         }
+
+    def _lineage(self, file: DataFile) -> dict[str, Any]:
+        """Return what rows inherit for which the file states no lineage."""
+        first = file.first_row_id
+        # without ids, rows have no lineage at all
+        values = first, None if first is None else file.sequence_number
+        inherited = zip(LINEAGE, values, strict=True)
+        return {str(f.field_id): value for f, value in inherited if f.field_id in self._read_ids}
 
     def _type(self, field_id: int) -> IcebergType:
         schema = self._state.schema
@@ -275,6 +282,13 @@ class PositionsOfFiles:
         """Return the positions added since the last page, in the order of their indices."""
         encoded, self._encoded, self.characters = self._encoded, [], 0
         return tuple(encoded)
+
+
+def decode_positions(text: str) -> npt.NDArray[np.int64]:
+    """Decode what `encode_positions` returns."""
+    import numpy as np
+
+    return np.cumsum(np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i8"), dtype=np.int64)
 
 
 def encode_positions(positions: npt.NDArray[np.int64]) -> str:

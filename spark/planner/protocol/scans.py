@@ -68,7 +68,8 @@ class PlanScan(Repeatable):
     Args:
         selection: The rows to read.
         files: Spark's names of the data files to read; None for all.
-        field_ids: Field ids of the columns to read, including `_partition`'s reserved id.
+        field_ids: Field ids of the columns to read, including the reserved ids of `_partition` and
+            row lineage.
         hints: Hints for the size of partitions.
         changes: ``files`` for a statement that replaces files (see `Replaced`), ``rows`` for one
             that deletes rows by position (see `Delta`), else None.
@@ -174,7 +175,7 @@ class FileEntry(Message):
         size: The size in bytes.
         has_deletes: Whether some of its rows are deleted.
         own_deletes: The position delete files that apply to no other data file; only if rows of it
-            may be deleted by position.
+            may be deleted by position delete files.
     """
 
     path: str
@@ -271,7 +272,9 @@ class PlannedFile(Message):
         format: ``parquet``, ``orc`` or ``avro``.
         spec_id: The id of its partition spec.
         constants: Values of columns that are constant in it, by field id; also of those that
-            deletes compare.
+            deletes compare. Of the columns of row lineage, if requested: the id of its first row,
+            and the sequence number of rows for which the file states none; null if its rows have
+            no ids.
         deletes: The index of its deleted positions in `ScanPage.deletes`.
         position_delete_files: Its position delete files, if the scan has too many positions to
             send.

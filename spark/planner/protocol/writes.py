@@ -20,12 +20,15 @@ class PlanChange(Repeatable):
         command: ``delete``, ``update`` or ``merge``.
         options: Options of the statement.
         settings: As in `BeginWrite`.
+        keeps_metadata: Whether Spark passes metadata columns of rows that move to other files on
+            to the tasks that write them.
     """
 
     reference: Reference
     command: str
     options: Mapping[str, str]
     settings: Mapping[str, str]
+    keeps_metadata: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,8 @@ class PlannedChange(Message):
         merge_on_read: Whether files stay and position deletes remove rows; else the files are
             rewritten.
         metadata_columns: Metadata columns of removed rows that Spark keeps, besides file and
-            position, for `WriteInstructions.distribution` and `WriteInstructions.ordering`.
+            position, for `WriteInstructions.distribution` and `WriteInstructions.ordering`; and
+            those of row lineage, which moved rows keep.
     """
 
     merge_on_read: bool
@@ -255,10 +259,13 @@ class DeleteInstructions(Message):
     Args:
         files: The instructions for delete files.
         by_file: Whether a delete file applies to one data file; else to all of a partition.
+        as_vectors: Whether there are no delete files: tasks report positions, of which the commit
+            makes deletion vectors.
     """
 
     files: FileInstructions
     by_file: bool
+    as_vectors: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +284,7 @@ class WriteInstructions(Message):
         advisory_bytes: The approximate bytes of a shuffle per task; None for Spark's default.
         fanout: Whether a task keeps files of several partitions open.
         deletes: For ``change_rows``: the instructions for position deletes.
+        lineage: Whether files have the columns of row lineage behind the table's.
         as_given: Whether Spark does not cast the rows, so that tasks have to fit them to the table.
     """
 
@@ -291,6 +299,7 @@ class WriteInstructions(Message):
     advisory_bytes: int | None
     fanout: bool
     deletes: DeleteInstructions | None
+    lineage: bool
     as_given: bool
 
 
@@ -340,16 +349,19 @@ class WrittenDeletes(Message):
     """A new position delete file, as reported by the task that wrote it.
 
     Args:
-        file: The file, without a partition, which is that of its data files.
+        file: The file, without a partition, which is that of its data files; None if there is none,
+            but `positions`.
         files: The table's names of the data files it applies to.
         deleted: The number of its rows that the statement deleted; the others were deleted before.
         replaces: Whether it contains all deletes of the delete files for its data file only.
+        positions: The deleted positions of its only data file, encoded as in `ScanPage`.
     """
 
-    file: WrittenFile
+    file: WrittenFile | None
     files: tuple[str, ...]
     deleted: int
     replaces: bool
+    positions: str | None
 
 
 @dataclass(frozen=True, slots=True)

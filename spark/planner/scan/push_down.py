@@ -23,6 +23,7 @@ from icecomb.spark.planner.protocol import (
 from icecomb.spark.planner.scan.predicates import exact_filter
 from icecomb.spark.planner.scan.read_options import ReadOptions
 from icecomb.spark.planner.table.states import TableState, TableStates
+from icecomb.spark.schema import check_has_type
 from icecomb.spark.values import value_to_json
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class PushDown:
                 (Function(one.name), None if one.column is None else columns.find(one.column))
                 for one in request.functions
             ]
-        except (ValidationError, _OtherColumnError):
+        except (ValidationError, UnsupportedError, _OtherColumnError):
             return Aggregated(None)
         aggregates = [
             Aggregate(name, None if column is None else column.field_id) for name, column in asked
@@ -112,9 +113,11 @@ class _Columns:
 
         Raises:
             ValidationError: If there is none: it may be a metadata column.
+            UnsupportedError: If Spark cannot read it.
             _OtherColumnError: If the scan lacks it, or has it with another type.
         """
         field = self._schema.find_field(".".join(path), self._case_sensitive)
+        check_has_type(field)
         known = self._read.contains(field.field_id)
         if not known or self._read.find_type(field.field_id) != field.field_type:
             raise _OtherColumnError

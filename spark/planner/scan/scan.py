@@ -36,6 +36,7 @@ from icecomb.spark.planner.session.group_rewrites import named_group
 from icecomb.spark.planner.session.session_work import PendingWorks
 from icecomb.spark.planner.table.change_columns import CHANGELOGS
 from icecomb.spark.planner.table.states import TableState, TableStates
+from icecomb.spark.schema import check_has_type
 
 if TYPE_CHECKING:
     from icecomb.format.scan.table_scan import TableScan
@@ -122,8 +123,10 @@ def scan_plan(
         planned: A function that returns the files' description, given the split size in bytes.
 
     Raises:
-        UnsupportedError: If Spark cannot open a data or delete file at its location.
+        UnsupportedError: If Spark cannot open a data or delete file at its location, or has no type
+            for a column.
     """
+    _check_columns(state, request)
     options = ReadOptions.of_selection(request.selection)
     properties = state.metadata.properties
     total = sum(task.file_size_in_bytes for task in tasks)
@@ -157,6 +160,14 @@ def scan_plan(
         locality=options.is_local(on_hdfs=files.on_hdfs),
         metrics=metrics.to_json(),
     )
+
+
+def _check_columns(state: TableState, request: PlanScan) -> None:
+    """Refuse columns to read that are shown as binary, as Spark has no type for them."""
+    schema = state.schema
+    for field_id in request.field_ids:
+        if schema.contains(field_id):
+            check_has_type(schema.find_field(field_id))
 
 
 def _planned(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.spark.column_default import constant_of
 from icecomb.spark.planner.statements.change import change_by_statement
 from icecomb.spark.planner.table.table_definition import check_has_no_statement
 from icecomb.spark.schema import iceberg_type, spark_type
@@ -26,6 +27,7 @@ _COLUMNS: Final = frozenset(
         "update_column_nullability",
         "update_column_comment",
         "update_column_position",
+        "update_column_default",
         "delete_column",
     }
 )
@@ -39,7 +41,7 @@ def alter_table(table: Table, changes: Sequence[Mapping[str, Any]]) -> None:
         changes: The changes as in the protocol, in the statement's order.
 
     Raises:
-        UnsupportedError: If Iceberg's format versions 1 and 2 lack a change or a type.
+        UnsupportedError: If the table's format version lacks a change, a type or defaults.
         SchemaError: If a column cannot be changed this way.
         ValidationError: If a property is reserved or cannot have this value, or a statement cannot
             be parsed or does not fit the table.
@@ -132,6 +134,7 @@ def _alter_column(
                 iceberg_type(change["type"], itertools.count(1)),
                 change.get("comment"),
                 required=not change["nullable"],
+                default_value=constant_of(change["default"], ".".join(path)),
             )
             _move(update, path, change.get("position"))
         case "rename_column":
@@ -146,6 +149,8 @@ def _alter_column(
             update.update_column(path, required=not change["nullable"])
         case "update_column_comment":
             update.update_column(path, doc=change["comment"])
+        case "update_column_default":
+            update.set_default_value(path, constant_of(change["default"], ".".join(path)))
         case "update_column_position":
             _move(update, path, change["position"])
         case _:

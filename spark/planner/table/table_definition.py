@@ -19,7 +19,7 @@ from icecomb.format.property.table_property import (
 )
 from icecomb.spark.partitioning import partition_spec
 from icecomb.spark.planner.table.table_name import name_or_location
-from icecomb.spark.schema import iceberg_schema
+from icecomb.spark.schema import defined_schema
 
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
@@ -72,7 +72,7 @@ def parsed_definition(
         ValidationError: If a property contradicts the statement, or has a statement of its own.
     """
     properties = definition.properties
-    schema = iceberg_schema(definition.schema)
+    schema = defined_schema(definition.schema)
     unsorted = None
     return (
         name_or_location(definition.table),

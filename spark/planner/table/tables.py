@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import NoSuchNamespaceError, NoSuchSnapshotError, NoSuchTableError
 from icecomb.format.property.table_property import ACCEPT_ANY_SCHEMA, DATA_FORMAT, SCHEMA_EVOLUTION
+from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.spark.partitioning import spark_transforms
 from icecomb.spark.planner.protocol import (
     AlterTable,
@@ -34,7 +35,7 @@ from icecomb.spark.planner.table.staging import StagedTables
 from icecomb.spark.planner.table.states import TableState, TableStates
 from icecomb.spark.planner.table.table_definition import copied_definition, parsed_definition
 from icecomb.spark.planner.table.table_name import identifier, is_location, name_or_location, named
-from icecomb.spark.schema import spark_schema
+from icecomb.spark.schema import shown_schema, spark_schema
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
@@ -144,7 +145,7 @@ def described(state: TableState, identity: str | None = None) -> TableDescriptio
     """
     return TableDescription(
         reference=state.reference(),
-        schema=spark_schema(state.schema),
+        schema=(shown_schema if state.has_files else spark_schema)(state.schema),
         partitioning=tuple(_partitioning(state)),
         partition_type=partition_struct(state.metadata, state.scan().schema()),
         properties=_shown_properties(state),
@@ -155,6 +156,7 @@ def described(state: TableState, identity: str | None = None) -> TableDescriptio
         has_files=state.has_files,
         takes_any_rows=state.metadata_table is None and takes_any_rows(state.metadata),
         evolves=not state.is_read_only and SCHEMA_EVOLUTION.of(state.metadata.properties),
+        has_lineage=state.has_files and bool(lineage(state.metadata)),
         table=state.identifier,
         below=False,
     )

@@ -44,13 +44,6 @@ def planned_change(state: TableState, request: PlanChange) -> PlannedChange:
     from icecomb.format.row_changes.write_target import WriteTarget
 
     metadata, command = state.metadata, request.command
-    if lineage(metadata):
-        raise UnsupportedError(
-            f"Cannot {command.upper()} rows of table {state.name} by Spark: it is of format "
-            f"version {metadata.format_version}, and Spark's tasks do not keep the ids of rows",
-            hint="change them from Python: table.delete, table.update, table.merge",
-            table=state.name,
-        )
     check_is_whole(state, ReadOptions(request.options, request.settings))
     options = Options(request.options, request.settings)
     merge_on_read = WriteTarget(state.io, metadata).merges_on_read(command)
@@ -60,8 +53,24 @@ def planned_change(state: TableState, request: PlanChange) -> PlannedChange:
         else rewrite_columns(metadata, command, options)
     )
     needed = {FILE_ID, *columns} | ({POSITION, SPEC_ID, PARTITION.name} if merge_on_read else set())
+    if not merge_on_read or command != "delete":
+        moved = tuple(field.name for field in lineage(metadata))
+        if moved and not request.keeps_metadata:
+            raise _loses_ids(state, command)
+        columns, needed = (*columns, *moved), needed.union(moved)
     _check_hides_nothing(state, command, needed, merge_on_read=merge_on_read)
     return PlannedChange(merge_on_read=merge_on_read, metadata_columns=columns)
+
+
+def _loses_ids(state: TableState, command: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot {command.upper()} rows of table {state.name} by Spark before version 4.0: rows "
+        "that move to other files would lose their ids, which tables of format version "
+        f"{state.metadata.format_version} keep",
+        hint="use Spark 4.0 or later, or Python; by write.delete.mode merge-on-read, and by "
+        "conditions that the planner itself evaluates, DELETE moves no rows",
+        table=state.name,
+    )
 
 
 def _check_hides_nothing(
@@ -70,7 +79,7 @@ def _check_hides_nothing(
     for field in state.metadata.schema().fields:
         name = field.name.lower()
         if name in needed:
-            free = merge_on_read and name != FILE_ID
+            free = merge_on_read and name in {POSITION, SPEC_ID, PARTITION.name}
             other = f", or set write.{command}.mode to copy-on-write" if free else ""
             raise UnsupportedError(
                 f"Table {state.name}: its column {field.name} hides Spark's metadata column of "
@@ -93,6 +102,7 @@ def delete_instructions(metadata: TableMetadata, options: Options) -> DeleteInst
     properties = delete_properties(metadata.properties)
     data_format = options.of(DATA_FORMAT, properties, "write-format")
     file_format = options.of(DELETE_FORMAT, properties, "delete-format", default=data_format)
+    as_vectors = metadata.format_version >= 3
     granularity = options.of(DELETE_GRANULARITY, properties, "delete-granularity")
     return DeleteInstructions(
         files=file_instructions(
@@ -104,5 +114,6 @@ def delete_instructions(metadata: TableMetadata, options: Options) -> DeleteInst
             properties,
             options,
         ),
-        by_file=granularity == "file",
+        by_file=as_vectors or granularity == "file",
+        as_vectors=as_vectors,
     )

@@ -10,6 +10,7 @@ from icecomb.format.errors import CommitFailedError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.spark.planner.scan.predicates import exact_filter, row_filter
 from icecomb.spark.planner.table.audit import CommitTarget
+from icecomb.spark.planner.write.vectors import deletion_vectors
 from icecomb.spark.planner.write.written_files import delete_file
 from icecomb.spark.values import partition_types, value_from_json
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
         FileEntry,
         Replaced,
         WriteState,
-        WrittenDeletes,
+        WrittenFile,
     )
     from icecomb.spark.planner.table.states import TableState
 
@@ -171,20 +172,30 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         _check_kept(state, deleted, sum(file.record_count for file in files))
     entries = {entry.path: entry for entry in delta.files}
     written = [
-        delete_file(state.metadata, write, deletes, _only_partition(state, deletes, entries))
+        delete_file(
+            state.metadata,
+            write,
+            deletes.file,
+            deletes.files,
+            _only_partition(state, deletes.file, deletes.files, entries),
+        )
         for deletes in delta.deletes
+        if deletes.file is not None
     ]
+    vectors, replaced = deletion_vectors(table, state, delta)
     change = _row_delta(table, state, write, summary)
     change.validate_from_snapshot(write.snapshot_id)
     PositionDelta(
         _read_rows(state, delta),
         files,
-        written,
+        [*written, *vectors],
         entries.keys(),
         # rows deleted based on an older snapshot are treated like replaced ones
         replaces_rows=write.command != "delete" or write.older,
         serializable=_is_serializable(table, write, str(write.command)),
     ).add_to(change)
+    for file in replaced:
+        change.remove_deletes(file)
     for path in {path for deletes in delta.deletes if deletes.replaces for path in deletes.files}:
         for own in entries[path].own_deletes:
             change.remove_deletes(_own_deletes(state, entries[path], own))
@@ -244,18 +255,21 @@ def _read_rows(state: TableState, delta: Delta) -> BooleanExpression:
 
 
 def _only_partition(
-    state: TableState, deletes: WrittenDeletes, entries: Mapping[str, FileEntry]
+    state: TableState,
+    file: WrittenFile,
+    targets: Sequence[str],
+    entries: Mapping[str, FileEntry],
 ) -> FileEntry:
     """Return one of the data files of a delete file, which all are in its partition.
 
     Raises:
         CommitFailedError: If they are not, or one was not read: its rows would come back.
     """
-    found = [entries.get(path) for path in deletes.files]
+    found = [entries.get(path) for path in targets]
     places = {(entry.spec_id, entry.partition) for entry in found if entry is not None}
     if None in found or len(places) != 1 or found[0] is None:
         raise CommitFailedError(
-            f"Table {state.name}: the delete file {deletes.file.path} is about data files that the "
+            f"Table {state.name}: the delete file {file.path} is about data files that the "
             "statement has not read, or of several partitions",
             hint="nothing was changed; please report it with the statement",
             table=state.name,

@@ -16,6 +16,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.operation.written_schema import check_branch
 from icecomb.format.property.table_property import DATA_FORMAT, TARGET_FILE_BYTES
+from icecomb.format.rows.values.metadata_columns import lineage, with_lineage
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, walk
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -84,6 +85,7 @@ from icecomb.spark.planner.write.table_change import (
 )
 from icecomb.spark.planner.write.write_options import WriteOptions
 from icecomb.spark.planner.write.written_files import data_files, metrics_modes, written_with
+from icecomb.spark.schema import check_has_type
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.engine import GroupJob
@@ -162,9 +164,10 @@ class Writes:
         location = _data_location(metadata)
         told = HadoopLocations(state.io.properties).of(location.root)
         modes = metrics_modes(metadata)
+        moves = bool(lineage(metadata)) and _moves_rows(request)
         files = file_instructions(
             options.of(DATA_FORMAT, properties, "write-format"),
-            schema,
+            with_lineage(schema) if moves else schema,
             options.of(TARGET_FILE_BYTES, properties, "target-file-size-bytes"),
             modes,
             properties,
@@ -208,6 +211,7 @@ class Writes:
             advisory_bytes=layout.advisory_bytes,
             fanout=fans_out(metadata, options, layout),
             deletes=deletes,
+            lineage=moves,
             as_given=come_as_given(request, metadata),
         )
 
@@ -236,15 +240,33 @@ class Writes:
             return Committed({})
         if write.streamed is not None and request.epoch is not None:
             return self._commit_epoch(request, write.streamed, request.epoch)
+        from icecomb.format.operation.row_delta import RowDelta
         from icecomb.format.row_changes.write_target import WrittenChange
 
         table = self._catalogs.load_table(write.catalog, write.identifier)
         change = self._change(table, request)
         if change is None:
             return Committed({})
+        written = WrittenChange(
+            change,
+            written_with(table.metadata, write),
+            delete_files=change.added_vectors if isinstance(change, RowDelta) else (),
+            without_ids=self._moves_without_ids(request),
+        )
         with _only_proven_failures(table.identifier), _explaining_older_rows(write):
-            table.commit(WrittenChange(change, written_with(table.metadata, write)))
+            table.commit(written)
             return _committed(table, change)
+
+    def _moves_without_ids(self, request: CommitWrite) -> bool:
+        """Return whether a statement moves rows that may have got ids since it read them."""
+        if request.write.operation == REPLACE_FILES and request.replaced is not None:
+            reference = request.replaced.reference
+        elif request.write.operation == CHANGE_ROWS and request.delta is not None:
+            reference = request.delta.reference
+        else:
+            return False
+        snapshot = self._states.find(reference).scan().snapshot()
+        return snapshot is not None and snapshot.first_row_id is None
 
     def _commit_epoch(
         self, request: CommitWrite, streamed: StreamedWrite, epoch: Epoch
@@ -412,6 +434,8 @@ def _explaining_older_rows(write: WriteState) -> Iterator[None]:
 
 
 def _check_writable(state: TableState, request: BeginWrite) -> None:
+    for field in state.schema.fields:
+        check_has_type(field, written=True)
     _check_defaults(state)
     if state.is_read_only:
         raise UnsupportedError(
@@ -423,16 +447,24 @@ def _check_writable(state: TableState, request: BeginWrite) -> None:
 
 
 def _check_defaults(state: TableState) -> None:
+    """Refuse defaults that Spark does not fill in where rows lack the field."""
     schema = state.schema
+    filled = {field.field_id for field in schema.fields if field.field_type.is_primitive}
     for field in walk(schema.as_struct()):
-        if field.write_default is not None:
+        if field.write_default is not None and field.field_id not in filled:
             raise UnsupportedError(
-                f"Cannot write to table {state.name} by Spark: its column "
-                f"{schema.find_column_name(field.field_id)} has a default, which Spark would not "
-                "write",
+                f"Cannot write to table {state.name} by Spark: its field "
+                f"{schema.find_column_name(field.field_id)} has a default, and Spark fills in "
+                "those of simple columns only",
                 hint="write from Python",
                 table=state.name,
             )
+
+
+def _moves_rows(request: BeginWrite) -> bool:
+    if request.operation == CHANGE_ROWS:
+        return request.command != "delete"
+    return request.operation == REPLACE_FILES
 
 
 def _layout(metadata: TableMetadata, request: BeginWrite, options: Options) -> Layout:

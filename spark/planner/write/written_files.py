@@ -21,7 +21,7 @@ from icecomb.format.rows.values.data_metrics import (
     data_file,
     ids_of_values,
 )
-from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
+from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS, LINEAGE
 from icecomb.format.rows.values.statistics import reliable_zeros
 from icecomb.format.spec import single_value
 from icecomb.format.spec.partition import PartitionSpec
@@ -32,11 +32,13 @@ from icecomb.spark.values import partition_types, value_from_json
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.spark.planner.protocol import FileEntry, WriteState, WrittenDeletes, WrittenFile
+    from icecomb.spark.planner.protocol import FileEntry, WriteState, WrittenFile
 
 POSITION_DELETES: Final = Schema((DELETE_FILE_PATH, DELETE_FILE_POS))
 """The columns of position delete files."""
 
+_LINEAGE: Final = frozenset(field.field_id for field in LINEAGE)
+"""Columns whose metrics say nothing, as rows inherit a value where the file has none."""
 _FULL: Final = MetricsMode(MetricsKind.FULL)
 
 
@@ -95,17 +97,21 @@ def data_files(
 
 
 def delete_file(
-    metadata: TableMetadata, write: WriteState, deletes: WrittenDeletes, of: FileEntry
+    metadata: TableMetadata,
+    write: WriteState,
+    file: WrittenFile,
+    targets: Sequence[str],
+    of: FileEntry,
 ) -> DataFile:
     """Return a new position delete file.
 
     Args:
         metadata: The table's metadata.
         write: The write, as it began.
-        deletes: The file as reported by its task.
-        of: A data file that it applies to: all such files are in one partition.
+        file: The file as reported by its task.
+        targets: The table's names of the data files that it applies to.
+        of: One of them: all are in one partition.
     """
-    file = deletes.file
     types = partition_types(metadata, of.spec_id)
     made = data_file(
         _named(file.path, write),
@@ -115,7 +121,7 @@ def delete_file(
         tuple(map(value_from_json, types, of.partition)),
         file_format=FileFormat(str(write.delete_format).upper()),
     )
-    only = deletes.files[0] if len(deletes.files) == 1 else None
+    only = targets[0] if len(targets) == 1 else None
     return replace(made, content=DataFileContent.POSITION_DELETES, referenced_data_file=only)
 
 
@@ -128,6 +134,8 @@ def _named(path: str, write: WriteState) -> str:
 def _metrics(file: WrittenFile, schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
     found = Metrics(file.rows, {}, {}, {}, {}, {}, {}, file.split_offsets)
     for number, size, values, nulls, lower, upper, *nans in json.loads(file.columns):
+        if number in _LINEAGE:
+            continue
         kind = schema.find_type(number)
         found.column_sizes[number] = size
         if values is None or not isinstance(kind, PrimitiveType):

@@ -31,8 +31,9 @@ from icecomb.format.rows.parquet.compact_protocol import I32, I64, STRUCT, read_
 from icecomb.format.rows.parquet.raw_footer import enclosed
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.format.spec.types import LongType
+from icecomb.format.spec.types import LongType, NestedField, UnknownType
 
 pytestmark = pytest.mark.gate("86 tables; in fast are those of test_compaction")
 SCHEMA = pa.schema(
@@ -226,6 +227,17 @@ def test_never_decodes_and_other_strategies_do_so_by_themselves(lake):
             table.maintenance.rewrite_data_files(sort_order=order, options=REQUIRE)
     with pytest.raises(ConfigurationError, match="auto, never or require"):
         table.maintenance.rewrite_data_files(options={"copy": "yes"})
+
+
+def test_columns_that_no_file_has_do_not_move_the_others(lake):
+    schema = Schema((NestedField(1, "u", UnknownType()), NestedField(2, "id", LongType())))
+    asked = {"write.parquet.bloom-filter-enabled.column.id": "true", "format-version": "3"}
+    table = lake.create_table("db.t", schema, properties=SMALL | asked)
+    for part in ([3, 1], [2]):
+        table.append(pa.table({"id": pa.array(part, pa.int64())}))
+    table.maintenance.rewrite_data_files(options=REQUIRE)
+    assert sorted(in_order(table)) == [1, 2, 3]
+    assert row_groups(table) == [2]
 
 
 def add_column(table):

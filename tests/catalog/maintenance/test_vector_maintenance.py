@@ -402,6 +402,7 @@ def test_orphans_are_files_of_which_no_vector_is_live(lake):
     assert sorted(puffins(table)) == live
 
 
+@pytest.mark.gate("six tables that others change all the time")
 @pytest.mark.seeds(60, gate=6)
 def test_whatever_happens_rows_are_exact_and_a_data_file_has_one_vector(
     lake, seed, monkeypatch, unlocked

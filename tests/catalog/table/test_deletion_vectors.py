@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from icecomb.format.errors import ConflictError, ValidationError
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
+from icecomb.format.row_changes import table_delete
 from icecomb.format.row_changes.table_delete import delete_rows
 from icecomb.format.row_changes.write_target import WriteTarget
 from icecomb.format.rows.deletes.position_delete import PositionDeletes
@@ -141,18 +144,59 @@ def test_what_version_2_deleted_is_taken_over_and_files_about_it_alone_go(lake):
     assert table.current_snapshot().summary["removed-position-delete-files"] == "1"
 
 
-def test_two_writers_who_delete_rows_of_one_data_file_are_told_who_was_first(lake):
+def test_two_writers_who_update_rows_of_one_data_file_are_told_who_was_first(lake):
     table = new_table(lake, frame(*range(10)), frame(*range(10, 20)))
     other = lake.load_table("db.t")
     table.delete("id = 1")
+    new = pa.table([pa.array([2], pa.int64()), ["new"]], SCHEMA)
     with pytest.raises(ConflictError, match="Found concurrently added DV for data file") as refused:
-        other.delete("id = 2")
+        other.upsert(new, ["id"])
     assert refused.value.context["snapshot_ids"] == (table.current_snapshot().snapshot_id,)
     assert refused.value.hint
     # what it wrote is gone
     assert on_disk(table) == {file.file_path.removeprefix("file:") for file in live(table)}
-    other.refresh().delete("id = 2")
+    other.refresh().upsert(new, ["id"])
     assert deleted(other) == [[1, 2]]
+
+
+@pytest.mark.parametrize("level", ["serializable", "snapshot"])
+def test_a_delete_finds_its_rows_again_if_others_deleted_rows_of_the_same_data_file(lake, level):
+    table = new_table(lake, frame(*range(10)), **{"write.delete.isolation-level": level})
+    other = lake.load_table("db.t")
+    table.delete("id in (1, 2)")
+    other.delete("id in (2, 3)")
+    assert deleted(other) == [[1, 2, 3]]
+    assert other.current_snapshot().summary["added-position-deletes"] == "3"
+    assert other.current_snapshot().parent_snapshot_id == table.current_snapshot().snapshot_id
+    # the file of the first attempt is gone
+    assert len(on_disk(table)) == 2
+
+
+def test_a_delete_finds_its_rows_again_if_others_removed_a_data_file(lake):
+    table = new_table(lake, frame(*range(10)), frame(*range(10, 20)))
+    other = lake.load_table("db.t")
+    table.delete("id < 10")
+    other.delete("id in (3, 13)")
+    assert deleted(other) == [[3]]
+    assert ids(other) == sorted(set(range(10, 20)) - {13})
+
+
+def test_a_delete_gives_up_if_others_are_first_each_time(lake, monkeypatch):
+    table = new_table(lake, frame(*range(10)), **{"commit.retry.num-retries": "2"})
+    other, numbers = lake.load_table("db.t"), count()
+    finding = table_delete.delete_rows
+
+    def beaten(target, row_filter):
+        change = finding(target, row_filter)
+        if target.snapshot_properties:
+            other.refresh().delete(f"id = {next(numbers)}")
+        return change
+
+    monkeypatch.setattr(table_delete, "delete_rows", beaten)
+    with pytest.raises(ConflictError, match="Found concurrently added DV"):
+        table.delete("id = 9", {"who": "beaten"})
+    assert next(numbers) == 3
+    assert ids(other) == list(range(3, 10))
 
 
 def test_writers_who_delete_rows_of_different_data_files_are_no_conflict(lake):
@@ -170,10 +214,30 @@ def test_position_deletes_from_before_an_upgrade_are_refused_and_removed(lake):
     written = [file.file_path for file in change.delete_files]
     assert all(table.io.exists(path) for path in written)
     upgrade(lake.load_table("db.t"))
-    with pytest.raises(ValidationError, match="rows are deleted by deletion vectors"):
+    with pytest.raises(ConflictError, match="upgraded to format version 3, where rows are deleted"):
         table.commit(change)
     assert not any(table.io.exists(path) for path in written)
     table.refresh().delete("id = 1")
+    assert deleted(table) == [[1]]
+
+
+def test_a_delete_finds_its_rows_again_after_an_upgrade(lake):
+    table = new_table(lake, frame(*range(10)), version=2)
+    upgrade(lake.load_table("db.t"))
+    assert table.metadata.format_version == 2
+    table.delete("id = 1")
+    assert deleted(table) == [[1]]
+    assert not any("-deletes.parquet" in path for path in on_disk(table, ".parquet"))
+
+
+def test_an_update_from_before_an_upgrade_says_so(lake):
+    table = new_table(lake, frame(*range(10)), version=2)
+    upgrade(lake.load_table("db.t"))
+    new = pa.table([pa.array([1], pa.int64()), ["new"]], SCHEMA)
+    with pytest.raises(ConflictError, match="upgraded to format version 3") as refused:
+        table.upsert(new, ["id"])
+    assert "repeat the change" in refused.value.hint
+    table.refresh().upsert(new, ["id"])
     assert deleted(table) == [[1]]
 
 
@@ -237,3 +301,18 @@ def test_version_2_gets_no_vectors(lake):
     assert not file.is_deletion_vector
     assert on_disk(table) == set()
     assert "added-dvs" not in table.current_snapshot().summary
+
+
+def test_threads_that_delete_rows_of_one_data_file_all_succeed(lake):
+    table = new_table(lake, frame(*range(20)))
+
+    def delete(first: int) -> None:
+        own = lake.load_table("db.t")
+        for n in range(first, first + 3):
+            own.delete(f"id = {n}")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(delete, (0, 4, 8, 12)))
+    left = sorted(set(range(20)) - {n for first in (0, 4, 8, 12) for n in range(first, first + 3)})
+    assert ids(table.refresh()) == left
+    assert len(deleted(table)) == 1

@@ -70,3 +70,7 @@ def test_nulls_are_equal_to_each_other_only(one):
     assert differing(one, null).tolist() == [True]
     assert differing(null, null).tolist() == [False]
     assert differing(one, one).tolist() == [False]
+
+
+def test_values_of_type_unknown_never_differ():
+    assert differing(pa.nulls(3), pa.nulls(3)).tolist() == [False] * 3

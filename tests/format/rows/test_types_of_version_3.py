@@ -336,13 +336,16 @@ def test_rows_are_upserted_and_merged_by_nanoseconds(create, mode):
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_rewritten_files_keep_nanoseconds_and_leave_out_what_is_unknown(create, file_format):
-    table = create(SCHEMA, write_format_default=file_format)
+    least = {"icecomb_maintenance_copy-min-row-group-bytes": "1"}
+    table = create(SCHEMA, write_format_default=file_format, **least)
     table.append(ROWS.slice(0, 2))
     table.append(ROWS.slice(2))
     before = table.scan().to_arrow().sort_by("id")
     for order in (None, "z DESC", "zorder(t, id)"):
         plan = {} if order is None else {"strategy": "sort", "sort_order": order}
-        done = table.maintenance.rewrite_data_files(options={"rewrite-all": "true"}, **plan)
+        copy = "require" if file_format == "parquet" and order is None else "auto"
+        options = {"rewrite-all": "true", "copy": copy}
+        done = table.maintenance.rewrite_data_files(options=options, **plan)
         assert done.added_data_files_count == 1
         found = table.scan().to_arrow()
         assert found.sort_by("id").equals(before)
@@ -563,18 +566,22 @@ def test_columns_that_cannot_be_read_partition_sort_and_identify_nothing(mixed):
 
     def identified():
         with mixed.update_schema(allow_incompatible_changes=True) as update:
-            update.update_column("v", required=True).set_identifier_fields("v")
+            update.set_identifier_fields("v")
 
-    for attempt in (partitioned, sorted_by):
-        with pytest.raises(
-            ValidationError, match="Cannot apply transform identity to column 'v' of"
-        ):
+    def keyed():
+        mixed.upsert(pa.table({"id": [1]}), join_cols=["v"])
+
+    for attempt, what in (
+        (partitioned, "partition or sort by 'v'"),
+        (sorted_by, "partition or sort by 'v'"),
+        (identified, "'v' .* cannot identify rows"),
+        (keyed, "'v' .* cannot be a key"),
+    ):
+        with pytest.raises(UnsupportedError, match=rf"{what}.*such values cannot be compared"):
             attempt()
-    with pytest.raises(SchemaError, match="Identifier field 'v' must"):
-        identified()
 
 
 def test_a_new_table_is_not_partitioned_by_what_cannot_be_read(create):
     schema = Schema(NestedField(1, "v", VariantType()), NestedField(2, "id", LongType()))
-    with pytest.raises(ValidationError, match="cannot apply transform identity to column 'v'"):
+    with pytest.raises(UnsupportedError, match="partition or sort by 'v' of type variant"):
         create(schema, PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "v")))

@@ -109,11 +109,22 @@ def index(folder, *groups):
     return found
 
 
+def planned(folder, deletes, number, data):
+    """The deletes of a data file, as plans find them."""
+    [found] = deletes.files_for(columns(folder, ManifestContent.DATA, (number, data)))
+    return found
+
+
+def checked(folder, deletes, number, data):
+    """The same as the checks of commits find them."""
+    return deletes.files_for_data_file(number, index_key(data), data.file_path)
+
+
 def applied(folder, deletes, number, data):
-    """The deletes of a data file; planning and the checks of commits find the same ones."""
-    [planned] = deletes.files_for(columns(folder, ManifestContent.DATA, (number, data)))
-    assert planned == deletes.files_for_data_file(number, index_key(data), data.file_path)
-    return [(one.file_path, one.content_offset) for one in planned]
+    """The deletes of a data file, the same for both."""
+    found = planned(folder, deletes, number, data)
+    assert found == checked(folder, deletes, number, data)
+    return [(one.file_path, one.content_offset) for one in found]
 
 
 def test_a_vector_applies_to_the_file_it_names_and_to_no_other(tmp_path):
@@ -161,26 +172,28 @@ def test_a_vector_that_names_no_data_file_is_refused(tmp_path):
         index(tmp_path, [(7, vector(None))])
 
 
-def test_a_vector_older_than_its_data_file_is_refused_like_by_iceberg_java(tmp_path):
+@pytest.mark.parametrize("found", [planned, checked])
+def test_a_vector_older_than_its_data_file_is_refused_like_by_iceberg_java(tmp_path, found):
     deletes = index(tmp_path, [(7, vector("/t/a"))])
     with pytest.raises(
         CorruptFileError,
         match=r"of data file /t/a .* has sequence number 7, less than 8 of its data file",
     ):
-        applied(tmp_path, deletes, 8, file("/t/a"))
+        found(tmp_path, deletes, 8, file("/t/a"))
     assert applied(tmp_path, deletes, 8, file("/t/b")) == []
 
 
+@pytest.mark.parametrize("found", [planned, checked])
 @pytest.mark.parametrize("other", [{"day": 4}, {"spec_id": 2}, {"spec_id": 0}])
 def test_a_vector_of_another_partition_than_its_data_file_is_refused_like_by_iceberg_java(
-    tmp_path, other
+    tmp_path, other, found
 ):
     deletes = index(tmp_path, [(7, vector("/t/a"))])
     with pytest.raises(
         CorruptFileError,
         match=r"of data file /t/a .* has spec and partition \(1, 3\), and its data file has",
     ):
-        applied(tmp_path, deletes, 7, file("/t/a", **other))
+        found(tmp_path, deletes, 7, file("/t/a", **other))
 
 
 def test_partitions_of_floats_are_compared_as_they_are_stored(tmp_path):

@@ -28,7 +28,7 @@ ENVIRONMENT = {
 NAMESPACE = ["planner_tests"]
 DEFAULTS = {
     "load_table": {"version": None, "timestamp_us": None, "audit": NO_AUDIT},
-    "plan_change": {"options": {}, "settings": {}},
+    "plan_change": {"options": {}, "settings": {}, "keeps_metadata": True},
     "begin_write": {
         "command": None,
         "filters": [],

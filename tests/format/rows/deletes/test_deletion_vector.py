@@ -40,6 +40,7 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.types import LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.range_input import RangeInput
 from tests.format.rows.deletes.deletion_vectors import vector_file
 from tests.format.rows.deletes.mutation import mutated
 
@@ -199,6 +200,56 @@ def test_vectors_that_lie_together_are_read_at_once(tmp_path, monkeypatch):
     for number, vector in enumerate(vectors):
         assert reader.positions(vector).tolist() == [number, number + 1000]
     assert len(opened) == 1
+
+
+class Remote(FileIO):
+    """Local files behind the ranges of an object store, which are counted."""
+
+    def __init__(self):
+        super().__init__()
+        self.ranges = []
+
+    def at_once(self, location):  # noqa: ARG002 - the interface
+        return 8
+
+    def open_input(self, location, size=None):
+        content = Path(location).read_bytes()
+
+        def read_range(start, length):
+            self.ranges.append((start, length))
+            return content[start : start + length]
+
+        return pa.PythonFile(RangeInput(read_range, location, size), mode="r")
+
+
+def far_apart(path):
+    """Ten vectors in a file of 5 MiB."""
+    blobs = [blob_of(number) for number in range(10)]
+    gap = bytes((1 << 19) - 42)
+    first = vector_file(path, "/t/0", gap.join(blobs), 1, content_size_in_bytes=42)
+    return [
+        replace(first, referenced_data_file=f"/t/{at}", content_offset=4 + (at << 19))
+        for at in range(10)
+    ]
+
+
+def test_vectors_of_a_remote_puffin_file_are_read_a_mebibyte_at_a_time(tmp_path):
+    files = Remote()
+    reader = VectorReader(files)
+    found = [reader.positions(vector).tolist() for vector in far_apart(tmp_path / "v.puffin")]
+    assert found == [[number] for number in range(10)]
+    assert len(files.ranges) == 5
+    assert max(length for _, length in files.ranges) <= (1 << 20) + 1
+
+
+def test_a_remote_puffin_file_that_is_cut_names_the_data_file(tmp_path):
+    path = tmp_path / "v.puffin"
+    vectors = far_apart(path)
+    path.write_bytes(path.read_bytes()[: 3 << 20])
+    reader = VectorReader(Remote())
+    assert reader.positions(vectors[1]).tolist() == [1]
+    with pytest.raises(CorruptFileError, match=rf"data file /t/9 cannot be read: {path} ends"):
+        reader.positions(vectors[9])
 
 
 def test_a_large_vector_is_read_whole_and_not_kept(tmp_path):

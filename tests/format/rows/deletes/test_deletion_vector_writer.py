@@ -121,7 +121,11 @@ def test_the_file_is_where_the_table_has_its_data(tmp_path):
     ("version", "kind"), [(2, PositionDeleteWriter), (3, DeletionVectorWriter)]
 )
 def test_version_3_has_vectors_and_version_2_position_delete_files(tmp_path, version, kind):
-    assert isinstance(delete_writer(IO, metadata(tmp_path, version), "op"), kind)
+    # as in Iceberg Java, vectors have no format or granularity to choose
+    chosen = {"write.delete.format.default": "orc", "write.delete.granularity": "partition"}
+    for properties in ({}, chosen):
+        made = delete_writer(IO, metadata(tmp_path, version, **properties), "op")
+        assert isinstance(made, kind)
 
 
 def test_a_vector_stands_for_all_position_deletes_and_replaces_those_about_its_file(tmp_path):

@@ -109,7 +109,8 @@ SEVERAL = encode_bitmap(np.concatenate([np.arange(0, 40, 3), np.arange(70_000, 7
 
 
 DAMAGED = {
-    "another count": (ONE, 2, "has 1 positions, not 2"),
+    "fewer": (ONE, 2, "has 1 positions, not 2"),
+    "more": (ONE, 0, "has 1 positions, not 0"),
     "cut": (ONE[:-2], 1, "extends beyond its end"),
     "longer": (ONE + "00", 1, "has 1 bytes behind its bitmaps"),
     "nothing": ("", 0, "extends beyond its end"),

@@ -12,9 +12,17 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.spec.types import ListType, StringType
+from icecomb.format.spec.types import (
+    IntegerType,
+    ListType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+)
 from icecomb.spark.planner.files import planned_files
-from tests.spark.planner.protocol import NAMESPACE, Planner
+from icecomb.spark.schema import iceberg_schema
+from tests.spark.planner.protocol import NAMESPACE, Planner, named
 
 BY_POSITION = {f"write.{c}.mode": "merge-on-read" for c in ("delete", "update", "merge")}
 
@@ -88,15 +96,62 @@ def test_the_initial_default_of_a_column_comes_with_its_type(table, planner):
     }
 
 
-def test_the_default_of_a_list_is_refused_by_the_name_of_its_column(table, planner):
+@pytest.mark.parametrize(
+    ("field_type", "default", "problem"),
+    [
+        (ListType(9, StringType()), ["a"], "has the default"),
+        (TimestampNanoType(), None, "no type for Iceberg's timestamp_ns"),
+        (ListType(9, TimestampNanoType()), None, "no type for Iceberg's timestamp_ns"),
+    ],
+)
+def test_a_column_that_spark_cannot_read_is_named_and_the_others_are_read(
+    table, planner, field_type, default, problem
+):
     with table.update_schema() as update:
-        update.add_column("l", ListType(9, StringType()), default_value=["a"])
-    with pytest.raises(UnsupportedError, match="Column l has the default"):
-        planner.load("t")
+        update.add_column("odd", field_type, "its doc", default_value=default)
+    loaded = planner.load("t")
+    shown = loaded["schema"]["fields"][1]
+    assert (shown["name"], shown["type"]) == ("odd", "binary")
+    assert "which Spark cannot read: its doc" in shown["metadata"]["comment"]
+    assert len(planner.plan(loaded, columns=["id"])["files"]) == 2
+    with pytest.raises(UnsupportedError, match=rf"Column odd cannot be read by Spark: .*{problem}"):
+        planner.plan(loaded)
+    assert planner.aggregate(loaded, [("max", "odd")]) is None
+    with pytest.raises(UnsupportedError, match="Column odd cannot be written by Spark"):
+        planner.ask("begin_write", reference=loaded["reference"], operation="append")
 
 
-def test_spark_changes_no_rows_of_version_3(table, planner):
-    reference = planner.load("t")["reference"]
-    for command in ("delete", "update", "merge"):
-        with pytest.raises(UnsupportedError, match=rf"Cannot {command.upper()} rows .*version 3"):
-            planner.ask("plan_change", reference=reference, command=command)
+def test_the_default_of_new_rows_comes_as_sql_and_stays_with_its_table(table, planner):
+    with table.update_schema() as update:
+        update.add_column("c", "int", default_value=5)
+    with table.update_schema() as update:
+        update.set_default_value("c", 7)
+    loaded = planner.load("t")
+    told = loaded["schema"]["fields"][1]["metadata"]
+    assert (told["CURRENT_DEFAULT"], told["EXISTS_DEFAULT"]) == ("7", "5")
+    copied = iceberg_schema(loaded["schema"]).find_field("c")
+    assert (copied.initial_default, copied.write_default) == (None, None)
+    begun = planner.ask("begin_write", reference=loaded["reference"], operation="append")
+    assert begun["files"]["schema"] == loaded["schema"]
+
+
+def test_a_default_inside_a_struct_is_named_before_rows_are_written(table, planner):
+    with table.update_schema() as update:
+        update.add_column("s", StructType((NestedField(8, "a", IntegerType()),)))
+    with table.update_schema() as update:
+        update.add_column("s.b", "int", default_value=5)
+    with pytest.raises(UnsupportedError, match=r"its field s\.b has a default"):
+        planner.ask("begin_write", reference=planner.load("t")["reference"], operation="append")
+
+
+def test_columns_are_added_with_defaults_and_get_others(table, planner):
+    identifier = {"catalog": planner.catalog, "table": named("t")}
+    added = {"action": "add_column", "path": ["c"], "type": "integer", "nullable": False}
+    added |= {"comment": None, "position": None, "default": "5"}
+    planner.ask("alter_table", **identifier, changes=[added])
+    change = {"action": "update_column_default", "path": ["c"]}
+    planner.ask("alter_table", **identifier, changes=[{**change, "default": "-7"}])
+    field = table.refresh().schema().find_field("c")
+    assert (field.required, field.initial_default, field.write_default) == (True, 5, -7)
+    with pytest.raises(UnsupportedError, match=r"Column c cannot have the default rand\(\)"):
+        planner.ask("alter_table", **identifier, changes=[{**change, "default": "rand()"}])

@@ -98,6 +98,7 @@ class Statement:
                 "files": [file["entry"]["path"]],
                 "deleted": 1,
                 "replaces": False,
+                "positions": None,
                 **more,
             }
             for file, made in zip(files, writer.close(), strict=True)

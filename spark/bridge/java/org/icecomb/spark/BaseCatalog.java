@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Function;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
@@ -16,6 +17,7 @@ import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -66,6 +68,12 @@ abstract class BaseCatalog
   private String name;
   private PlannerSession session;
   private boolean nullableQuerySchema;
+
+  /** Default values, for the tables whose format version has them. */
+  @Override
+  public Set<TableCatalogCapability> capabilities() {
+    return Set.of(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
+  }
 
   @Override
   public void initialize(String catalogName, CaseInsensitiveStringMap options) {
@@ -244,13 +252,11 @@ abstract class BaseCatalog
 
   private static StructType structType(Column[] columns) {
     for (Column column : columns) {
-      if (column.defaultValue() != null
-          || column.generationExpression() != null
-          || SparkVersion.hasIdentity(column)) {
+      if (column.generationExpression() != null || SparkVersion.hasIdentity(column)) {
         throw new UnsupportedOperationException(
             "Column "
                 + column.name()
-                + " has a default, generated or identity value: icecomb does not support these yet");
+                + " has a generated or identity value: icecomb does not support these yet");
       }
     }
     return CatalogV2Util.v2ColumnsToStructType(columns);

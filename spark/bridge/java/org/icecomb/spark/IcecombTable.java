@@ -193,7 +193,8 @@ public final class IcecombTable
   public MetadataColumn[] metadataColumns() {
     JsonNode partition = description.partitionType();
     return MetadataColumns.of(
-        partition == null || partition.isNull() ? null : Schemas.parse(partition));
+        partition == null || partition.isNull() ? null : Schemas.parse(partition),
+        description.hasLineage());
   }
 
   @Override
@@ -246,7 +247,11 @@ public final class IcecombTable
   private PlannedChange plan(String command, CaseInsensitiveStringMap options) {
     PlanChange request =
         new PlanChange(
-            handle.reference(), command, options.asCaseSensitiveMap(), IcebergSettings.ofWrites());
+            handle.reference(),
+            command,
+            options.asCaseSensitiveMap(),
+            IcebergSettings.ofWrites(),
+            SparkVersion.keepsMetadata());
     return handle.ofCurrentUser().ask(request, PlannedChange.class);
   }
 

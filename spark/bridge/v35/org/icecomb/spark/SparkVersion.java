@@ -28,6 +28,11 @@ public final class SparkVersion {
     return false;
   }
 
+  /** Whether Spark passes metadata columns of rows that move on to the tasks that write them. */
+  public static boolean keepsMetadata() {
+    return false;
+  }
+
   /** Whether Spark's own SQL has CALL. */
   public static boolean hasCall() {
     return false;

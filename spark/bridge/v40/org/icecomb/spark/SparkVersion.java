@@ -30,6 +30,11 @@ public final class SparkVersion {
     return true;
   }
 
+  /** Whether Spark passes metadata columns of rows that move on to the tasks that write them. */
+  public static boolean keepsMetadata() {
+    return true;
+  }
+
   /** Whether Spark's own SQL has CALL. */
   public static boolean hasCall() {
     return true;

@@ -43,11 +43,9 @@ public final class Changes {
 
   private static ObjectNode column(TableChange.ColumnChange change) {
     if (change instanceof TableChange.AddColumn add) {
-      if (add.defaultValue() != null) {
-        return unknown(change).put("text", "a default value for a new column");
-      }
       ObjectNode json = action("add_column");
       json.put("nullable", add.isNullable()).put("comment", add.comment());
+      json.put("default", add.defaultValue() == null ? "" : add.defaultValue().getSql());
       json.set("type", Schemas.toJson(add.dataType()));
       json.set("position", position(add.position()));
       return json;
@@ -65,6 +63,9 @@ public final class Changes {
     }
     if (change instanceof TableChange.UpdateColumnComment update) {
       return action("update_column_comment").put("comment", update.newComment());
+    }
+    if (change instanceof TableChange.UpdateColumnDefaultValue update) {
+      return action("update_column_default").put("default", update.newDefaultValue());
     }
     if (change instanceof TableChange.UpdateColumnPosition update) {
       ObjectNode json = action("update_column_position");

@@ -27,6 +27,8 @@ public final class Schemas {
   public static final String ICEBERG_TYPE = "icecomb.type";
   /** Such types of list elements, map keys and values, by the paths of their ids. */
   public static final String NESTED_TYPES = "icecomb.nested.types";
+  /** Spark's key of the default of new rows, as SQL. */
+  public static final String CURRENT_DEFAULT = "CURRENT_DEFAULT";
   /** The initial default, as text of the planner's JSON; <code>{}</code> for that of a struct. */
   public static final String DEFAULT = "icecomb.default";
 
@@ -47,6 +49,11 @@ public final class Schemas {
   /** The Iceberg id of a field, or -1 if it has none. */
   public static int id(StructField field) {
     return field.metadata().contains(FIELD_ID) ? (int) field.metadata().getLong(FIELD_ID) : -1;
+  }
+
+  /** A nullable field with an Iceberg id. */
+  public static StructField withId(String name, DataType type, int id) {
+    return new StructField(name, type, true, new MetadataBuilder().putLong(FIELD_ID, id).build());
   }
 
   /** {@code uuid} or {@code fixed[16]} if Spark's type is wider than Iceberg's; else empty. */

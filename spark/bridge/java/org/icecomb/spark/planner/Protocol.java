@@ -123,6 +123,7 @@ public final class Protocol {
       boolean hasFiles,
       boolean takesAnyRows,
       boolean evolves,
+      boolean hasLineage,
       List<String> table,
       boolean below) {}
 
@@ -270,7 +271,11 @@ public final class Protocol {
   // Writes
 
   public record PlanChange(
-      JsonNode reference, String command, Map<String, String> options, Map<String, String> settings)
+      JsonNode reference,
+      String command,
+      Map<String, String> options,
+      Map<String, String> settings,
+      boolean keepsMetadata)
       implements Repeatable {}
 
   public record PlannedChange(boolean mergeOnRead, List<String> metadataColumns) {}
@@ -311,7 +316,7 @@ public final class Protocol {
       Map<String, String> metrics,
       Map<String, String> metadata) {}
 
-  public record DeleteInstructions(FileInstructions files, boolean byFile) {}
+  public record DeleteInstructions(FileInstructions files, boolean byFile, boolean asVectors) {}
 
   public record WriteInstructions(
       JsonNode write,
@@ -325,6 +330,7 @@ public final class Protocol {
       Long advisoryBytes,
       boolean fanout,
       DeleteInstructions deletes,
+      boolean lineage,
       boolean asGiven) {}
 
   /**
@@ -341,7 +347,7 @@ public final class Protocol {
   public record Replaced(JsonNode reference, JsonNode filters, List<JsonNode> files) {}
 
   public record WrittenDeletes(
-      WrittenFile file, List<String> files, long deleted, boolean replaces) {}
+      WrittenFile file, List<String> files, long deleted, boolean replaces, String positions) {}
 
   /**
    * @param deletes {@link WrittenDeletes}, as JSON text written by their tasks

@@ -26,6 +26,7 @@ import org.icecomb.spark.planner.Protocol.DeleteFile;
  * @param vectorized whether Spark reads columnar batches; else rows
  * @param output the requested data and metadata columns, in Spark's order
  * @param columns the data columns among them, with ids
+ * @param lineage the columns of row lineage among them, with ids
  * @param mapping the table's name mapping as JSON, or null
  */
 record ColumnarReaderFactory(
@@ -34,6 +35,7 @@ record ColumnarReaderFactory(
     boolean vectorized,
     StructType output,
     StructType columns,
+    StructType lineage,
     List<Condition> conditions,
     String mapping)
     implements PartitionReaderFactory {

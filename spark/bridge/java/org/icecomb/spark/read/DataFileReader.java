@@ -35,7 +35,8 @@ final class DataFileReader implements Closeable {
 
   /**
    * The source of an output column: a column of the file, the rows' positions, whether they are
-   * deleted, or one value for all rows. A column that the file does not have has the constant.
+   * deleted, or one value for all rows. A column that the file does not have has the constant. Rows
+   * for which the file states no lineage inherit it: the constant, and for their id the position.
    */
   private record Source(Kind kind, int place, StructField field, Object constant) {
 
@@ -43,6 +44,8 @@ final class DataFileReader implements Closeable {
       COLUMN,
       POSITION,
       DELETED,
+      ROW_ID,
+      INHERITED,
       CONSTANT
     }
   }
@@ -93,6 +96,11 @@ final class DataFileReader implements Closeable {
     for (EqualityDeletes equality : task.equalityDeletes()) {
       read = ReadColumns.widened(read, withoutConstants(equality.columns(), task));
     }
+    for (StructField column : factory.lineage().fields()) {
+      if (task.constants().get(Schemas.id(column)) != null) {
+        read = read.add(column);
+      }
+    }
     List<Source> sources = new ArrayList<>();
     for (StructField output : factory.output().fields()) {
       sources.add(source(factory, task, read, output));
@@ -114,12 +122,16 @@ final class DataFileReader implements Closeable {
                 task.bytes(),
                 task.rows(),
                 read,
-                sources.stream().anyMatch(source -> source.kind() == Source.Kind.POSITION)
+                sources.stream().anyMatch(DataFileReader::needsPosition)
                     || marks && deletes != null,
                 marks ? null : deletes,
                 factory.conditions(),
                 factory.nameMapping()));
     return new DataFileReader(reader, deletes, sources, byValue, marks);
+  }
+
+  private static boolean needsPosition(Source source) {
+    return source.kind() == Source.Kind.POSITION || source.kind() == Source.Kind.ROW_ID;
   }
 
   private static StructType withoutConstants(StructType columns, FileTask task) {
@@ -140,6 +152,9 @@ final class DataFileReader implements Closeable {
     if (output.name().equals(MetadataColumns.DELETED)) {
       return new Source(Source.Kind.DELETED, -1, output, null);
     }
+    if (factory.lineage().getFieldIndex(output.name()).isDefined()) {
+      return inherited(task, read, factory.lineage().apply(output.name()));
+    }
     Object value =
         switch (output.name()) {
           case MetadataColumns.FILE -> UTF8String.fromString(task.path());
@@ -155,6 +170,16 @@ final class DataFileReader implements Closeable {
     return task.constants().containsKey(id)
         ? new Source(Source.Kind.CONSTANT, -1, column, task.constants().get(id))
         : stored(ReadColumns.path(read, id).get(0), column);
+  }
+
+  private static Source inherited(FileTask task, StructType read, StructField column) {
+    Object value = task.constants().get(Schemas.id(column));
+    if (value == null) {
+      return new Source(Source.Kind.CONSTANT, -1, column, null);
+    }
+    boolean id = column.name().equals(MetadataColumns.ROW_ID);
+    int place = ReadColumns.path(read, Schemas.id(column)).get(0);
+    return new Source(id ? Source.Kind.ROW_ID : Source.Kind.INHERITED, place, column, value);
   }
 
   private static Source stored(int place, StructField column) {
@@ -260,6 +285,12 @@ final class DataFileReader implements Closeable {
           case COLUMN -> reader.column(source.place());
           case POSITION -> reader.positions();
           case DELETED -> marks;
+          case ROW_ID ->
+              new LineageColumnVector(
+                  reader.column(source.place()), (long) source.constant(), reader.positions());
+          case INHERITED ->
+              new LineageColumnVector(
+                  reader.column(source.place()), (long) source.constant(), null);
           case CONSTANT -> null;
         };
     return found == null ? Constants.vector(source.field().dataType(), source.constant()) : found;

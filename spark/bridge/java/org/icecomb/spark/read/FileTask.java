@@ -25,7 +25,8 @@ import org.icecomb.spark.planner.Protocol.PositionDeleteFiles;
  * @param rows the row count of a whole file according to its manifest; negative if unknown
  * @param partition the value of {@code _partition} by field name; null if not requested, and in an
  *     unpartitioned table
- * @param constants values of columns that are the same in the whole file, by field id
+ * @param constants values of columns that are the same in the whole file, by field id; of row
+ *     lineage the id of the first row, and the sequence number, which rows inherit; null if none
  * @param deletes packed positions of deleted rows (see {@link PositionDeletes}), or null
  * @param positionDeleteFiles the files to read them from instead, or null
  * @param equalityDeletes the equality deletes that apply to the file
@@ -58,6 +59,7 @@ record FileTask(
   static FileTask whole(PlannedFile file, PlannedTasks plan) {
     Map<Integer, Object> constants = new HashMap<>();
     addConstants(constants, file, plan.columns());
+    addConstants(constants, file, plan.lineage());
     List<EqualityDeletes> equalityDeletes = new ArrayList<>();
     for (Protocol.EqualityDeletes deletes : file.equalityDeletes()) {
       KeyColumns keys = plan.keys(deletes.keys());

@@ -27,6 +27,7 @@ import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -249,6 +250,7 @@ class IcecombScan
         vectorized,
         required,
         dataColumns,
+        lineage(),
         conditionsOnRows(),
         mapping == null || mapping.isNull() ? null : Json.text(mapping));
   }
@@ -275,7 +277,7 @@ class IcecombScan
   }
 
   final PlannedTasks newTasks() {
-    return new PlannedTasks(dataColumns, partition());
+    return new PlannedTasks(dataColumns, partition(), lineage());
   }
 
   final PlanScan request() {
@@ -300,6 +302,7 @@ class IcecombScan
     if (partition() != null) {
       ids.add(MetadataColumns.PARTITION_ID);
     }
+    Arrays.stream(lineage().fields()).map(Schemas::id).forEach(ids::add);
     return ids;
   }
 
@@ -308,6 +311,20 @@ class IcecombScan
     return readsMetadata(MetadataColumns.PARTITION)
         ? (StructType) required.apply(MetadataColumns.PARTITION).dataType()
         : null;
+  }
+
+  /** The requested columns of row lineage, with ids. */
+  private StructType lineage() {
+    List<StructField> found = new ArrayList<>();
+    if (readsMetadata(MetadataColumns.ROW_ID)) {
+      found.add(Schemas.withId(MetadataColumns.ROW_ID, DataTypes.LongType, MetadataColumns.ROW_ID_ID));
+    }
+    if (readsMetadata(MetadataColumns.LAST_UPDATED)) {
+      found.add(
+          Schemas.withId(
+              MetadataColumns.LAST_UPDATED, DataTypes.LongType, MetadataColumns.LAST_UPDATED_ID));
+    }
+    return Schemas.struct(found);
   }
 
   /** Whether a metadata column is requested; a column of the table may have its name. */

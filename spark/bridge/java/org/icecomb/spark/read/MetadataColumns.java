@@ -10,6 +10,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.planner.Json;
 
 /** Columns that every table has without storing them. */
 public final class MetadataColumns {
@@ -25,8 +26,14 @@ public final class MetadataColumns {
   static final String PARTITION = "_partition";
   static final String DELETED = "_deleted";
 
-  /** The id that Iceberg's specification reserves for {@code _partition}. */
+  public static final String ROW_ID = "_row_id";
+  public static final String LAST_UPDATED = "_last_updated_sequence_number";
+
+  /** The ids that Iceberg's specification reserves for {@code _partition} and row lineage. */
   static final int PARTITION_ID = 2147483642;
+
+  static final int ROW_ID_ID = 2147483540;
+  static final int LAST_UPDATED_ID = 2147483539;
 
   private static final long SEED = 42;
 
@@ -48,15 +55,24 @@ public final class MetadataColumns {
               false,
               "Whether the row is deleted; a query that selects this gets deleted rows, too"));
 
+  private static final List<MetadataColumn> LINEAGE =
+      List.of(
+          new Lineage(ROW_ID, "Id of the row, which it keeps when it is changed", true),
+          new Lineage(LAST_UPDATED, "Sequence number of the row's last change", false));
+
   private MetadataColumns() {}
 
   /**
    * The metadata columns of a table.
    *
    * @param partition the type of {@code _partition}, or null if the table has no such column
+   * @param lineage whether rows have ids
    */
-  public static MetadataColumn[] of(StructType partition) {
+  public static MetadataColumn[] of(StructType partition, boolean lineage) {
     List<MetadataColumn> columns = new ArrayList<>(SIMPLE);
+    if (lineage) {
+      columns.addAll(LINEAGE);
+    }
     if (partition != null) {
       columns.add(
           new Hidden(
@@ -72,6 +88,28 @@ public final class MetadataColumns {
   static long fileId(String path) {
     byte[] text = path.getBytes(StandardCharsets.UTF_8);
     return XXH64.hashUnsafeBytes(text, Platform.BYTE_ARRAY_OFFSET, text.length, SEED);
+  }
+
+  /**
+   * A column of row lineage.
+   *
+   * @param kept whether Spark keeps the value when it changes the row
+   */
+  private record Lineage(String name, String comment, boolean kept) implements MetadataColumn {
+
+    @Override
+    public DataType dataType() {
+      return DataTypes.LongType;
+    }
+
+    /** Used by Spark 4.0 and later. */
+    public String metadataInJSON() {
+      return Json.text(
+          Json.object()
+              .put("__preserve_on_delete", false)
+              .put("__preserve_on_update", kept)
+              .put("__preserve_on_reinsert", kept));
+    }
   }
 
   private record Hidden(String name, DataType dataType, boolean isNullable, String comment)

@@ -34,6 +34,7 @@ final class PlannedTasks implements Consumer<ScanPage> {
 
   private final StructType columns;
   private final StructType partition;
+  private final StructType lineage;
   private final List<List<FileTask>> groups = new ArrayList<>();
   private final List<List<JsonNode>> groupingKeys = new ArrayList<>();
   private final List<ChangeableFile> changeable = new ArrayList<>();
@@ -50,10 +51,12 @@ final class PlannedTasks implements Consumer<ScanPage> {
   /**
    * @param columns the columns that are read
    * @param partition the requested fields of {@code _partition}, or null
+   * @param lineage the requested columns of row lineage
    */
-  PlannedTasks(StructType columns, StructType partition) {
+  PlannedTasks(StructType columns, StructType partition, StructType lineage) {
     this.columns = columns;
     this.partition = partition;
+    this.lineage = lineage;
   }
 
   @Override
@@ -144,6 +147,10 @@ final class PlannedTasks implements Consumer<ScanPage> {
 
   StructType partition() {
     return partition;
+  }
+
+  StructType lineage() {
+    return lineage;
   }
 
   KeyColumns keys(int place) {

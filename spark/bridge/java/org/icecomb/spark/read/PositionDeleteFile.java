@@ -6,10 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.MetadataBuilder;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.icecomb.spark.convert.Schemas;
@@ -22,8 +19,8 @@ final class PositionDeleteFile implements ExecutorCache.Sized {
   private static final StructType COLUMNS =
       Schemas.struct(
           List.of(
-              column("file_path", DataTypes.StringType, 2147483546L),
-              column("pos", DataTypes.LongType, 2147483545L)));
+              Schemas.withId("file_path", DataTypes.StringType, 2147483546),
+              Schemas.withId("pos", DataTypes.LongType, 2147483545)));
 
   private static final String NAMES =
       "[{\"field-id\": 2147483546, \"names\": [\"file_path\"]},"
@@ -50,11 +47,6 @@ final class PositionDeleteFile implements ExecutorCache.Sized {
   private record Key(DeleteFile file) {}
 
   private PositionDeleteFile() {}
-
-  private static StructField column(String name, DataType type, long id) {
-    return new StructField(
-        name, type, true, new MetadataBuilder().putLong(Schemas.FIELD_ID, id).build());
-  }
 
   /** The content of a delete file, read once per executor. */
   static PositionDeleteFile of(ColumnarReaderFactory factory, DeleteFile file) throws IOException {

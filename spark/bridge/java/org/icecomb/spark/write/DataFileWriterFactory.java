@@ -15,8 +15,13 @@ import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.util.SerializableConfiguration;
 
-/** The factory of an append's writers on the executors. */
-record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteSettings settings)
+/**
+ * The factory of an append's writers on the executors.
+ *
+ * @param moved the lineage of rows of other files; null if none is written
+ */
+record DataFileWriterFactory(
+    Broadcast<SerializableConfiguration> hadoop, WriteSettings settings, MovedRows moved)
     implements DataWriterFactory {
 
   @Override
@@ -35,11 +40,13 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
    * <p>Without fan-out the rows are sorted by partition and one file is open at a time; if a
    * partition occurs again, it gets another file.
    */
-  private static final class TaskWriter implements DataWriter<InternalRow> {
+  private static final class TaskWriter
+      implements DataWriter<InternalRow>, MovedRows.Writer {
 
     private final DataFileWriterFactory factory;
     private final WriteSettings settings;
     private final String filePrefix;
+    private final MovedRows.View moved;
     private final Map<PartitionKey, DataFileWriter> open = new HashMap<>();
     private final List<WrittenFiles.DataFile> finished = new ArrayList<>();
     private final CreatedFiles created = new CreatedFiles();
@@ -50,10 +57,21 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
       this.factory = factory;
       this.settings = factory.settings();
       this.filePrefix = filePrefix;
+      this.moved = factory.moved() == null ? null : new MovedRows.View(factory.moved());
     }
 
     @Override
     public void write(InternalRow row) throws IOException {
+      write(null, row);
+    }
+
+    /** Called by Spark 4.0 and later. */
+    @Override
+    public void write(InternalRow metadata, InternalRow row) throws IOException {
+      append(moved == null ? row : moved.of(metadata, row));
+    }
+
+    private void append(InternalRow row) throws IOException {
       PartitionKey key = PartitionKey.of(settings.partition(), row);
       if (!key.equals(currentKey)) {
         turnTo(key);

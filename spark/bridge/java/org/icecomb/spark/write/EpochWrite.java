@@ -36,7 +36,7 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
   }
 
   private EpochWrite(TableHandle table, WriteInstructions instructions, LogicalWriteInfo info) {
-    super(table, info.schema(), instructions, (write, finished) -> Committed.NOTHING);
+    super(table, info.schema(), instructions, null, (write, finished) -> Committed.NOTHING);
     this.table = table;
     this.checkpoint = Checkpoint.of(info.options());
   }
@@ -58,6 +58,7 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
             null,
             true,
             asked.deletes(),
+            asked.lineage(),
             asked.asGiven());
   }
 

@@ -39,7 +39,9 @@ record FinishedFiles(
         for (WrittenFiles.DeleteFile file : written.deletes()) {
           all.deletes.addRawValue(new RawValue(file.json()));
           all.changed.addAll(file.changed());
-          all.paths.add(file.path());
+          if (file.path() != null) {
+            all.paths.add(file.path());
+          }
         }
       }
     }

@@ -43,6 +43,12 @@ record FittedRows(FittedValue.Struct fit) implements Serializable {
     Set<String> arranged = arranged(instructions);
     for (int i = 0; i < known.size(); i++) {
       StructField column = known.fields()[i];
+      if (fit.lacks(i) && column.metadata().contains(Schemas.CURRENT_DEFAULT)) {
+        throw SparkErrors.unsupported(
+            "The rows written to table " + table + " have no column " + column.name()
+                + ", whose default Spark does not fill in here",
+            "add the column to the rows, with its default or another value");
+      }
       if (fit.lacks(i) && arranged.contains(column.name())) {
         throw FittedValue.lacking(table, column.name());
       }

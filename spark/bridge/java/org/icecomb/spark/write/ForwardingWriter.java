@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
 /** A writer that passes calls on to another one, unless its subclass overrides them. */
-class ForwardingWriter implements DataWriter<InternalRow> {
+class ForwardingWriter implements DataWriter<InternalRow>, MovedRows.Writer {
 
   private final DataWriter<InternalRow> writer;
 
@@ -18,6 +18,11 @@ class ForwardingWriter implements DataWriter<InternalRow> {
   @Override
   public void write(InternalRow row) throws IOException {
     writer.write(row);
+  }
+
+  @Override
+  public void write(InternalRow metadata, InternalRow row) throws IOException {
+    ((MovedRows.Writer) writer).write(metadata, row);
   }
 
   @Override

@@ -44,6 +44,7 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
   private final WriteInstructions instructions;
   private final Commit commit;
   private final FittedRows rows;
+  private final MovedRows moved;
   private boolean commitUnknown;
   private Map<String, Long> metrics = Map.of();
 
@@ -59,11 +60,17 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
 
   /**
    * @param given the columns of Spark's rows
+   * @param moved the lineage of rows of other files; null if none is written
    * @param commit commits the files; throws the planner's errors
    */
   IcecombWrite(
-      TableHandle table, StructType given, WriteInstructions instructions, Commit commit) {
+      TableHandle table,
+      StructType given,
+      WriteInstructions instructions,
+      MovedRows moved,
+      Commit commit) {
     this.table = table;
+    this.moved = moved;
     this.instructions = instructions;
     this.commit = commit;
     this.rows =
@@ -119,7 +126,7 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
   final DataFileWriterFactory rowWriters() {
     SparkSession spark = SparkSession.active();
     WriteSettings settings = WriteSettings.of(instructions);
-    return new DataFileWriterFactory(broadcast(spark, settings), settings);
+    return new DataFileWriterFactory(broadcast(spark, settings), settings, moved);
   }
 
   final Broadcast<SerializableConfiguration> broadcast(SparkSession spark, WriteSettings settings) {

@@ -31,7 +31,9 @@ public class IcecombWriteBuilder implements WriteBuilder {
 
   @Override
   public Write build() {
-    return new IcecombWrite(table, info.schema(), instructions(), this::commit);
+    WriteInstructions instructions = instructions();
+    MovedRows moved = MovedRows.of(instructions, info.metadataSchema());
+    return new IcecombWrite(table, info.schema(), instructions, moved, this::commit);
   }
 
   /** The planner's instructions for the write. */

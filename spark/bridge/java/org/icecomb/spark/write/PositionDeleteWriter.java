@@ -103,6 +103,10 @@ final class PositionDeleteWriter {
   }
 
   private void write(Unit unit) throws IOException {
+    if (factory.asVectors()) {
+      unit.files.forEach(this::report);
+      return;
+    }
     Part part = null;
     InternalRow row = new GenericInternalRow(2);
     for (Map.Entry<UTF8String, Deleted> entry : unit.files.entrySet()) {
@@ -125,6 +129,17 @@ final class PositionDeleteWriter {
     if (part != null) {
       part.finish();
     }
+  }
+
+  /** Reports the positions of a data file, of which the commit makes a deletion vector. */
+  private void report(UTF8String name, Deleted deleted) {
+    long[] rows = deleted.positions().sorted();
+    WrittenDeletes written =
+        new WrittenDeletes(
+            null, List.of(name.toString()), rows.length, false, Positions.packed(rows));
+    finished.add(
+        new WrittenFiles.DeleteFile(
+            null, Json.text(Json.of(written)), List.of(deleted.file().path())));
   }
 
   private static long[] together(long[] fresh, long[] before) {
@@ -175,7 +190,7 @@ final class PositionDeleteWriter {
     void finish() throws IOException {
       WrittenFile file = writing.finished();
       writing = null;
-      WrittenDeletes written = new WrittenDeletes(file, names, deleted, replaces);
+      WrittenDeletes written = new WrittenDeletes(file, names, deleted, replaces, null);
       finished.add(
           new WrittenFiles.DeleteFile(location, Json.text(Json.of(written)), List.copyOf(paths)));
     }

@@ -24,14 +24,16 @@ final class PositionDeltaWrite extends IcecombWrite implements DeltaWrite, Delta
   /**
    * @param rowId Spark's schema of the ids of deleted rows
    * @param files supplies the data files that may lose rows, called after they are planned
+   * @param moved the lineage of rows of other files; null if none is written
    */
   PositionDeltaWrite(
       TableHandle table,
       WriteInstructions instructions,
       StructType rowId,
       Supplier<ChangedFiles> files,
+      MovedRows moved,
       Commit commit) {
-    super(table, null, instructions, commit);
+    super(table, null, instructions, moved, commit);
     this.table = table;
     this.instructions = instructions;
     this.rowId = rowId;
@@ -54,6 +56,7 @@ final class PositionDeltaWrite extends IcecombWrite implements DeltaWrite, Delta
             broadcast(spark, deletes),
             deletes,
             instructions.deletes().byFile(),
+            instructions.deletes().asVectors(),
             JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(files.get()),
             rowId.fieldIndex(MetadataColumns.FILE_ID),
             rowId.fieldIndex(MetadataColumns.POSITION)));

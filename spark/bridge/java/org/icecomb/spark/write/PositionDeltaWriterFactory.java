@@ -16,6 +16,7 @@ import org.icecomb.spark.read.ChangedFiles;
  * @param rows the factory of writers of new rows
  * @param hadoop the configuration for delete files
  * @param byFile whether a delete file applies to one data file; else to all of a partition
+ * @param asVectors whether positions are reported instead, for deletion vectors
  * @param fileOrdinal the ordinal of the data file in a row's id
  * @param positionOrdinal the ordinal of the position in it
  */
@@ -24,6 +25,7 @@ record PositionDeltaWriterFactory(
     Broadcast<SerializableConfiguration> hadoop,
     WriteSettings deletes,
     boolean byFile,
+    boolean asVectors,
     Broadcast<ChangedFiles> files,
     int fileOrdinal,
     int positionOrdinal)
@@ -41,7 +43,7 @@ record PositionDeltaWriterFactory(
       PositionDeltaWriterFactory factory,
       DataWriter<InternalRow> rows,
       PositionDeleteWriter deletes)
-      implements DeltaWriter<InternalRow> {
+      implements DeltaWriter<InternalRow>, MovedRows.Writer {
 
     @Override
     public void delete(InternalRow metadata, InternalRow id) throws IOException {
@@ -51,6 +53,16 @@ record PositionDeltaWriterFactory(
     @Override
     public void update(InternalRow metadata, InternalRow id, InternalRow row) {
       throw new UnsupportedOperationException("An updated row is deleted and inserted");
+    }
+
+    /** Called by Spark 4.0 and later for the new values of a deleted row. */
+    public void reinsert(InternalRow metadata, InternalRow row) throws IOException {
+      write(metadata, row);
+    }
+
+    @Override
+    public void write(InternalRow metadata, InternalRow row) throws IOException {
+      ((MovedRows.Writer) rows).write(metadata, row);
     }
 
     @Override

@@ -47,6 +47,11 @@ record UserDeltaWriterFactory(TaskUser user, DeltaWriterFactory writers)
       run(() -> writer.update(metadata, id, row));
     }
 
+    /** Called by Spark 4.0 and later. */
+    public void reinsert(InternalRow metadata, InternalRow row) throws IOException {
+      write(metadata, row);
+    }
+
     @Override
     public void insert(InternalRow row) throws IOException {
       run(() -> writer.insert(row));

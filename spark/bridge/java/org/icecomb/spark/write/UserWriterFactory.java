@@ -57,6 +57,11 @@ record UserWriterFactory(TaskUser user, DataWriterFactory writers) implements Da
     }
 
     @Override
+    public void write(InternalRow metadata, InternalRow row) throws IOException {
+      run(() -> super.write(metadata, row));
+    }
+
+    @Override
     public WriterCommitMessage commit() throws IOException {
       return user.run(super::commit);
     }

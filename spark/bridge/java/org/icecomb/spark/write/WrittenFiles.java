@@ -16,8 +16,9 @@ record WrittenFiles(List<DataFile> files, List<DeleteFile> deletes)
   record DataFile(String path, String json) implements Serializable {}
 
   /**
-   * One finished position delete file.
+   * One finished position delete file, or the positions of one data file.
    *
+   * @param path the path; null if there is no file
    * @param json its description for the planner, as JSON text
    * @param changed Spark's names of the data files that it applies to
    */
