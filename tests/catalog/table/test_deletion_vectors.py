@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icecomb.format.errors import ConflictError, ValidationError
+from icecomb.format.errors import ConflictError
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
