@@ -21,7 +21,7 @@ class VectorConflictError(ConflictError):
     """Deleted rows have to be found again, because of what others did to their data files.
 
     Others deleted rows of the same data files, which need one deletion vector each, or upgraded the
-    table, so that it has vectors.
+    table, so that it has vectors, and its rows ids.
     """
 
 

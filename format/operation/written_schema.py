@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from icecomb.format.errors import ConflictError, ValidationError
+from icecomb.format.errors import ValidationError
+from icecomb.format.operation.clash import VectorConflictError
 from icecomb.format.spec.column_history import reading_schema
 from icecomb.format.spec.promotion import unlike_columns
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -154,12 +155,12 @@ def check_no_ids_since(base: TableMetadata, branch: str, start: int | None) -> N
         start: Id of the snapshot that the rows were read from.
 
     Raises:
-        ConflictError: If other writers committed since, to a table that has ids.
+        VectorConflictError: If other writers committed since, to a table that has ids.
     """
     head = base.snapshot_by_name(branch if branch in base.refs else MAIN_BRANCH)
     if base.format_version < 3 or head is None or head.snapshot_id == start:
         return
-    raise ConflictError(
+    raise VectorConflictError(
         f"Snapshot {head.snapshot_id} may have given ids to rows that were read without ids from "
         f"snapshot {start}, and would lose them",
         hint="Load the table again and repeat the operation.",

@@ -254,6 +254,20 @@ def test_rows_that_got_ids_meanwhile_are_not_moved_without(lake, upgraded, mode)
     assert lineage(table.refresh())["1B"][0] == given["1b"][0]
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_delete_begins_again_where_rows_got_ids_meanwhile(lake, mode):
+    table = new_table(lake, [(0, "a"), (1, "b")], version="2")
+    with table.update_properties() as update:
+        update.set("write.delete.mode", mode)
+    stale = lake.load_table("db.t")
+    upgrade(table)
+    table.append(frame((9, "z")))
+    given = lineage(table)
+    stale.delete("id = 0")
+    del given["0a"]
+    assert lineage(table.refresh()) == given
+
+
 def test_a_rewrite_begins_again_where_rows_got_ids_meanwhile(lake, monkeypatch):
     table = new_table(lake, [(0, "a")], [(1, "b")], version="2")
     given, rewrite = {}, GroupRewriter.rewrite
