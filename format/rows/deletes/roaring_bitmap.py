@@ -40,6 +40,8 @@ _MOST_VALUES: Final = 4096
 _BITS_BYTES: Final = _SPAN // 8
 _VALUE_BYTES: Final = 2
 _RUN_BYTES: Final = 4
+_AT_ONCE: Final = 4 * _SPAN
+"""About the number of positions that are encoded at once, by the memory that it takes."""
 
 
 class DamagedBitmapError(ValueError):
@@ -62,7 +64,7 @@ def encode_bitmap(positions: Longs) -> bytes:
     ends = np.searchsorted(positions, uppers << 32).tolist()
     pieces = [_COUNT.pack(len(ends) - 1)]
     for upper, (start, end) in enumerate(pairwise(ends)):
-        pieces += (_WORD.pack(upper), *_encoded(positions[start:end] & 0xFFFFFFFF))
+        pieces += (_WORD.pack(upper), *_encoded(positions[start:end]))
     return b"".join(pieces)
 
 
@@ -238,22 +240,20 @@ _TOGETHER: Final = {_VALUES: 128, _BITS: 16, _RUNS: 1}
 """The most containers of each kind that are decoded at once, by the memory that it takes."""
 
 
-def _encoded(values: Longs) -> Iterator[bytes]:
-    """Yield the pieces of a 32-bit bitmap."""
-    keys = values >> 16
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    ends = np.append(first[1:], len(values))
-    counts = ends - first
-    run_starts = np.flatnonzero(
-        (np.diff(values, prepend=-2) != 1) | (np.diff(keys, prepend=-1) > 0)
+def _encoded(positions: Longs) -> Iterator[bytes]:
+    """Yield the pieces of a 32-bit bitmap, of positions with one upper half."""
+    if not len(positions):
+        yield _WORD.pack(_PLAIN) + _WORD.pack(0)
+        return
+    # whole containers, of which none has more than a fourth of these positions
+    begins = positions[::_AT_ONCE] >> 16 << 16
+    bounds = [*np.unique(np.searchsorted(positions, begins)).tolist(), len(positions)]
+    chunks = [_Containers.of(positions[start:end]) for start, end in pairwise(bounds)]
+    keys, counts, lengths, flags = (
+        np.concatenate([getattr(chunk, name) for chunk in chunks])
+        for name in ("keys", "counts", "lengths", "flags")
     )
-    run_ends = np.append(run_starts[1:], len(values))
-    run_places = np.searchsorted(run_starts, np.append(first, len(values)))
-    run_counts = np.diff(run_places)
-    plain = np.where(counts > _MOST_VALUES, _BITS_BYTES, counts * _VALUE_BYTES)
-    in_runs = _HALF_WORD.size + run_counts * _RUN_BYTES
-    flags = in_runs < plain
-    size = len(first)
+    size = len(keys)
     if flags.any():
         yield _WORD.pack((size - 1) << 16 | _WITH_RUNS)
         yield np.packbits(flags, bitorder="little").tobytes()
@@ -261,20 +261,51 @@ def _encoded(values: Longs) -> Iterator[bytes]:
     else:
         yield _WORD.pack(_PLAIN) + _WORD.pack(size)
         start = 2 * _WORD.size
-    yield np.column_stack([keys[first], counts - 1]).astype("<u2").tobytes()
+    yield np.column_stack([keys, counts - 1]).astype("<u2").tobytes()
     if not flags.any() or size >= _OFFSETS_FROM:
-        lengths = np.where(flags, in_runs, plain)
         start += size * 2 * _WORD.size
         yield (start + np.cumsum(lengths) - lengths).astype("<u4").tobytes()
-    low = (values & (_SPAN - 1)).astype("<u2")
-    runs = np.column_stack([low[run_starts], run_ends - run_starts - 1]).astype("<u2")
-    for place in range(size):
-        if flags[place]:
-            part = runs[run_places[place] : run_places[place + 1]]
-            yield _HALF_WORD.pack(len(part)) + part.tobytes()
-        elif counts[place] > _MOST_VALUES:
-            bits = np.zeros(_SPAN, np.bool_)
-            bits[low[first[place] : ends[place]]] = True
-            yield np.packbits(bits, bitorder="little").tobytes()
-        else:
-            yield low[first[place] : ends[place]].tobytes()
+    for chunk in chunks:
+        yield from chunk.content
+
+
+@dataclass(frozen=True, slots=True)
+class _Containers:
+    """Encoded containers that follow each other: keys, counts, lengths in bytes, which are runs."""
+
+    keys: Longs
+    counts: Longs
+    lengths: Longs
+    flags: npt.NDArray[np.bool_]
+    content: list[bytes]
+
+    @classmethod
+    def of(cls, positions: Longs) -> _Containers:
+        """Encode all positions of some containers; at least one."""
+        every = positions >> 16
+        first = np.flatnonzero(np.diff(every, prepend=-1))
+        ends = np.append(first[1:], len(positions))
+        counts = ends - first
+        begins = np.diff(positions, prepend=-2) != 1
+        begins[first] = True
+        run_starts = np.flatnonzero(begins)
+        run_ends = np.append(run_starts[1:], len(positions))
+        run_bounds = np.searchsorted(run_starts, np.append(first, len(positions)))
+        plain = np.where(counts > _MOST_VALUES, _BITS_BYTES, counts * _VALUE_BYTES)
+        in_runs = _HALF_WORD.size + np.diff(run_bounds) * _RUN_BYTES
+        flags = in_runs < plain
+        low = (positions & (_SPAN - 1)).astype("<u2")
+        runs = np.column_stack([low[run_starts], run_ends - run_starts - 1]).astype("<u2")
+        content = []
+        for at, (start, end) in enumerate(zip(first.tolist(), ends.tolist(), strict=True)):
+            if flags[at]:
+                part = runs[run_bounds[at] : run_bounds[at + 1]]
+                content.append(_HALF_WORD.pack(len(part)) + part.tobytes())
+            elif end - start > _MOST_VALUES:
+                bits = np.zeros(_SPAN, np.bool_)
+                bits[low[start:end]] = True
+                content.append(np.packbits(bits, bitorder="little").tobytes())
+            else:
+                content.append(low[start:end].tobytes())
+        lengths = np.where(flags, in_runs, plain)
+        return cls(every[first] & (_SPAN - 1), counts, lengths, flags, content)
