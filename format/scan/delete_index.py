@@ -103,7 +103,7 @@ class DeleteFileIndex:
             `equality_ranges.comparable_columns`.
 
     Attributes:
-        others: The delete files that are no deletion vectors, in the order in which they were
+        others: The delete files other than deletion vectors, in the order in which they were
             added.
         ranges: The ranges of values that the equality delete files among them delete.
     """
