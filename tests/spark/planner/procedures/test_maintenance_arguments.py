@@ -47,6 +47,7 @@ NOT_IN_CALL = {
     "quarantine": "not one of Iceberg's",
     "snapshot_properties": "spark.wap.id and the session's summary",
 }
+OF_EVERY_COMMAND = "output"
 OF_OPTIONS = {"engine"}
 """In CALL a key of the map `options` where there is one."""
 
@@ -59,7 +60,7 @@ def in_python(action: str) -> set[str]:
 
 def in_the_shell(action: str) -> set[str]:
     found = maintain.commands[action.replace("_", "-")].params
-    return {OTHER_NAMES.get(str(p.name), str(p.name)) for p in found} - {"table"}
+    return {OTHER_NAMES.get(str(p.name), str(p.name)) for p in found} - {"table", OF_EVERY_COMMAND}
 
 
 def in_call(action: str) -> set[str]:
