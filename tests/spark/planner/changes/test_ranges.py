@@ -79,3 +79,21 @@ def test_appended_rows_come_as_inserted_ones_and_deleted_rows_as_deleted_ones(ta
         rows = None if change.rows is None else change.rows.tolist()
         found.append((change.ordinal, change.kind, rows))
     assert found == [(0, "INSERT", None), (1, "INSERT", None), (2, "INSERT", None), (3, "DELETE", [1])]  # fmt: skip
+
+
+def test_a_vector_deletes_the_rows_that_the_one_before_did_not(table):
+    with table.update_properties() as update:
+        update.set("format-version", "3")
+    before = len(table.snapshots())
+    table.append(pa.table({"id": [30, 31, 32, 33]}))
+    table.delete("id in (0, 31)")
+    table.delete("id = 33")
+    log = Changelog(state(table), {})
+    changes = [log.changes[id(task.file)] for task in log.tasks]
+    found = [(c.ordinal - before, c.kind, c.rows is not None and c.rows.tolist()) for c in changes]
+    assert sorted(found[4:]) == [
+        (0, "INSERT", False),
+        (1, "DELETE", [0]),
+        (1, "DELETE", [1]),
+        (2, "DELETE", [3]),
+    ]
