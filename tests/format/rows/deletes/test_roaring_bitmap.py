@@ -90,7 +90,7 @@ def test_the_greatest_position_is_that_of_iceberg_java():
         decoded(bytes.fromhex(last.replace(key, "ffffff7f")), 1)
 
 
-@pytest.mark.seeds(400, gate=20)
+@pytest.mark.seeds(400, gate=8)
 def test_bytes_are_those_of_another_library(seed):
     positions = some_positions(seed)
     content = encode_bitmap(positions)
