@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from datetime import date
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -57,17 +56,17 @@ def test_rows_in_deletion_vectors_are_left_out_and_defaults_filled_in(
         update.add_column("s.n", "decimal(20, 2)", default_value="1.50")
         update.add_column("l.element.n", "date", default_value="2020-01-02")
         update.add_column("u", "uuid", default_value=U)
-    there, day = f"lake.{name}", date(2020, 1, 2)
-    assert sql(f"SELECT id, c, s.a, s.n, l[0].n, l[1].n, u FROM {there} ORDER BY id") == [
-        [i, 5, None if i == 3 else i, None if i == 3 else Decimal("1.50"), day, None, U]
+    there = f"lake.{name}"
+    columns = "id, c, s.a, string(s.n), string(l[0].n), string(l[1].n), u"
+    assert sql(f"SELECT {columns} FROM {there} ORDER BY id") == [
+        [i, 5, *((None, None) if i == 3 else (i, "1.50")), "2020-01-02", None, U]
         for i in (0, 1, 3, 6, 7)
     ]
     assert sql(f"SELECT count(*), count(c), max(c) FROM {there}") == [[5, 5, 5]]
-    assert sql(f"SELECT id FROM {there} WHERE c = 5 AND s.n > 1 ORDER BY id") == [
-        [0],
-        [1],
-        [6],
-        [7],
+    filled = f"SELECT id FROM {there} WHERE c = 5 AND s.a >= 0 AND s.n > 1 ORDER BY id"
+    assert sql(filled) == [[0], [1], [6], [7]]
+    assert sql(f"SELECT string(s.n), s IS NULL FROM {there} ORDER BY id") == [
+        [None if i == 3 else "1.50", i == 3] for i in (0, 1, 3, 6, 7)
     ]
     assert sql(f"SELECT id FROM {there} WHERE c IS NULL OR c < 5") == []
     assert sql(f"SELECT id FROM {there} WHERE _deleted ORDER BY id")[:3] == [[2], [4], [5]]
@@ -118,6 +117,49 @@ def test_rows_keep_their_ids_in_statements_that_change_them(
     assert len(targets) == len(set(targets))
 
 
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_iceberg_java_goes_on_with_what_our_statements_left_and_ours_with_its(
+    spark, iceberg_java, catalog, name, mode
+):
+    schema = pa.schema([("id", pa.int64()), ("k", pa.string())])
+    table = created(
+        catalog, name, schema, **{f"write.{c}.mode": mode for c in ("delete", "update", "merge")}
+    )
+    table.append(pa.table({"id": range(8), "k": ["a"] * 8}, schema))
+    table.append(pa.table({"id": range(8, 12), "k": ["a"] * 4}, schema))
+    for number, statement in enumerate(
+        [
+            "DELETE FROM {t} WHERE abs(id) IN (1, 9)",
+            "UPDATE {t} SET k = 'u' WHERE abs(id) = 2",
+            "DELETE FROM {t} WHERE abs(id) = 3",
+            (
+                "MERGE INTO {t} t USING (SELECT explode(sequence(4, 5)) AS id) s ON t.id = s.id "
+                "WHEN MATCHED AND s.id = 4 THEN DELETE WHEN MATCHED THEN UPDATE SET k = 'm'"
+            ),
+            "DELETE FROM {t} WHERE abs(id) = 10",
+            "UPDATE {t} SET k = 'v' WHERE abs(id) = 2",
+        ]
+    ):
+        if number % 2:
+            iceberg_java.sql(statement.format(t=f"ice.{name}"))
+        else:
+            spark.sql(statement.format(t=f"lake.{name}"))
+        columns = "id, k, _row_id, _last_updated_sequence_number"
+        theirs = iceberg_java.sql(f"SELECT {columns} FROM ice.{name} ORDER BY id")
+        ours = spark.sql(f"SELECT {columns} FROM lake.{name} ORDER BY id").collect()
+        assert [list(row) for row in ours] == theirs
+        assert all(row_id == id_ for id_, _, row_id, _ in theirs)
+    assert theirs == [
+        [0, "a", 0, 1],
+        [2, "v", 2, 8],
+        [5, "m", 5, 6],
+        [6, "a", 6, 1],
+        [7, "a", 7, 1],
+        [8, "a", 8, 2],
+        [11, "a", 11, 2],
+    ]
+
+
 @pytest.mark.sparks("4.3", "3.5", "4.1")
 def test_columns_have_defaults_that_statements_give_and_fill_in(sql_on, catalog, name, minor):
     sql = sql_on(minor)
@@ -130,16 +172,23 @@ def test_columns_have_defaults_that_statements_give_and_fill_in(sql_on, catalog,
     sql(f"ALTER TABLE {there} ADD COLUMNS (c INT DEFAULT 5, d DATE DEFAULT DATE '2020-01-02')")
     with pytest.raises(Exception, match=r"Column e cannot have the default current_date\(\)"):
         sql(f"ALTER TABLE {there} ADD COLUMN e DATE DEFAULT current_date()")
-    sql(f"INSERT INTO {there} (id) VALUES (2)")
+    if minor == "3.5":
+        with pytest.raises(Exception, match="Cannot find data for the output column `c`"):
+            sql(f"INSERT INTO {there} (id) VALUES (2)")
+        sql(f"INSERT INTO {there} VALUES (2, DEFAULT, DEFAULT)")
+    else:
+        sql(f"INSERT INTO {there} (id) VALUES (2)")
     sql(f"ALTER TABLE {there} ALTER COLUMN c SET DEFAULT 9")
-    sql(f"INSERT INTO {there} (id, d) VALUES (3, DEFAULT)")
+    sql(f"INSERT INTO {there} (id, d, c) VALUES (3, DEFAULT, DEFAULT)")
     sql(f"ALTER TABLE {there} ALTER COLUMN c DROP DEFAULT")
-    sql(f"INSERT INTO {there} (id) VALUES (4)")
+    sql(f"INSERT INTO {there} VALUES (4, DEFAULT, DEFAULT)")
+    rows = [[1, 5], [2, 5], [3, 9], [4, None]]
     day = date(2020, 1, 2)
-    rows = [[1, 5, day], [2, 5, day], [3, 9, day], [4, None, day]]
-    assert sql(f"SELECT * FROM {there} ORDER BY id") == rows
-    table = catalog.load_table(name)
-    assert [list(row.values()) for row in table.scan().to_arrow().sort_by("id").to_pylist()] == rows
+    assert sql(f"SELECT id, c, string(d) FROM {there} ORDER BY id") == [
+        [*row, str(day)] for row in rows
+    ]
+    found = catalog.load_table(name).scan().to_arrow().sort_by("id").to_pylist()
+    assert [list(row.values()) for row in found] == [[*row, day] for row in rows]
     told = sql(f"DESCRIBE TABLE EXTENDED {there}")
     assert "format-version=3" in next(row[1] for row in told if row[0] == "Table Properties")
     sql(f"CREATE TABLE {there}_copy USING iceberg AS SELECT * FROM {there}")

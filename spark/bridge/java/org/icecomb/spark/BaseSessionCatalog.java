@@ -66,6 +66,7 @@ abstract class BaseSessionCatalog
 
   private final IcecombCatalog ours = new IcecombCatalog();
   private final Set<String> seenAsOurs = ConcurrentHashMap.newKeySet();
+  private CatalogPlugin delegate;
   private TableCatalog sparks;
   private volatile boolean oursFails;
 
@@ -75,8 +76,13 @@ abstract class BaseSessionCatalog
   }
 
   @Override
-  public void setDelegateCatalog(CatalogPlugin delegate) {
-    sparks = (TableCatalog) delegate;
+  public void setDelegateCatalog(CatalogPlugin catalog) {
+    delegate = catalog;
+    if (!(catalog instanceof TableCatalog tables)) {
+      // Spark 3.5 resolves DEFAULT clauses where there is nothing but built-in functions
+      return;
+    }
+    sparks = tables;
     String own = "spark.sql.catalogImplementation";
     if (!SparkSession.active().sparkContext().conf().get(own, "in-memory").equals("hive")) {
       System.err.println(
@@ -108,7 +114,7 @@ abstract class BaseSessionCatalog
   }
 
   private FunctionCatalog functions() {
-    return (FunctionCatalog) sparks;
+    return (FunctionCatalog) delegate;
   }
 
   @Override
@@ -443,7 +449,7 @@ abstract class BaseSessionCatalog
 
   @Override
   public String[] defaultNamespace() {
-    return sparks.defaultNamespace();
+    return delegate.defaultNamespace();
   }
 
   @Override

@@ -1,13 +1,16 @@
 package org.icecomb.spark.read;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.parquet.hadoop.metadata.FileMetaData;
 import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.LogicalTypeAnnotation;
 import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.StringLogicalTypeAnnotation;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
@@ -124,8 +127,10 @@ final class FileSchema implements Condition.FileColumns {
                 ? DataTypes.createStructField(MISSING + Schemas.id(field), field.dataType(), true)
                 : renamed(field, child, mapping));
       }
-      if (!anyFound && !ParquetFile.TELLS_NULL_STRUCTS) {
-        checkNoDefault(struct, found.getName());
+      if (!anyFound
+          && !ParquetFile.TELLS_NULL_STRUCTS
+          && Arrays.stream(struct.fields()).anyMatch(InitialDefaults::has)) {
+        fields.add(witness(group, found.getName()));
       }
       return Schemas.struct(fields);
     }
@@ -145,16 +150,41 @@ final class FileSchema implements Condition.FileColumns {
     return wanted;
   }
 
-  /** Spark's reader takes a struct for null if the file has none of the fields that are read. */
-  private static void checkNoDefault(StructType struct, String name) {
-    for (StructField field : struct.fields()) {
-      if (InitialDefaults.has(field)) {
-        throw new UnsupportedOperationException(
-            "this version of Spark cannot tell where the struct " + name + " is null, whose field "
-                + field.name() + " has a default: the file has no other of the fields that are read\n"
-                + "  hint: select another field of it, too, or use Spark 4.1 or later");
+  /**
+   * A field that tells where a struct is null: Spark's reader takes it for null everywhere if the
+   * file has none of the fields that are read. It comes behind these.
+   */
+  private static StructField witness(GroupType group, String name) {
+    for (Type field : group.getFields()) {
+      DataType type = field.isPrimitive() ? plain(field.asPrimitiveType()) : null;
+      if (type != null) {
+        return DataTypes.createStructField(field.getName(), type, true);
       }
     }
+    throw new UnsupportedOperationException(
+        "this version of Spark cannot tell where the struct " + name
+            + " is null: of the fields that are read, the file has none, and one has a default\n"
+            + "  hint: select another field of it, too, or use Spark 4.1 or later");
+  }
+
+  /** Spark's type of a column; null if its annotation means more than a plain value. */
+  private static DataType plain(PrimitiveType column) {
+    LogicalTypeAnnotation meaning = column.getLogicalTypeAnnotation();
+    if (meaning instanceof StringLogicalTypeAnnotation) {
+      return DataTypes.StringType;
+    }
+    if (meaning != null || column.isRepetition(Repetition.REPEATED)) {
+      return null;
+    }
+    return switch (column.getPrimitiveTypeName()) {
+      case BOOLEAN -> DataTypes.BooleanType;
+      case INT32 -> DataTypes.IntegerType;
+      case INT64 -> DataTypes.LongType;
+      case FLOAT -> DataTypes.FloatType;
+      case DOUBLE -> DataTypes.DoubleType;
+      case BINARY -> DataTypes.BinaryType;
+      default -> null;
+    };
   }
 
   /** The narrower type in the file, if the column was widened since. */

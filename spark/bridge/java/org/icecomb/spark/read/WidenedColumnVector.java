@@ -32,7 +32,10 @@ final class WidenedColumnVector extends WrappedColumnVector {
         || stored instanceof DecimalType && wanted instanceof DecimalType && !stored.equals(wanted);
   }
 
-  /** The vector with the wanted type: itself if nothing in it was widened. */
+  /**
+   * The vector with the wanted type: itself if nothing in it was widened. Stored structs may have
+   * further fields behind the wanted ones.
+   */
   static ColumnVector over(ColumnVector vector, DataType stored, DataType wanted) {
     if (widens(stored, wanted)) {
       return new WidenedColumnVector(vector, stored, wanted);
@@ -43,7 +46,7 @@ final class WidenedColumnVector extends WrappedColumnVector {
   private static ColumnVector nested(ColumnVector vector, DataType stored, DataType wanted) {
     DataType[] parts = parts(stored);
     DataType[] wantedParts = parts(wanted);
-    ColumnVector[] children = new ColumnVector[parts.length];
+    ColumnVector[] children = new ColumnVector[wantedParts.length];
     for (int i = 0; i < children.length; i++) {
       children[i] = over(vector.getChild(i), parts[i], wantedParts[i]);
     }
@@ -53,7 +56,7 @@ final class WidenedColumnVector extends WrappedColumnVector {
   private static boolean widensInside(DataType stored, DataType wanted) {
     DataType[] parts = parts(stored);
     DataType[] wantedParts = parts(wanted);
-    for (int i = 0; i < parts.length; i++) {
+    for (int i = 0; i < wantedParts.length; i++) {
       if (widens(parts[i], wantedParts[i]) || widensInside(parts[i], wantedParts[i])) {
         return true;
       }
