@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from icecomb.catalog.configuration.engine_version import too_old_engines
 from icecomb.catalog.health.table_health import HealthFinding
 from icecomb.catalog.health.threshold import (
     ALL_SNAPSHOTS,
@@ -15,11 +16,13 @@ from icecomb.catalog.health.threshold import (
     SNAPSHOTS,
 )
 from icecomb.catalog.report.finding import Severity
+from icecomb.format.errors import ConfigurationError
 from icecomb.format.inspect.manifest_overlap import manifests_per_partition
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.operation.expiry.retention import Retention
 from icecomb.format.property.table_property import (
     GC_ENABLED,
+    INTEROP,
     MANIFEST_MIN_COUNT,
     MANIFEST_TARGET_BYTES,
 )
@@ -35,6 +38,7 @@ def metadata_findings(examined: Examined) -> Iterator[HealthFinding]:
     yield from _unclustered(examined)
     yield from _snapshots(examined)
     yield from _metadata_file(examined)
+    yield from _old_engines(examined)
 
 
 def _many_manifests(examined: Examined) -> Iterator[HealthFinding]:
@@ -146,6 +150,27 @@ def _metadata_file(examined: Examined) -> Iterator[HealthFinding]:
         },
         examined.remedies.expire_snapshots("--clean-metadata"),
     )
+
+
+def _old_engines(examined: Examined) -> Iterator[HealthFinding]:
+    """Find engines of the table's list that cannot read its format version in older versions."""
+    metadata = examined.metadata
+    if INTEROP.key not in metadata.properties:
+        return
+    try:
+        engines = INTEROP.of(metadata.properties)
+    except ConfigurationError as error:
+        text = f"It is unknown whether engines are too old to read it: {error.message}"
+        yield HealthFinding("old-engines", Severity.NOTE, text)
+        return
+    if old := too_old_engines(engines, metadata.format_version):
+        yield HealthFinding(
+            "old-engines",
+            Severity.WARNING,
+            f"{old} cannot read it, of format version {metadata.format_version}: no command fixes "
+            "that; use these versions or newer ones, or copy its rows to a table of version 2",
+            {"format_version": metadata.format_version, "engines": list(engines)},
+        )
 
 
 _KEPT = f"{GC_ENABLED.key} is false, so nothing may expire until no other table uses the files"

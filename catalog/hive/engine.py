@@ -3,7 +3,7 @@
 Hive reads an Iceberg table by its entry's storage handler; newer versions do without (HIVE-28323).
 Impala recognizes one by storage handler or input format, newer versions by ``table_type`` as well
 (IcebergTable.isIcebergTable). Spark and Trino look at ``table_type``, which icecomb always writes,
-and all of them read format versions 1 and 2.
+and all of them read format versions 1 and 2; newer versions of Hive and Impala read version 3.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.configuration.catalog_property import ENGINE_ENABLED
+from icecomb.catalog.configuration.engine_version import too_old_engines
 from icecomb.catalog.hive.parameters import is_read_by_handler
 from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import ConfigurationError, IcecombError, ValidationError, reason_of
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _BY_HANDLER: Final = ("hive", "impala")
-_FROM: Final = {"hive": "4.2", "impala": "5"}
-"""The first versions of engines that read format version 3 of tables; those of the others are not
-their own, but those of Iceberg's library with them."""
 _OTHER_NAMES: Final = ("iceberg.table_identifier", "name", "iceberg.mr.table.identifier")
 """Parameters by which Impala takes an entry for another table's (IcebergTable.verifyTable)."""
 _ALL: Final = INTEROP.read("hive,spark,trino,impala")
@@ -144,8 +142,7 @@ def _missing(
 
 
 def _too_old(name: str, metadata: TableMetadata, engines: tuple[str, ...]) -> Iterator[Finding]:
-    old = " and ".join(f"{one} before {_FROM[one]}" for one in engines if one in _FROM)
-    if old and metadata.format_version > 2:
+    if old := too_old_engines(engines, metadata.format_version):
         yield Finding(
             Severity.WARNING,
             _CODE,

@@ -235,3 +235,37 @@ def test_an_empty_table_is_well(tmp_path: Path) -> None:
     assert found.findings == ()
     assert found.score is not None
     assert found.score.total == 100
+
+
+@pytest.mark.parametrize(
+    ("version", "engines", "told"),
+    [
+        ("3", "hive,spark,impala", "hive before 4.2 and impala before 5 cannot read it"),
+        ("3", "spark,trino", None),
+        ("3", None, None),
+        ("2", "hive,spark,impala", None),
+    ],
+)
+def test_engines_that_are_too_old_for_the_format_version_are_a_warning(
+    tmp_path: Path, version: str, engines: str | None, told: str | None
+) -> None:
+    interop = {} if engines is None else {"icecomb.interop": engines}
+    table = new_table(tmp_path, **{"format-version": version, **interop})
+    if told is None:
+        assert "old-engines" not in codes(table)
+        return
+    found = finding(table, "old-engines")
+    assert found.severity is Severity.WARNING
+    assert found.message.startswith(f"{told}, of format version 3")
+    assert found.command is None
+    assert found.evidence == {"format_version": 3, "engines": ["hive", "spark", "impala"]}
+
+
+def test_a_list_of_engines_that_names_none_does_not_hide_the_other_findings(
+    tmp_path: Path,
+) -> None:
+    table = append(new_table(tmp_path, **{"format-version": "3"}), data(GB))
+    named = changed(table, properties={"icecomb.interop": "hive,flink"})
+    found = finding(named, "old-engines")
+    assert found.severity is Severity.NOTE
+    assert "cannot be 'hive,flink'" in found.message
