@@ -1391,4 +1391,19 @@ MUTATIONS = [
         "if newest.metadata.last_updated_ms >= metadata.last_updated_ms:",
         ("tests/spark/planner/table/test_kept_metadata.py",),
     ),
+    # spark/planner/write
+    Mutation(
+        "rows that an older vector deletes come back with Spark's new one",
+        "spark/planner/write/vectors.py",
+        "positions, gone = older.joined(tasks[path], new)",
+        "positions, gone = new, older.joined(tasks[path], new)[1]",
+        ("tests/spark/planner/write/test_version_3.py",),
+    ),
+    Mutation(
+        "a Spark that loses the ids of moved rows moves them",
+        "spark/planner/write/delta.py",
+        "if moved and not request.keeps_metadata:",
+        "if False:",
+        ("tests/spark/planner/write/test_version_3.py",),
+    ),
 ]
