@@ -198,12 +198,22 @@ def check_once(
     Raises:
         ValidationError: If the table has one of them several times.
     """
+    if repeated := repeated_files(io, metadata, manifests, paths):
+        _refuse(min(repeated))
+
+
+def repeated_files(
+    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: pa.Array
+) -> set[str]:
+    """Return those of these data files that the table has several times.
+
+    The arguments are those of `check_once`.
+    """
     found = [
         data.paths.filter(pc.is_in(data.paths, value_set=paths))
         for data in live_data(io, metadata, manifests if len(paths) else ())
     ]
-    if found:
-        _refuse_repeated(pa.concat_arrays(found))
+    return _repeated(pa.concat_arrays(found)) if found else set()
 
 
 def changed_ages(
@@ -229,10 +239,15 @@ def changed_ages(
     return changed
 
 
-def _refuse_repeated(paths: pa.Array) -> None:
+def _repeated(paths: pa.Array) -> set[str]:
     if len(paths) == len(paths.unique()):
-        return
-    _refuse(next(row["values"] for row in paths.value_counts().to_pylist() if row["counts"] > 1))
+        return set()
+    return {row["values"] for row in paths.value_counts().to_pylist() if row["counts"] > 1}
+
+
+def _refuse_repeated(paths: pa.Array) -> None:
+    if repeated := _repeated(paths):
+        _refuse(min(repeated))
 
 
 def _refuse(path: str) -> NoReturn:

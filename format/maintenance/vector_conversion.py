@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from icecomb.format.arrow.batch_stream import stream
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.equality_conversion import ReachedFile, reached_files
 from icecomb.format.maintenance.file_group import RewriteGroup, ordered
-from icecomb.format.maintenance.live_files import LiveDelete, live_deletes
+from icecomb.format.maintenance.live_files import LiveDelete, live_deletes, repeated_files
 from icecomb.format.maintenance.rewritten_deletes import DeleteGroup, RewrittenDeletes
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.operation.conflict import index_key
@@ -76,11 +78,11 @@ def plan_vectors(
         and delete.file_path in chosen
     }
     reached = list(reached_files(planner, manifests if deletes else (), index, deletes))
-    entries: dict[str, int] = {}
+    # also in entries that they do not reach, because these are newer
+    paths = pa.array({one.task.file_path for one in reached}, pa.string())
+    repeated = repeated_files(io, metadata, manifests, paths)
     for one in reached:
-        entries[one.task.file_path] = entries.get(one.task.file_path, 0) + 1
-    for one in reached:
-        if entries[one.task.file_path] > 1:
+        if one.task.file_path in repeated:
             for file in one.deletes:
                 deletes.pop(file.file_path, None)
     key_of = {path: index_key(delete.file) for path, delete in deletes.items()}

@@ -13,6 +13,7 @@ from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.append import FastAppend
+from icecomb.format.operation.position_rule import refuse_added_again
 from icecomb.format.property.table_property import NAME_MAPPING
 from icecomb.format.rows.values.unread_field import UnreadField, with_unread
 from icecomb.format.spec.change.requirement import AssertCurrentSchemaId
@@ -128,10 +129,16 @@ class FileAddition(FastAppend):
         """Implement `SnapshotProducer.validate`.
 
         Raises:
-            ValidationError: If the branch already has one of the files.
+            ValidationError: If the branch already has one of the files; if it need not be
+                looked for, only if it has a deletion vector.
         """
         super().validate(base, parent)
-        if not self._check or parent is None:
+        if parent is None:
+            return
+        if not self._check:
+            if base.format_version >= 3:
+                manifests = read_manifests(self.io, parent)
+                refuse_added_again(self.io, base, manifests, self._files)
             return
         there = known_paths(self.io, base, parent, self._files, self._looked_through)
         if there and not self._skip:

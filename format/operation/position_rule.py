@@ -176,6 +176,35 @@ def check_delete_files(format_version: int, files: Iterable[DataFile]) -> None:
         vectors.add(target)
 
 
+def refuse_added_again(
+    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: Collection[str]
+) -> None:
+    """Refuse new entries of data files that have a deletion vector, which would be older.
+
+    Args:
+        io: File system to read the manifests from.
+        metadata: The table metadata.
+        manifests: The manifests of one snapshot.
+        paths: The data files to add.
+
+    Raises:
+        ValidationError: If one of them has a vector.
+    """
+    deletes = [m for m in manifests if m.content is ManifestContent.DELETES and m.has_live_files()]
+    wanted = pa.array(list(paths), pa.large_string())
+    for columns in read_each_columns(io, deletes, metadata.spec_by_id):
+        rows = _vectors_of(columns, wanted)
+        rows = rows.filter(columns.live.take(rows))
+        if len(rows):
+            path = columns.column("referenced_data_file")[rows[0].as_py()].as_py()
+            raise ValidationError(
+                f"Cannot add data file {path} again: the table has it, and it has a deletion "
+                "vector, which cannot be that of a newer entry",
+                hint="Leave it out, or add a copy of the file.",
+                path=path,
+            )
+
+
 def refuse_shared(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: Collection[str]
 ) -> None:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.errors import ValidationError
+from icecomb.format.manifests.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    FileIdentity,
+)
 from icecomb.format.rows.deletes.deletion_vector import BLOB_TYPE, decode_vector, encode_vector
 from icecomb.format.rows.deletes.position_delete import (
     PositionDeletes,
@@ -113,6 +119,27 @@ class OlderDeletes:
 
     def __init__(self, io: FileIO) -> None:
         self._deletes = PositionDeletes(io)
+        self._known: dict[str, frozenset[FileIdentity]] = {}
+
+    def take(self, task: FileScanTask) -> None:
+        """Note a data file; a table may have it several times.
+
+        Args:
+            task: The data file, with all deletes that apply to it.
+
+        Raises:
+            ValidationError: If other deletes apply to another entry of it: its vector would delete
+                the rows of all.
+        """
+        own = frozenset(file.identity for file in _positional(task))
+        if self._known.setdefault(task.file_path, own) != own:
+            raise ValidationError(
+                f"Cannot delete rows of {task.file_path} by a deletion vector: the table has it "
+                "more than once, and only some of its rows are deleted in all places",
+                hint="Remove the file, and add it once; or write with write.delete.mode and "
+                "write.merge.mode copy-on-write.",
+                path=task.file_path,
+            )
 
     def joined(
         self, task: FileScanTask, positions: Positions = _NONE
@@ -125,7 +152,9 @@ class OlderDeletes:
 
         Raises:
             CorruptFileError: If a delete file is damaged.
+            ValidationError: As `take` does.
         """
+        self.take(task)
         before = self._deletes.of(task.file, _positional(task))
         return positions if before is None else distinct((before, positions)), replaced_by(task)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from icecomb.catalog.table.table import Table
     from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.rows.deletes.deletion_vector_writer import OlderDeletes
     from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.spark.planner.protocol import Delta
     from icecomb.spark.planner.table.states import TableState
@@ -38,6 +39,7 @@ def deletion_vectors(
 
     Raises:
         CommitFailedError: If it deletes rows of files that it has not read.
+        ValidationError: If the table has such a file several times, with other deletes each.
     """
     found: dict[str, list[npt.NDArray[np.int64]]] = defaultdict(list)
     for deletes in delta.deletes:
@@ -52,9 +54,9 @@ def deletion_vectors(
         OlderDeletes,
     )
 
-    tasks = _read_files(state, delta, found.keys())
-    writer = DeletionVectorWriter(table.io, table.metadata, str(uuid.uuid4()))
     older = OlderDeletes(table.io)
+    tasks = _read_files(state, delta, found.keys(), older)
+    writer = DeletionVectorWriter(table.io, table.metadata, str(uuid.uuid4()))
     replaced: list[DataFile] = []
     try:
         for path in list(found):
@@ -68,12 +70,18 @@ def deletion_vectors(
         raise
 
 
-def _read_files(state: TableState, delta: Delta, paths: Collection[str]) -> dict[str, FileScanTask]:
+def _read_files(
+    state: TableState, delta: Delta, paths: Collection[str], older: OlderDeletes
+) -> dict[str, FileScanTask]:
     """Plan the files that lose rows again, as the statement has read them, with their deletes."""
     scan = state.scan()
     rows = row_filter(delta.filters or (), state.schema, case_sensitive=True, read=scan.schema())
     planned = scan.filter(rows).plan_files()
-    tasks = {task.file_path: task for task in planned if task.file_path in paths}
+    tasks: dict[str, FileScanTask] = {}
+    for task in planned:
+        if task.file_path in paths:
+            older.take(task)
+            tasks[task.file_path] = task
     if unread := sorted(paths - tasks.keys()):
         raise CommitFailedError(
             f"Table {state.name}: the statement deletes rows of {unread[0]}, which it has not read",

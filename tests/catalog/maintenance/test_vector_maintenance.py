@@ -121,6 +121,17 @@ def test_position_deletes_that_version_2_left_become_vectors(lake):
     assert counts(rewrite(table)) == (0, 0, 0)
 
 
+def test_position_deletes_do_not_become_vectors_of_a_data_file_that_was_added_again(lake):
+    """They delete rows of the older entry only; a vector would delete those of both."""
+    table = new_table(lake, frame(1, 2, 3))
+    (path,) = data_on_disk(table)
+    table.delete("id = 2")
+    table.add_files([path], check_duplicate_files=False)
+    table = upgrade(table)
+    assert counts(rewrite(table)) == (0, 0, 0)
+    assert sorted(in_order(table)) == [1, 1, 2, 3, 3]
+
+
 def test_data_files_that_have_a_vector_keep_it(lake):
     table = left_by_version_2(lake)
     table.delete("id = 3")  # the last row of the first file

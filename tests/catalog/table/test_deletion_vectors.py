@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icecomb.format.errors import ConflictError
+from icecomb.format.errors import ConflictError, ValidationError
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
@@ -270,6 +270,36 @@ def test_a_file_that_the_table_has_twice_loses_the_rows_of_both(lake):
     table.delete("id = 2")
     assert ids(table) == [0, 0, 3, 3, 4, 4]
     assert [file.record_count for file in live(table)] == [2]
+
+
+def test_a_file_that_was_added_again_loses_no_row_that_only_its_older_entry_lost(lake):
+    table = new_table(lake, frame(*range(5)), version=2)
+    (task,) = table.scan().plan_files()
+    table.delete("id = 1")
+    table.add_files([task.file_path], check_duplicate_files=False)
+    upgrade(table)
+    expected = [0, 0, 1, 2, 2, 3, 3, 4, 4]
+    with pytest.raises(ValidationError, match="more than once") as told:
+        table.refresh().delete("id = 2")
+    assert told.value.context["path"] == task.file_path
+    assert ids(table.refresh()) == expected
+    assert not on_disk(table)
+    # where only the newer entry has the row, its vector is that of both
+    table.delete("id = 1")
+    assert ids(table) == [i for i in expected if i != 1]
+
+
+def test_a_file_that_has_a_vector_is_not_added_again(lake):
+    """The vector would be older than the new entry, which readers refuse."""
+    table = new_table(lake, frame(*range(5)), frame(5, 6))
+    first, second = (task.file_path for task in table.scan().plan_files())
+    table.delete("id = 1")
+    (vector,) = live(table)
+    other = ({first, second} - {vector.referenced_data_file}).pop()
+    with pytest.raises(ValidationError, match="has a deletion vector"):
+        table.add_files([vector.referenced_data_file], check_duplicate_files=False)
+    table.add_files([other], check_duplicate_files=False)
+    assert ids(table) == [0, 2, 3, 4, 5, 5, 6, 6]
 
 
 def test_a_rolled_back_delete_leaves_the_vector_of_before(lake):
