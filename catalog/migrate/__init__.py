@@ -55,6 +55,7 @@ def plan(
     footers: bool = True,
     sample: int | None = None,
     interop: str | Iterable[str] | None = None,
+    properties: Mapping[str, str] | None = None,
     progress: Progress = SILENT,
 ) -> MigrationPlan:
     """Return what migrating a table would do, and everything that prevents it; change nothing.
@@ -66,19 +67,24 @@ def plan(
         footers: Whether to read file footers, not only the metastore and the folders.
         sample: Maximum number of files to read, evenly spaced; default all.
         interop: See `apply`; the finding ``readers`` tells the consequences.
+        properties: See `apply`; the finding ``format-version`` tells the consequences of one.
         progress: Reporter of examined partitions and files.
 
     Raises:
         NoSuchTableError: If there is no such table.
-        ConfigurationError, ValidationError: If ``interop`` is invalid; see `apply`.
+        ConfigurationError, ValidationError: If ``interop`` or a property is invalid; see `apply`.
+        UnsupportedError: If the properties ask for an unsupported format version.
     """
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.hive.engine import engine_names
     from icecomb.catalog.identifier import database_and_table
+    from icecomb.catalog.migrate.applying.migration import given_properties
     from icecomb.catalog.migrate.planning.planner import Planner, PlanOptions
+    from icecomb.format.spec.metadata import new_format_version
 
     name = database_and_table(identifier)
-    options = PlanOptions(choices, footers, _sample(sample), engine_names(interop))
+    version = new_format_version(given_properties(properties))
+    options = PlanOptions(choices, footers, _sample(sample), engine_names(interop), version)
     return Planner(on_metastore(catalog), options).plan(name, progress)
 
 
@@ -91,6 +97,7 @@ def plan_many(
     sample: int | None = None,
     jobs: int = 8,
     interop: str | Iterable[str] | None = None,
+    properties: Mapping[str, str] | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[MigrationPlan]:
     """Yield the plans of many tables, several planned at a time, in the order of the names.
@@ -107,20 +114,26 @@ def plan_many(
         sample: Maximum number of files to read of each table, evenly spaced; default all.
         jobs: Number of tables examined at once; default 8.
         interop: See `apply`; the finding ``readers`` tells the consequences.
+        properties: See `apply`; the finding ``format-version`` tells the consequences of one.
         progress: Reporter of each table.
 
     Raises:
         ConfigurationError: If there is no such engine.
+        ValidationError: If a property is invalid; see `apply`.
+        UnsupportedError: If the properties ask for an unsupported format version.
         NoSuchNamespaceError, NoSuchTableError: If a pattern matches nothing; before the first plan.
     """
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.hive.engine import engine_names
+    from icecomb.catalog.migrate.applying.migration import given_properties
     from icecomb.catalog.migrate.planning.planner import Planner, PlanOptions
     from icecomb.catalog.migrate.selection import is_hive_table, select
+    from icecomb.format.spec.metadata import new_format_version
 
     metastore, jobs = on_metastore(catalog), checked_int("jobs", jobs, 1)
     tables = select(metastore.client, names, is_hive_table).tables
-    options = PlanOptions(choices, footers, _sample(sample), engine_names(interop))
+    version = new_format_version(given_properties(properties))
+    options = PlanOptions(choices, footers, _sample(sample), engine_names(interop), version)
     return Planner(metastore, options).plans(tables, jobs, progress)
 
 

@@ -324,7 +324,8 @@ def new_table_metadata(  # noqa: PLR0917
             a column has a default value.
     """
     given = property_texts("property", properties)
-    version = _format_version(given.pop("format-version", str(DEFAULT_FORMAT_VERSION)))
+    version = new_format_version(given)
+    given.pop("format-version", None)
     check_properties(given)
     kept = {PARQUET_CODEC.key: PARQUET_CODEC.default, **given}
     check_types(schema, version)
@@ -351,7 +352,13 @@ def new_table_metadata(  # noqa: PLR0917
     )
 
 
-def _format_version(text: str) -> int:
+def new_format_version(properties: Mapping[str, str]) -> int:
+    """Return the format version of a new table of some properties.
+
+    Raises:
+        UnsupportedError: If the format version is not supported.
+    """
+    text = properties.get("format-version", str(DEFAULT_FORMAT_VERSION))
     if text not in {str(version) for version in SUPPORTED_FORMAT_VERSIONS}:
         raise UnsupportedError(
             f"Cannot create a table of format version {text} (v{text}), which is not supported",

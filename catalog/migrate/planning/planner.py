@@ -16,7 +16,7 @@ from icecomb.catalog.migrate.planning.entry_finding import replication_findings
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan, failed_plan
 from icecomb.catalog.migrate.planning.neighbor import Neighbors
 from icecomb.catalog.migrate.planning.obstacle import NOT_IN_FILES, constraint_findings
-from icecomb.catalog.migrate.planning.reader_finding import reader_finding
+from icecomb.catalog.migrate.planning.reader_finding import reader_finding, version_findings
 from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.migrate.planning.view_reference import ViewReferences
 from icecomb.catalog.report.finding import Finding, blocker, note
@@ -27,6 +27,7 @@ from icecomb.format.errors import (
     MetastoreError,
     MigrationError,
 )
+from icecomb.format.spec.metadata import DEFAULT_FORMAT_VERSION
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -44,12 +45,14 @@ class PlanOptions:
         footers: Whether to read file footers.
         sample: Maximum number of files to read of each table; None for all.
         interop: The engines that will use the tables; see `engine_properties`.
+        format_version: The format version that the tables will have.
     """
 
     choices: Choices
     footers: bool = True
     sample: int | None = None
     interop: tuple[str, ...] | None = None
+    format_version: int = DEFAULT_FORMAT_VERSION
 
 
 class Planner:
@@ -122,7 +125,9 @@ class Planner:
             return failed_plan(".".join(name), error)
 
     def _surroundings(self, table: HiveTable) -> Iterable[Finding]:
-        yield reader_finding(table, self._catalog.properties, self._options.interop)
+        options, settings = self._options, self._catalog.properties
+        yield reader_finding(table, settings, options.interop)
+        yield from version_findings(table, settings, options.interop, options.format_version)
         yield from replication_findings(table, self._database(table.database))
         yield from self._views.findings(table) if self._views else self._unread
         try:

@@ -1,16 +1,18 @@
-"""The finding about readers of a table after its migration, and what they need."""
+"""The findings about readers of a table after its migration, and what they need."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from icecomb.catalog.configuration.catalog_property import ENGINE_ENABLED
+from icecomb.catalog.configuration.catalog_property import ENGINE_ENABLED, FORMAT_VERSION_MAX
+from icecomb.catalog.configuration.engine_version import too_old_engines
 from icecomb.catalog.hive.engine import engine_properties
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.source.source import format_of
-from icecomb.catalog.report.finding import Finding, note
+from icecomb.catalog.report.finding import Finding, blocker, note, warning
 from icecomb.format.manifests.manifest import FileFormat
-from icecomb.format.property.table_property import HIVE_ENGINE
+from icecomb.format.property.table_property import HIVE_ENGINE, INTEROP
+from icecomb.format.spec.metadata import DEFAULT_FORMAT_VERSION
 
 
 def reader_finding(
@@ -54,6 +56,48 @@ def reader_finding(
             "views and jobs that name it: as the engine that runs them",
         ),
     )
+
+
+def version_findings(
+    table: HiveTable,
+    settings: Mapping[str, str],
+    interop: tuple[str, ...] | None,
+    format_version: int,
+) -> Iterator[Finding]:
+    """Return the findings about engines that cannot read a table of a format version.
+
+    Args:
+        table: The Hive table.
+        settings: The catalog's properties.
+        interop: The engines that will use it; see `engine_properties`.
+        format_version: The format version that it will have.
+
+    Raises:
+        ValidationError: If the table's properties exclude one of the engines.
+    """
+    if format_version <= DEFAULT_FORMAT_VERSION:
+        return
+    told = f"{table.full_name} becomes a table of format version {format_version}"
+    highest = FORMAT_VERSION_MAX.of(settings)
+    if highest is not None and format_version > highest:
+        yield blocker(
+            "format-version",
+            f"{told}, and the catalog's {FORMAT_VERSION_MAX.key} is {highest}",
+            f"leave out the property format-version, or raise {FORMAT_VERSION_MAX.key} once all "
+            "engines that read the table know the version",
+        )
+        return
+    engines = INTEROP.read(engine_properties(interop, table.parameters, settings)[INTEROP.key])
+    if old := too_old_engines(engines, format_version):
+        yield warning(
+            "format-version",
+            f"{told}, which {old} cannot read",
+            "use these versions or newer ones, or leave out the property format-version; there is "
+            "no way back to version 2 but a revert",
+        )
+    else:
+        said = "readers that know only version 2 cannot read it"
+        yield note("format-version", told, said)
 
 
 def _has_avro_times(table: HiveTable) -> bool:

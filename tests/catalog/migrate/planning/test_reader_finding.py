@@ -11,8 +11,9 @@ import pytest
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
-from icecomb.catalog.migrate.planning.reader_finding import reader_finding
+from icecomb.catalog.migrate.planning.reader_finding import reader_finding, version_findings
 from icecomb.catalog.report.finding import Severity
+from icecomb.format.errors import UnsupportedError, ValidationError
 
 HANDLER = "org.apache.iceberg.mr.hive.HiveIcebergStorageHandler"
 
@@ -107,3 +108,52 @@ def test_the_plan_says_that_an_old_runtime_of_hive_cannot_read_the_times_of_avro
     assert "1.4.3" not in line_of(
         reader_finding(table, {"engine.hive.enabled": "false"}, None), "Hive: "
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "interop", "highest", "told"),
+    [
+        (
+            3,
+            None,
+            None,
+            ("warning", "becomes a table of format version 3, which hive before 4.2 and impala"),
+        ),
+        (3, ("impala",), None, ("warning", "3, which impala before 5 cannot read")),
+        (3, ("spark", "trino"), None, ("note", "db.t becomes a table of format version 3")),
+        (3, ("spark",), "2", ("blocker", "the catalog's format-version.max is 2")),
+        (3, ("spark",), "3", ("note", "db.t becomes a table of format version 3")),
+        (2, None, None, None),
+        (1, None, "1", None),
+    ],
+)
+def test_the_plan_names_engines_too_old_for_the_format_version_that_is_asked_for(
+    version: int, interop: Any, highest: str | None, told: tuple[str, str] | None
+) -> None:
+    settings = {} if highest is None else {"format-version.max": highest}
+    found = list(version_findings(HiveTable("db", "t"), settings, interop, version))
+    assert [(one.code, one.severity.value) for one in found] == (
+        [] if told is None else [("format-version", told[0])]
+    )
+    if told is not None:
+        assert told[1] in found[0].message
+
+
+def test_properties_of_a_plan_are_those_of_an_apply(make_hive_table: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=pa.table({"id": [1]}))
+
+    def versions(**options: Any) -> list[str]:
+        plans = [
+            migrate.plan(table.catalog, table.name, **options),
+            *migrate.plan_many(table.catalog, [table.name], **options),
+        ]
+        return [f.message for one in plans for f in one.findings if f.code == "format-version"]
+
+    assert versions() == []
+    first, second = versions(properties={"format-version": "3"}, interop="hive")
+    assert first == second
+    assert "which hive before 4.2 cannot read" in first
+    with pytest.raises(UnsupportedError, match="format version 4"):
+        versions(properties={"format-version": "4"})
+    with pytest.raises(ValidationError, match=r"icecomb\.interop is set by the migration itself"):
+        versions(properties={"icecomb.interop": "hive"})
