@@ -217,6 +217,7 @@ class _Merge:
         else:
             positions, partners = self._with_key(task)
             if not len(positions):
+                self._change.remove(task, positions)
                 return
             self._rely_on(task)
             if not self._matched and self._rest is None:

@@ -241,6 +241,8 @@ class MergeOnRead(RowLevelChange):
         if len(positions) == rows:
             self.drop(task.file)
             return
+        if self._older is not None:
+            self._older.see(task)
         if not len(positions):
             return
         if self._older is not None:

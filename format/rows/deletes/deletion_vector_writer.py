@@ -120,25 +120,43 @@ class OlderDeletes:
     def __init__(self, io: FileIO) -> None:
         self._deletes = PositionDeletes(io)
         self._known: dict[str, frozenset[FileIdentity]] = {}
+        self._unlike: set[str] = set()
+        self._taken: set[str] = set()
 
     def take(self, task: FileScanTask) -> None:
-        """Note a data file; a table may have it several times.
+        """Note a data file that gets a vector; a table may have it several times.
 
         Args:
             task: The data file, with all deletes that apply to it.
 
         Raises:
-            ValidationError: If other deletes apply to another entry of it: its vector would delete
-                the rows of all.
+            ValidationError: As `see` does.
         """
-        own = frozenset(file.identity for file in _positional(task))
-        if self._known.setdefault(task.file_path, own) != own:
+        self._taken.add(task.file_path)
+        self._known.setdefault(task.file_path, _identities(task))
+        self.see(task)
+
+    def see(self, task: FileScanTask) -> None:
+        """Note a data file that may get no vector.
+
+        Args:
+            task: The data file, with all deletes that apply to it.
+
+        Raises:
+            ValidationError: If it gets one, and other deletes apply to another entry of it: the
+                vector would delete rows of both, and stand for the position deletes of both.
+        """
+        path, own = task.file_path, _identities(task)
+        # the older of two entries has the deletes, and is not the only one that loses rows
+        if (own or path in self._known) and self._known.setdefault(path, own) != own:
+            self._unlike.add(path)
+        if path in self._unlike and path in self._taken:
             raise ValidationError(
-                f"Cannot delete rows of {task.file_path} by a deletion vector: the table has it "
-                "more than once, and only some of its rows are deleted in all places",
+                f"Cannot delete rows of {path} by a deletion vector: the table has it more than "
+                "once, and only some of its rows are deleted in all places",
                 hint="Remove the file, and add it once; or write with write.delete.mode and "
                 "write.merge.mode copy-on-write.",
-                path=task.file_path,
+                path=path,
             )
 
     def joined(
@@ -184,6 +202,11 @@ def delete_writer(
     if metadata.format_version < 3:
         return PositionDeleteWriter(io, metadata, operation_id)
     return DeletionVectorWriter(io, metadata, operation_id)
+
+
+def _identities(task: FileScanTask) -> frozenset[FileIdentity]:
+    # a vector applies to all entries
+    return frozenset(f.identity for f in _positional(task) if not f.is_deletion_vector)
 
 
 def _positional(task: FileScanTask) -> list[DataFile]:

@@ -284,9 +284,16 @@ def test_a_file_that_was_added_again_loses_no_row_that_only_its_older_entry_lost
     assert told.value.context["path"] == task.file_path
     assert ids(table.refresh()) == expected
     assert not on_disk(table)
-    # where only the newer entry has the row, its vector is that of both
-    table.delete("id = 1")
-    assert ids(table) == [i for i in expected if i != 1]
+    # nor does a row come back that only the newer entry still has
+    for change in (
+        lambda: table.delete("id = 1"),
+        lambda: table.merge(frame(1), ["id"]).when_matched_delete().execute(),
+    ):
+        with pytest.raises(ValidationError, match="more than once"):
+            change()
+    # changes of other rows may read it
+    table.delete("s = 's3x'")
+    assert ids(table.refresh()) == expected
 
 
 def test_a_file_that_has_a_vector_is_not_added_again(lake):
