@@ -1,0 +1,125 @@
+"""Format version 3 beside version 2 and beside no deletes, on the same rows.
+
+    python -m tests.bench.v3 --work build/bench/v3
+
+`read`: one of a hundred rows is deleted, spread over all files. `runs`: half of the rows are, in
+runs. `lineage`: reading with and without `_row_id`. `delete`: one of a hundred rows, time and bytes.
+`hundred`: a hundred deletes of one of a thousand rows; the first and the last, and reading after each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.bench.measure import (
+    Figures,
+    clocked,
+    expect,
+    in_turn,
+    memory_mb,
+    parser,
+    print_runs,
+    report,
+    run_child,
+)
+from tests.bench.peer_icecomb import append, catalog, create
+from tests.bench.rows import arrow_rows
+
+CASES = "read,runs,lineage,delete,hundred"
+FILE_ROWS = 2_000_000
+TABLES = {"v3": "3", "v2": "2", "none": "2"}
+HALF = "l < 549755813888"
+
+
+def make(folder: Path, rows: int) -> None:
+    """The tables, in files of two million rows, sorted by `l` within each."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    each = min(FILE_ROWS, rows)
+    for name, version in TABLES.items():
+        table = create(catalog(str(folder)), name, arrow_rows(1).schema)
+        changed = {"write.delete.mode": "merge-on-read", "format-version": version}
+        table.transaction().set_properties(changed).commit_transaction()
+        for start in range(0, rows, each):
+            append(table, arrow_rows(each, start=start).sort_by("l"))
+
+
+def measure(arguments: argparse.Namespace, name: str, case: str) -> None:
+    """One process."""
+    table = catalog(arguments.work).load_table(f"db.{name}")
+    if case == "delete":
+        before = table.current_snapshot().snapshot_id
+        _, delete_s, delete_cpu_s = clocked(lambda: table.delete("i < 10000"))
+        written = _delete_bytes(table)
+        table.manage_snapshots().rollback_to_snapshot(before).commit()
+        report(delete_s=delete_s, delete_cpu_s=delete_cpu_s, written_mb=written / 1e6)
+    elif case == "hundred":
+        spans = [f"i >= {n * 1000} and i < {(n + 1) * 1000}" for n in range(100)]
+        figures: dict[str, Any] = {}
+        for at, span in enumerate(spans):
+            _, _, cpu_s = clocked(lambda span=span: table.delete(span))
+            if at in {0, 99}:
+                order = "first" if at == 0 else "last"
+                figures[f"{order}_delete_cpu_s"] = cpu_s
+                _, _, figures[f"{order}_read_cpu_s"] = clocked(lambda: _read(table))
+        report(**figures, peak_mb=memory_mb())
+    else:
+        columns = ("*", "_row_id") if name == "v3" and case == "lineage" else ("*",)
+        rows, read_s, read_cpu_s = clocked(lambda: _read(table, columns))
+        report(rows=rows, read_s=read_s, read_cpu_s=read_cpu_s, peak_mb=memory_mb())
+
+
+def _read(table: Any, columns: tuple[str, ...] = ("*",)) -> int:
+    found = table.scan(selected_fields=columns).to_arrow_batches()
+    return sum(batch.num_rows for batch in found)
+
+
+def _delete_bytes(table: Any) -> int:
+    files = {d.identity: d for t in table.scan().plan_files() for d in t.delete_files}
+    return sum(d.content_length for d in files.values())
+
+
+def _case(arguments: argparse.Namespace, case: str) -> None:
+    make(Path(arguments.work), arguments.rows)
+    deleted = {"read": "i < 10000", "runs": HALF}.get(case)
+    if deleted:
+        counts = {name: _delete(arguments.work, name, deleted) for name in ("v2", "v3")}
+        expect(counts["v3"], counts["v2"], case)
+    names = {"lineage": ["v3", "v2"], "delete": ["v3", "v2"], "hundred": ["v3", "v2"]}
+    repeat = 1 if case == "hundred" else arguments.repeat
+
+    def run(name: str, _: int) -> Figures:
+        return run_child(f"{name}:{case}")
+
+    runs = in_turn(names.get(case, list(TABLES)), run, repeat)
+    print_runs("v3", runs, [("v3", "none"), ("v2", "none"), ("v3", "v2")], case=case)
+
+
+def _delete(work: str, name: str, where: str) -> int:
+    table = catalog(work).load_table(f"db.{name}")
+    table.delete(where)
+    count: int = table.scan().count()
+    return count
+
+
+def main() -> None:
+    """Print a line a case."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--work", required=True, help="a scratch folder; emptied")
+    arguments.add_argument("--rows", type=int, default=20_000_000)
+    arguments.add_argument("--cases", default=CASES)
+    given = arguments.parse_args()
+    given.work = str(Path(given.work).resolve())
+    if given.child:
+        measure(given, *given.child.split(":"))
+        return
+    for case in given.cases.split(","):
+        _case(given, case)
+    shutil.rmtree(given.work)
+
+
+if __name__ == "__main__":
+    main()
