@@ -108,6 +108,9 @@ class VectorReader:
         pieces = []
         try:
             with self._io.open_input(vector.file_path, vector.file_size_in_bytes) as stream:
+                # a local file cannot seek to an offset beyond all files
+                if start > stream.size():
+                    return b""
                 stream.seek(start)
                 # in pieces, as memory is allocated for what a damaged manifest states
                 while start < end and (piece := stream.read(min(end - start, _PIECE))):

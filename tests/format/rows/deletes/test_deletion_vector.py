@@ -318,7 +318,10 @@ def test_an_entry_that_is_wrong_names_the_data_file_and_the_puffin_file(
 
 @pytest.mark.seeds(50, gate=1)
 def test_mutations_of_a_puffin_file_and_of_its_entry_never_show_other_rows(tmp_path, seed):
-    """Four hundred a seed: each is an error that names both files, or changes nothing."""
+    """Four hundred a seed: each is an error that names both files, or shows a vector of the file.
+
+    A blob copied whole over another of its length is a valid one: nothing but the footer tells.
+    """
     draw = random.Random(seed)
     runs = np.arange(70_000, 70_300)
     found = [np.array([at, at + 5]) for at in range(5)] + [np.append(np.arange(0, 90, 3), runs)]
@@ -345,7 +348,9 @@ def test_mutations_of_a_puffin_file_and_of_its_entry_never_show_other_rows(tmp_p
         except CorruptFileError as error:
             assert f"/t/{at} in {path}" in error.message  # noqa: PT017 - there may be none
         else:
-            assert positions.tolist() == found[at].tolist()
+            same = [other.tolist() for other in found if len(other) == len(found[at])]
+            moved = (path.read_bytes(), numbers["content_offset"]) != (content, blobs[at].offset)
+            assert positions.tolist() in (same if moved else [found[at].tolist()])
 
 
 def test_an_encrypted_vector_is_refused_by_name(tmp_path, data):
