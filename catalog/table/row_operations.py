@@ -129,7 +129,7 @@ class RowOperations(ABC):
             ):
                 commit(delete_rows(target, rows))
 
-        self._on_readable_state(lambda: self._found_anew(delete))
+        self._on_readable_state(lambda: self._retry_delete(delete))
 
     def overwrite(
         self,
@@ -414,7 +414,7 @@ class RowOperations(ABC):
                         hint="Repeat it with the rows: their stream is used up.",
                     ) from error
 
-    def _found_anew(self, delete: Callable[[], None]) -> None:
+    def _retry_delete(self, delete: Callable[[], None]) -> None:
         """Delete rows, and find them again if others deleted rows of the same data files first.
 
         In format version 2, position delete files of several writers lie side by side. A deletion

@@ -104,7 +104,9 @@ class RowDelta(MergingProducer):
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """Implement `SnapshotProducer.validate`."""
         super().validate(base, parent)
-        named = self._referenced.union(v.referenced_data_file or "" for v in self.added_vectors)
+        vectors = self.added_vectors
+        targets = [vector.referenced_data_file or "" for vector in vectors]
+        named = self._referenced.union(targets)
         if self.adds_delete_files and named:
             refuse_shared(self.io, base, parent_manifests(self.io, base, parent), named)
         both = sorted(named & self.removed_data_files.keys())
@@ -121,10 +123,9 @@ class RowDelta(MergingProducer):
             # walking the history proves that it begins with the starting snapshot
             _ = history.snapshots
         history.files_exist(self._referenced, ignore_deletes=not self._validate_deleted_files)
-        if vectors := self.added_vectors:
+        if vectors:
             history.no_new_vectors(vectors)
             # without its data file, a vector would be left alone
-            targets = [vector.referenced_data_file or "" for vector in vectors]
             history.files_exist(targets, kind=VectorConflictError)
         wanted = self._conflict_filter
         rows = None if wanted is None else self.rows(base, wanted)

@@ -47,12 +47,11 @@ def deletion_vectors(
             found[deletes.files[0]].append(decode_positions(deletes.positions))
     if not found:
         return [], []
-    import numpy as np
-
     from icecomb.format.rows.deletes.deletion_vector_writer import (
         DeletionVectorWriter,
         OlderDeletes,
     )
+    from icecomb.format.rows.deletes.position_delete import distinct
 
     older = OlderDeletes(table.io)
     tasks = _read_files(state, delta, found.keys(), older)
@@ -60,7 +59,7 @@ def deletion_vectors(
     replaced: list[DataFile] = []
     try:
         for path in list(found):
-            new = np.unique(np.concatenate(found.pop(path)))
+            new = distinct(found.pop(path))
             positions, gone = older.joined(tasks[path], new)
             writer.add(tasks[path].file, positions)
             replaced += gone
