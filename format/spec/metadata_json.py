@@ -357,7 +357,7 @@ def _check_sources(version: int, orders: Iterable[PartitionSpec | SortOrder]) ->
         raise UnsupportedError(
             "A partition or sort field has several source columns, which belongs to format version "
             f"3 (v3), and the table has version {version}",
-            hint="Give every field one source column, or the table the version 3.",
+            hint="Give every field one source column, or upgrade the table to format version 3.",
         )
 
 
