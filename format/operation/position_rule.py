@@ -219,22 +219,39 @@ def refuse_shared(
     Raises:
         ValidationError: If a file is in several partitions.
     """
+    for path in shared_files(io, metadata, manifests, paths):
+        raise ValidationError(
+            f"Cannot delete rows of {path} by position: the table has it more than once, "
+            "in several partitions, and all of them would lose the rows",
+            hint="remove the file, and add it once; or write with write.delete.mode and "
+            "write.merge.mode copy-on-write",
+            path=path,
+        )
+
+
+def shared_files(
+    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: Iterable[str]
+) -> set[str]:
+    """Return those of some data files that are in several partitions.
+
+    Args:
+        io: File system to read the manifests from.
+        metadata: The table metadata.
+        manifests: The manifests of one snapshot.
+        paths: The files.
+    """
+    wanted = pa.array(list(paths), pa.string())
     data = [m for m in manifests if m.content is ManifestContent.DATA and m.has_live_files()]
     specs = {manifest.partition_spec_id for manifest in data}
-    if not paths or (len(specs) == 1 and metadata.spec_by_id(*specs).is_unpartitioned):
-        return
-    wanted = pa.array(list(paths), pa.string())
+    if not len(wanted) or (len(specs) == 1 and metadata.spec_by_id(*specs).is_unpartitioned):
+        return set()
     found: dict[str, PartitionKey] = {}
+    shared: set[str] = set()
     for columns in read_each_columns(io, data, metadata.spec_by_id):
         named = pc.is_in(columns.column("file_path"), value_set=wanted)
         rows = pc.indices_nonzero(pc.and_(columns.live, named))
         names = columns.column("file_path").take(rows).to_pylist()
         for path, key in zip(names, partition_keys(columns, rows), strict=True):
             if found.setdefault(path, key) != key:
-                raise ValidationError(
-                    f"Cannot delete rows of {path} by position: the table has it more than once, "
-                    "in several partitions, and all of them would lose the rows",
-                    hint="remove the file, and add it once; or write with write.delete.mode and "
-                    "write.merge.mode copy-on-write",
-                    path=path,
-                )
+                shared.add(path)
+    return shared

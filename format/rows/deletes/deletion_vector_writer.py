@@ -133,6 +133,17 @@ class OlderDeletes:
             ValidationError: As `see` does.
         """
         self._taken.add(task.file_path)
+        self.note(task)
+
+    def note(self, task: FileScanTask) -> None:
+        """Note a data file that loses rows.
+
+        Args:
+            task: The data file, with all deletes that apply to it.
+
+        Raises:
+            ValidationError: As `see` does.
+        """
         self._known.setdefault(task.file_path, _identities(task))
         self.see(task)
 
@@ -159,22 +170,29 @@ class OlderDeletes:
                 path=path,
             )
 
+    def differ(self, path: str) -> bool:
+        """Return whether other deletes apply to another entry of a data file, as far as seen."""
+        return path in self._unlike
+
     def joined(
-        self, task: FileScanTask, positions: Positions = _NONE
+        self, task: FileScanTask, positions: Positions = _NONE, *, own: bool = False
     ) -> tuple[Positions, list[DataFile]]:
         """Return what a new vector of a data file deletes, and the delete files that it replaces.
 
         Args:
             task: The data file, with all deletes that apply to it.
             positions: The positions of more rows to delete, ascending.
+            own: Whether it leaves out what only delete files for several data files delete: it
+                then stands for a delete file, beside which these stay.
 
         Raises:
             CorruptFileError: If a delete file is damaged.
             ValidationError: As `take` does.
         """
         self.take(task)
-        before = self._deletes.of(task.file, _positional(task))
-        return positions if before is None else distinct((before, positions)), replaced_by(task)
+        replaced = replaced_by(task)
+        before = self._deletes.of(task.file, replaced if own else _positional(task))
+        return positions if before is None else distinct((before, positions)), replaced
 
 
 def replaced_by(task: FileScanTask) -> list[DataFile]:
