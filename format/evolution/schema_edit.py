@@ -168,7 +168,7 @@ class SchemaEdit:
         self._check_no_map_key(field.field_id, full)
         changed: dict[str, Any] = {}
         field_type = None if field_type is None else as_type(field_type)
-        current = self.updates.get(field.field_id, field)
+        current = self._present(field.field_id)
         if field_type is not None and field_type != current.field_type:
             self._check_type(current.field_type, field_type, full)
             # the fields of a nested type are new, as it was unknown
@@ -189,9 +189,11 @@ class SchemaEdit:
 
     def set_default(self, path: Path, default: Any) -> None:
         """Replace the write default; None removes it. The initial default stays."""
-        field, full = self._kept(path)
-        self._check_in_struct(field.field_id, "set a default of", full)
-        current = self.updates.get(field.field_id, field)
+        field_id, full = self._find_with_added(path)
+        self._check_in_struct(field_id, "set a default of", full)
+        siblings = self.adds.get(self._parent(field_id), [])
+        added = next((n for n, each in enumerate(siblings) if each.field_id == field_id), None)
+        current = self._present(field_id) if added is None else siblings[added]
         default = self._default(current.field_type, default, full)
         if default == current.write_default:
             return
@@ -201,7 +203,10 @@ class SchemaEdit:
                 "column out rely on it",
                 hint="Make the column optional, or set allow_incompatible_changes.",
             )
-        self._update(field, write_default=default)
+        if added is None:
+            self._update(current, write_default=default)
+        else:
+            siblings[added] = replace(current, write_default=default)
 
     def move(
         self, path: Path, where: Literal["first", "before", "after"], other: Path | None = None
@@ -323,8 +328,10 @@ class SchemaEdit:
         return found
 
     def _update(self, field: NestedField, **changed: Any) -> None:
-        current = self.updates.get(field.field_id, field)
-        self.updates[field.field_id] = replace(current, **changed)
+        self.updates[field.field_id] = replace(self._present(field.field_id), **changed)
+
+    def _present(self, field_id: int) -> NestedField:
+        return self.updates.get(field_id) or self.schema.find_field(field_id)
 
     def _parent(self, field_id: int) -> int:
         added = self._parents.get(field_id)

@@ -157,7 +157,7 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         """Set the value of later rows for which none is given; existing rows stay unchanged.
 
         Args:
-            path: The field to change.
+            path: The field to change; it may be added in the same update.
             default_value: The value; None for null. Only in tables of format version 3.
 
         Raises:
