@@ -307,6 +307,22 @@ def test_a_file_that_has_a_vector_is_not_added_again(lake):
         table.add_files([vector.referenced_data_file], check_duplicate_files=False)
     table.add_files([other], check_duplicate_files=False)
     assert ids(table) == [0, 2, 3, 4, 5, 5, 6, 6]
+    files = {task.file_path: task.file for task in table.scan().plan_files()}
+    append = table.new_fast_append().append_data_file(files[other])
+    with pytest.raises(ValidationError, match="has a deletion vector") as told:
+        table.commit(append.append_data_file(files[vector.referenced_data_file]))
+    assert told.value.context["path"] == vector.referenced_data_file
+    assert ids(table) == [0, 2, 3, 4, 5, 5, 6, 6]
+
+
+def test_an_append_finds_the_vector_that_its_file_got_meanwhile(lake):
+    table = new_table(lake, frame(*range(5)))
+    (task,) = table.scan().plan_files()
+    append = table.new_fast_append().append_data_file(task.file)
+    lake.load_table("db.t").delete("id = 1")
+    with pytest.raises(ValidationError, match="has a deletion vector"):
+        table.commit(append)
+    assert ids(table.refresh()) == [0, 2, 3, 4]
 
 
 def test_a_rolled_back_delete_leaves_the_vector_of_before(lake):
