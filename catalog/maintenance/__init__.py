@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.maintenance.manifests import RewrittenManifests
     from icecomb.catalog.maintenance.orphans import OrphanFiles
     from icecomb.catalog.maintenance.quarantine import EmptiedQuarantine
+    from icecomb.catalog.maintenance.table_path import RewrittenTablePath
     from icecomb.catalog.report.progress import Progress
     from icecomb.catalog.table.table import Table
     from icecomb.format.expressions.filter_argument import RowFilter
@@ -62,6 +63,49 @@ class Maintenance:
         from icecomb.catalog.maintenance.expiry import SnapshotExpiry
 
         return SnapshotExpiry(self._table)
+
+    def rewrite_table_path(
+        self,
+        source_prefix: str,
+        target_prefix: str,
+        *,
+        start_version: str | None = None,
+        end_version: str | None = None,
+        staging_location: str | None = None,
+        create_file_list: bool = True,
+    ) -> RewrittenTablePath:
+        """Write a copy of the metadata whose paths have another prefix, and list files to copy.
+
+        The table does not change. Copied as the list says, its files are the same table elsewhere.
+        The column `row` of some writers' position deletes is not copied.
+
+        >>> table.maintenance.rewrite_table_path("hdfs://a/t", "s3://b/t")  # doctest: +SKIP
+
+        Args:
+            source_prefix: The prefix to replace, which all files of the table have.
+            target_prefix: The prefix that takes its place.
+            start_version: The metadata file up to which files were copied before; by default none.
+            end_version: The metadata file up to which to copy; by default the current one.
+            staging_location: An empty folder for the copies; by default a new one beside them.
+            create_file_list: Whether to write the list.
+
+        Raises:
+            ValidationError: If a prefix or version is invalid, or a file has another prefix.
+            NoSuchFileError: If a file that contains paths is missing.
+            CorruptFileError: If one is damaged.
+            FileAlreadyExistsError: If a file in the staging location has the name of a copy.
+        """
+        from icecomb.catalog.maintenance.table_path import rewrite_table_path
+
+        return rewrite_table_path(
+            self._table,
+            source_prefix,
+            target_prefix,
+            start_version=start_version,
+            end_version=end_version,
+            staging_location=staging_location,
+            create_file_list=create_file_list,
+        )
 
     def rewrite_data_files(
         self,
