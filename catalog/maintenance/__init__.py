@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from icecomb.catalog.maintenance.expiry import SnapshotExpiry
     from icecomb.catalog.maintenance.manifests import RewrittenManifests
     from icecomb.catalog.maintenance.orphans import OrphanFiles
+    from icecomb.catalog.maintenance.partition_statistics import ComputedPartitionStats
     from icecomb.catalog.maintenance.quarantine import EmptiedQuarantine
     from icecomb.catalog.maintenance.table_path import RewrittenTablePath
+    from icecomb.catalog.maintenance.table_statistics import ComputedTableStats
     from icecomb.catalog.report.progress import Progress
     from icecomb.catalog.table.table import Table
     from icecomb.format.expressions.filter_argument import RowFilter
@@ -408,3 +410,73 @@ class Maintenance:
             branch=branch,
             snapshot_properties=snapshot_properties,
         )
+
+    def compute_table_stats(
+        self,
+        *,
+        columns: Iterable[str] | None = None,
+        snapshot: int | None = None,
+        engine: str = "auto",
+        progress: Progress | None = None,
+    ) -> ComputedTableStats:
+        """Count the distinct values of columns, about, for query optimizers; rows do not change.
+
+        The counts, with sketches from which others can go on, become the statistics file of a
+        snapshot, in the format of Iceberg Java's procedure. The columns are read, without deleted
+        rows; only appended rows where an older statistics file has the column, and nothing but
+        appends came since. Columns that the snapshot's file has already stay in it.
+
+        >>> table.maintenance.compute_table_stats(columns=["country"])  # doctest: +SKIP
+
+        Args:
+            columns: Names of columns of primitive types, `address.city` for a field of a struct;
+                by default all columns of such types.
+            snapshot: Id of the snapshot; the current one by default.
+            engine: `auto` or `local`, both this machine; `spark` is refused.
+            progress: Reporter of rows that were read.
+
+        Raises:
+            MissingDependencyError: If datasketches is not installed.
+            NoSuchSnapshotError: If there is no such snapshot.
+            ValidationError: If there is no such column.
+            UnsupportedError: If a column has no number of distinct values.
+            CorruptFileError: If a data or delete file is damaged.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
+        """
+        from icecomb.catalog.maintenance.engine import check_local
+        from icecomb.catalog.maintenance.table_statistics import compute_table_stats
+        from icecomb.catalog.report.progress import SILENT
+
+        check_local(engine, "Computing statistics", "it reads the columns batch by batch")
+        return compute_table_stats(
+            self._table, columns=columns, snapshot=snapshot, progress=progress or SILENT
+        )
+
+    def compute_partition_stats(
+        self, *, snapshot: int | None = None, engine: str = "auto"
+    ) -> ComputedPartitionStats:
+        """Count the files and rows of each partition, for queries of `partitions`; rows stay.
+
+        The counts become the partition statistics file of a snapshot, which Iceberg Java reads,
+        too. Where an ancestor of it has such a file of this client, only what changed since is
+        read, unless deletions demand a full count. A snapshot that has a file keeps it.
+
+        >>> table.maintenance.compute_partition_stats()  # doctest: +SKIP
+
+        Args:
+            snapshot: Id of the snapshot; the current one by default.
+            engine: `auto` or `local`, both this machine; `spark` is refused.
+
+        Raises:
+            NoSuchSnapshotError: If there is no such snapshot.
+            ValidationError: If the table is not partitioned.
+            CorruptFileError, NoSuchFileError: If metadata cannot be read.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
+        """
+        from icecomb.catalog.maintenance.engine import check_local
+        from icecomb.catalog.maintenance.partition_statistics import compute_partition_stats
+
+        check_local(engine, "Counting partitions", "it reads manifests, and no data")
+        return compute_partition_stats(self._table, snapshot=snapshot)

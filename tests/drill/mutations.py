@@ -35,6 +35,14 @@ MUTATIONS = [
         "_SMALL: Final = 0x100",
         ("tests/format/variant/test_variant.py",),
     ),
+    # format/statistics
+    Mutation(
+        "statistics go on from those before a delete",
+        "format/statistics/column_sketches.py",
+        "if ancestor.operation != Operation.APPEND:",
+        "if False:",
+        ("tests/catalog/maintenance/test_table_statistics.py",),
+    ),
     # format/storage
     Mutation(
         "a rename replaces the file that is there",
