@@ -17,7 +17,7 @@ from icecomb.format.argument import checked_members, checked_text
 from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.evolution.given_default import field_with_given_defaults, given_default
 from icecomb.format.spec.default_value import no_defaults
-from icecomb.format.spec.promotion import can_promote
+from icecomb.format.spec.promotion import can_promote, is_date_promotion, promoted_date
 from icecomb.format.spec.schema import (
     V3_FORMAT_VERSION,
     Schema,
@@ -175,6 +175,9 @@ class SchemaEdit:
             ids = chain((field.field_id,), self._ids)
             whole = fresh_field(NestedField(0, field.name, field_type), lambda: next(ids))
             changed["field_type"] = whole.field_type
+            if is_date_promotion(current.field_type, field_type):
+                changed["initial_default"] = _midnight(current.initial_default, field_type)
+                changed["write_default"] = _midnight(current.write_default, field_type)
         if doc is not None:
             changed["doc"] = doc
         if required is not None and required is not current.required:
@@ -398,11 +401,18 @@ class SchemaEdit:
                 f"Cannot change the type of column {full!r} from {old} to {new}",
                 hint="Add a column of the new type, or change the fields inside one by one.",
             )
+        if is_date_promotion(old, new) and self.format_version < V3_FORMAT_VERSION:
+            raise UnsupportedError(
+                f"Column {full!r} cannot change from {old} to {new}: that belongs to format "
+                f"version 3 (v3), and the table has version {self.format_version}",
+                hint="Set the property format-version to 3, which every reader of the table must "
+                "support; or add a column of the new type.",
+            )
         if not self.allow_incompatible and not can_promote(old, new):
             raise SchemaError(
                 f"Cannot change the type of column {full!r} from {old} to {new}",
-                hint="int may become long, float double, unknown any type, and decimals may get "
-                "more digits.",
+                hint="int may become long, float double, unknown any type, in format version 3 "
+                "date timestamp or timestamp_ns, and decimals may get more digits.",
             )
 
     def _check_clashes(self, fields: tuple[NestedField, ...]) -> None:
@@ -503,6 +513,10 @@ def _checked_path(path: Path) -> Path:
             hint="Name a column, such as 'address.city' or ('address', 'city').",
         )
     return parts
+
+
+def _midnight(days: int | None, field_type: IcebergType) -> int | None:
+    return None if days is None else promoted_date(days, field_type)
 
 
 def _check_names_inside(field_type: IcebergType, full: str) -> None:
