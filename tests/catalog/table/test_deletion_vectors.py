@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -369,3 +371,18 @@ def test_threads_that_delete_rows_of_one_data_file_all_succeed(lake):
     left = sorted(set(range(20)) - {n for first in (0, 4, 8, 12) for n in range(first, first + 3)})
     assert ids(table.refresh()) == left
     assert len(deleted(table)) == 1
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_with_deletes_are_read_without_importing_pandas(lake, version):
+    table = new_table(lake, frame(*range(10)), version=version)
+    table.delete("id in (1, 3)")
+    code = """
+import sys
+from icecomb.catalog import open_table
+found = open_table(sys.argv[1]).scan()
+print(sum(batch.num_rows for batch in found.to_arrow_batches()), "pandas" in sys.modules)
+"""
+    command = [sys.executable, "-c", code, table.metadata_location]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd="/")
+    assert done.stdout.split() == ["8", "False"]
