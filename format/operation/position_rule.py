@@ -138,7 +138,7 @@ def check_delete_files(format_version: int, files: Iterable[DataFile]) -> None:
             "Format version 1 has no delete files",
             hint="upgrade the table: set property format-version to 2",
         )
-    vectors: set[str] = set()
+    vectors: dict[str, DataFile] = {}
     for file in files:
         if file.content is DataFileContent.EQUALITY_DELETES:
             continue
@@ -167,13 +167,12 @@ def check_delete_files(format_version: int, files: Iterable[DataFile]) -> None:
                 hint="Set referenced_data_file, content_offset and content_size_in_bytes.",
                 path=file.file_path,
             )
-        if target in vectors:
+        if index_key(vectors.setdefault(target, file)) != index_key(file):
             raise ValidationError(
-                f"Two deletion vectors were given for data file {target}",
-                hint="Give one that deletes the rows of both.",
+                f"Two deletion vectors for data file {target} are in different partitions",
+                hint="Give both the partition spec and the partition of the data file.",
                 path=target,
             )
-        vectors.add(target)
 
 
 def refuse_added_again(

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from icecomb.format.arrow.batch_filter import filtered
+from icecomb.format.arrow.number_view import mask_of, numbers_of
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.operation.overwrite import OverwriteFiles
@@ -368,7 +370,7 @@ class MergeOnRead(RowLevelChange):
 
 def row_ids(column: pa.Array) -> Rows:
     """Return values of `_row_id` as numbers, -1 for null."""
-    return np.asarray(column.fill_null(-1))
+    return numbers_of(column.fill_null(-1) if column.null_count else column)
 
 
 def row_level_change(
@@ -392,7 +394,7 @@ def row_level_change(
 
 def _without(batch: pa.RecordBatch, positions: Positions) -> pa.RecordBatch:
     """Return the rows of a batch whose position, the last column, is not among these."""
-    own = np.asarray(batch.column(batch.num_columns - 1))
+    own = numbers_of(batch.column(batch.num_columns - 1))
     first = int(own[0])
     mask = live_mask(positions, first, int(own[-1]) - first + 1)
-    return batch if mask is None else batch.filter(pa.array(mask[own - first]))
+    return batch if mask is None else filtered(batch, mask_of(mask[own - first]))

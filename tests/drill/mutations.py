@@ -20,6 +20,29 @@ MUTATIONS = [
         "if len(places) != len(values):",
         ("tests/format/arrow/test_plain_layout.py",),
     ),
+    # format/variant
+    Mutation(
+        "members of variants that share bytes multiply",
+        "format/variant/decoder.py",
+        "if self._left < 0:",
+        "if self._left < -len(self._data):",
+        ("tests/format/variant/test_variant.py",),
+    ),
+    Mutation(
+        "an object of 256 fields has one byte for their number",
+        "format/variant/layout.py",
+        "_SMALL: Final = 0xFF",
+        "_SMALL: Final = 0x100",
+        ("tests/format/variant/test_variant.py",),
+    ),
+    # format/statistics
+    Mutation(
+        "statistics go on from those before a delete",
+        "format/statistics/column_sketches.py",
+        "if ancestor.operation != Operation.APPEND:",
+        "if False:",
+        ("tests/catalog/maintenance/test_table_statistics.py",),
+    ),
     # format/storage
     Mutation(
         "a rename replaces the file that is there",

@@ -7,6 +7,7 @@ must be removed by the commit that adds the vector.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,10 +28,13 @@ from icecomb.format.rows.deletes.position_delete import (
 )
 from icecomb.format.rows.deletes.position_delete_writer import DeleteTarget, PositionDeleteWriter
 from icecomb.format.rows.deletes.puffin_file import PuffinWriter
+from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.rows.values.metadata_columns import ROW_POSITION
 from icecomb.format.rows.write.location_provider import load_location_provider
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
@@ -108,6 +112,35 @@ class DeletionVectorWriter:
         self._vectors = {}
         if self._written is not None:
             self._io.delete(self._written)
+
+
+def several_targets(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
+    """Return the data files that more than one of these deletion vectors is about, with those."""
+    found: dict[str, list[DataFile]] = {}
+    for file in files:
+        if file.is_deletion_vector:
+            found.setdefault(file.referenced_data_file or "", []).append(file)
+    return {path: vectors for path, vectors in found.items() if len(vectors) > 1}
+
+
+def joined_vectors(
+    io: FileIO, writer: DeletionVectorWriter, several: Mapping[str, Sequence[DataFile]]
+) -> list[DataFile]:
+    """Write one deletion vector for each data file, with the rows of all those it has.
+
+    Args:
+        io: File system that holds the vectors.
+        writer: The writer of the new ones.
+        several: The vectors by data file.
+
+    Raises:
+        CorruptFileError: If a vector is damaged.
+    """
+    reader = VectorReader(io)
+    for path, vectors in several.items():
+        target = replace(vectors[0], file_path=path)
+        writer.add(target, distinct([reader.positions(vector) for vector in vectors]))
+    return writer.close()
 
 
 class OlderDeletes:
