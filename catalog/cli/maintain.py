@@ -156,6 +156,19 @@ def compute_table_stats(
     show(application, table, result)
 
 
+@maintain.command("compute-partition-stats")
+@click.argument("table")
+@click.option("--snapshot", type=int, help="The snapshot's id; by default the current one.")
+@click.pass_obj
+def compute_partition_stats(application: Application, table: str, *, snapshot: int | None) -> None:
+    """Count the files and rows of each partition, for `icecomb partitions` and Iceberg Java.
+
+    Only what changed is read where older statistics allow it.
+    """
+    result = application.table(table).maintenance.compute_partition_stats(snapshot=snapshot)
+    show(application, table, result)
+
+
 @maintain.command("rewrite-table-path")
 @click.argument("table")
 @click.argument("source_prefix")

@@ -453,9 +453,7 @@ class Maintenance:
             self._table, columns=columns, snapshot=snapshot, progress=progress or SILENT
         )
 
-    def compute_partition_stats(
-        self, *, snapshot: int | None = None, engine: str = "auto"
-    ) -> ComputedPartitionStats:
+    def compute_partition_stats(self, *, snapshot: int | None = None) -> ComputedPartitionStats:
         """Count the files and rows of each partition, for queries of `partitions`; rows stay.
 
         The counts become the partition statistics file of a snapshot, which Iceberg Java reads,
@@ -466,7 +464,6 @@ class Maintenance:
 
         Args:
             snapshot: Id of the snapshot; the current one by default.
-            engine: `auto` or `local`, both this machine; `spark` is refused.
 
         Raises:
             NoSuchSnapshotError: If there is no such snapshot.
@@ -475,8 +472,6 @@ class Maintenance:
             CommitFailedError: If other writers were first too often; nothing was committed.
             CommitStateUnknownError: If it is unknown whether it was committed.
         """
-        from icecomb.catalog.maintenance.engine import check_local
         from icecomb.catalog.maintenance.partition_statistics import compute_partition_stats
 
-        check_local(engine, "Counting partitions", "it reads manifests, and no data")
         return compute_partition_stats(self._table, snapshot=snapshot)

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from icecomb.format.argument import MAX_LONG, checked_int, checked_members
-from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
+from icecomb.catalog.maintenance.partition_statistics import snapshot_to_count
+from icecomb.format.argument import checked_members
+from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.types import SHAPE_TYPES, PrimitiveType, StructType, VariantType
 from icecomb.format.statistics.column_sketches import ColumnSketches
@@ -35,7 +36,7 @@ def compute_table_stats(
     table: Table, *, columns: Iterable[str] | None, snapshot: int | None, progress: Progress
 ) -> ComputedTableStats:
     """Run `Maintenance.compute_table_stats`."""
-    chosen = _snapshot(table, snapshot)
+    chosen = snapshot_to_count(table, snapshot)
     names = None if columns is None else tuple(checked_members("columns", columns, str))
     if chosen is None:
         return ComputedTableStats(None)
@@ -51,21 +52,6 @@ def compute_table_stats(
     described = write_statistics(table.io, table.metadata, chosen, found, sketches.kept)
     table.commit(SetStatistics(described, table.io.delete))
     return ComputedTableStats(described["statistics-path"])
-
-
-def _snapshot(table: Table, snapshot_id: int | None) -> Snapshot | None:
-    if snapshot_id is None:
-        return table.metadata.current_snapshot()
-    number = checked_int("snapshot", snapshot_id, -MAX_LONG - 1, MAX_LONG)
-    found = table.metadata.snapshot_by_id(number)
-    if found is None:
-        raise NoSuchSnapshotError(
-            f"Table {'.'.join(table.name())} has no snapshot {snapshot_id} to compute "
-            "statistics of",
-            hint="It may have expired; table.snapshots() lists those there are.",
-            snapshot_id=snapshot_id,
-        )
-    return found
 
 
 def _field_ids(table: str, schema: Schema, names: tuple[str, ...] | None) -> list[int]:

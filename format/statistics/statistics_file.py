@@ -11,7 +11,11 @@ from icecomb.format.evolution.pending_update import PendingUpdate
 from icecomb.format.rows.deletes.puffin_file import PuffinWriter
 from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.change.requirement import AssertTableUUID
-from icecomb.format.spec.change.update import Changes, SetStatisticsUpdate
+from icecomb.format.spec.change.update import (
+    Changes,
+    SetPartitionStatisticsUpdate,
+    SetStatisticsUpdate,
+)
 from icecomb.format.spec.metadata_file import metadata_folder
 from icecomb.format.statistics.theta_sketch import BLOB_TYPE
 
@@ -104,12 +108,20 @@ class SetStatistics(PendingUpdate):
     Args:
         statistics: The file's description in table metadata.
         delete: A function that deletes the file, if nothing was committed.
+        of_partitions: Whether it has partition statistics.
     """
 
-    def __init__(self, statistics: Mapping[str, Any], delete: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        statistics: Mapping[str, Any],
+        delete: Callable[[str], object],
+        *,
+        of_partitions: bool = False,
+    ) -> None:
         super().__init__()
         self._statistics = statistics
         self._delete = delete
+        self._update = SetPartitionStatisticsUpdate if of_partitions else SetStatisticsUpdate
 
     def apply(self, base: TableMetadata) -> Changes:
         """Implement `PendingUpdate.apply`.
@@ -125,9 +137,7 @@ class SetStatistics(PendingUpdate):
                 hint="Compute those of a newer snapshot.",
                 snapshot_id=snapshot_id,
             )
-        return Changes(
-            (AssertTableUUID(base.table_uuid),), (SetStatisticsUpdate(self._statistics),)
-        )
+        return Changes((AssertTableUUID(base.table_uuid),), (self._update(self._statistics),))
 
     def clean_up(self, committed: TableMetadata | None) -> None:
         """Implement `PendingUpdate.clean_up`."""

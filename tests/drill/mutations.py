@@ -893,10 +893,17 @@ MUTATIONS = [
     # format/inspect
     Mutation(
         "the last change of a partition is one whose snapshot expired",
-        "format/inspect/partitions_table.py",
-        '("last_updated_at", "ascending", "at_start")',
-        '("last_updated_at", "ascending", "at_end")',
+        "format/inspect/partition_statistics.py",
+        '(name, "ascending", "at_start")',
+        '(name, "ascending", "at_end")',
         ("tests/format/inspect/test_partitions_of_specs.py",),
+    ),
+    Mutation(
+        "the last change of a partition is that of a file that is gone",
+        "format/inspect/partition_statistics.py",
+        "snapshots[at].sequence_number <= sequence",
+        "snapshots[at].sequence_number < sequence",
+        ("tests/catalog/maintenance/test_partition_statistics.py",),
     ),
     Mutation(
         "position delete files beside a vector are not counted as dangling",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
@@ -36,10 +37,18 @@ class ParquetFileWriter:
         stream: The stream to write to; the caller closes it.
         settings: The columns, and the metrics to keep.
         options: Options for writing the file.
+        notes: More texts by key for the footer.
     """
 
-    def __init__(self, stream: BinaryIO, settings: FileSettings, options: ParquetOptions) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        settings: FileSettings,
+        options: ParquetOptions,
+        notes: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._stream = stream
+        self._notes = notes
         self._settings = settings
         self._options = options
         self._nan_paths = list(_floating(settings.schema.fields, ()))
@@ -100,7 +109,8 @@ class ParquetFileWriter:
             }
             or None,
         )
-        writer.add_key_value_metadata({"iceberg.schema": json.dumps(schema.to_json())})
+        texts = {"iceberg.schema": json.dumps(schema.to_json()), **self._notes}
+        writer.add_key_value_metadata(texts)
         return writer
 
     def _dictionaries(self, paths: Mapping[int, str]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Final
 from icecomb.spark.planner.procedures.changelog import create_changelog_view
 from icecomb.spark.planner.procedures.files import add_files, migrate, register_table, snapshot
 from icecomb.spark.planner.procedures.maintenance import (
+    compute_partition_stats,
     compute_table_stats,
     convert_equality_deletes,
     expire_snapshots,
@@ -37,6 +38,7 @@ PROCEDURES: Final[dict[str, Procedure]] = {
         add_files,
         ancestors_of,
         cherrypick_snapshot,
+        compute_partition_stats,
         compute_table_stats,
         convert_equality_deletes,
         create_changelog_view,

@@ -91,6 +91,13 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputedPartitions:
+    """The location of a partition statistics file."""
+
+    partition_statistics_file: Text | None
+
+
+@dataclass(frozen=True, slots=True)
 class Orphan:
     """A file that nothing refers to."""
 
@@ -291,3 +298,16 @@ def compute_table_stats(
     )
     call.changed(found)
     return [] if result.statistics_file is None else [as_row(Computed, result)]
+
+
+@procedure
+def compute_partition_stats(
+    call: Call, table: Text, snapshot_id: Long | None = None
+) -> list[ComputedPartitions]:
+    """Count the files and rows of each partition."""
+    found = call.load(table)
+    result = found.maintenance.compute_partition_stats(snapshot=snapshot_id)
+    call.changed(found)
+    if result.partition_statistics_file is None:
+        return []
+    return [as_row(ComputedPartitions, result)]

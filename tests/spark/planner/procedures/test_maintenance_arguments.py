@@ -20,6 +20,7 @@ ACTIONS = (
     "rewrite_manifests",
     "rewrite_table_path",
     "compute_table_stats",
+    "compute_partition_stats",
 )
 OTHER_NAMES = {
     "clean_metadata": "clean_expired_metadata",
