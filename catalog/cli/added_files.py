@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from icecomb.catalog.cli.application import Application
+from icecomb.catalog.cli.argument.pair import pairs
 from icecomb.format.errors import ValidationError
 
 _DUPLICATES = {"fail": "error", "skip": "skip"}
@@ -59,7 +60,7 @@ def add_files(
     """
     from icecomb.catalog.migrate.applying.existing_files import files_of_folder, files_of_hive_table
 
-    wanted = _wanted(partitions)
+    wanted = pairs("--partition", partitions, "COLUMN=VALUE")
     loaded = application.table(table)
     if wanted and not loaded.spec().fields:
         raise ValidationError(
@@ -101,15 +102,3 @@ def add_files(
     )
     if dry_run:
         application.warn("dry run: leave --dry-run out to do it")
-
-
-def _wanted(partitions: tuple[str, ...]) -> dict[str, str]:
-    wanted: dict[str, str] = {}
-    for given in partitions:
-        name, equals, value = given.partition("=")
-        if not name or not equals:
-            raise click.UsageError(f"--partition {given}: write it as COLUMN=VALUE")
-        if name in wanted:
-            raise click.UsageError(f"--partition {name} is given twice")
-        wanted[name] = value
-    return wanted

@@ -11,6 +11,7 @@ import click
 
 from icecomb.catalog import migrate as migration
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
+from icecomb.catalog.cli.argument.pair import pairs
 from icecomb.catalog.cli.report.migration_report import show_comparison, show_outcomes, verdict_of
 from icecomb.catalog.cli.report.plan_report import show_plan, show_plans
 from icecomb.catalog.identifier import database_and_table
@@ -57,6 +58,13 @@ _choices = (
         metavar="ENGINES",
         help="The engines that will use the table, with commas between: hive, spark, trino, "
         "impala; all by default.",
+    ),
+    click.option(
+        "--property",
+        "properties",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A property of the Iceberg table, such as format-version=3; may be repeated.",
     ),
 )
 
@@ -134,9 +142,16 @@ def _with_jobs(count: int) -> Callable[[Any], Any]:
 def _with_choices(command: Any) -> Any:
     @wraps(command)
     def chosen(
-        *others: Any, timestamp: str, time_zone: str, accept: tuple[str, ...], **more: Any
+        *others: Any,
+        timestamp: str,
+        time_zone: str,
+        accept: tuple[str, ...],
+        properties: tuple[str, ...],
+        **more: Any,
     ) -> Any:
-        return command(*others, choices=migration.Choices(timestamp, time_zone, accept), **more)
+        choices = migration.Choices(timestamp, time_zone, accept)
+        given = pairs("--property", properties)
+        return command(*others, choices=choices, properties=given, **more)
 
     for option in reversed(_choices):
         chosen = option(chosen)
@@ -174,6 +189,7 @@ def plan(
     *,
     choices: migration.Choices,
     interop: str | None,
+    properties: dict[str, str],
     everything: bool,
     quick: bool,
     sample: int | None,
@@ -190,7 +206,12 @@ def plan(
         raise click.UsageError("--quick reads no footers, --sample reads some: give one of them")
     catalog = application.metastore()
     chosen = select(catalog.client, _names(tables, everything=everything), is_hive_table)
-    options: dict[str, Any] = {"footers": not quick, "sample": sample, "interop": interop}
+    options: dict[str, Any] = {
+        "footers": not quick,
+        "sample": sample,
+        "interop": interop,
+        "properties": properties,
+    }
     if not chosen.many and (application.text or application.json):
         found = migration.plan(
             catalog, chosen.tables[0], choices, progress=application.progress, **options
@@ -232,6 +253,7 @@ def apply(
     many: _Many,
     choices: migration.Choices,
     interop: str | None,
+    properties: dict[str, str],
     dry_run: bool,
     target: str | None,
     location: str | None,
@@ -250,12 +272,13 @@ def apply(
     if location is not None and target is None:
         raise click.UsageError("--location is the folder of the table that --as creates")
     catalog, progress = application.metastore(), application.progress
+    wanted: dict[str, Any] = {"interop": interop, "properties": properties}
     if dry_run:
         chosen = many.select(application, is_hive_table, changing=True)
         if target is not None:
             catalog.entries.check_free(_free_name(chosen, target))
         plans = migration.plan_many(
-            catalog, chosen.tables, choices, jobs=many.jobs, interop=interop, progress=progress
+            catalog, chosen.tables, choices, jobs=many.jobs, progress=progress, **wanted
         )
         code = show_plans(application, plans)
         application.warn("dry run: leave --dry-run out to do it")
@@ -267,7 +290,7 @@ def apply(
         _free_name(chosen, target)
         make = partial(migration.snapshot, catalog, chosen.tables[0], target, choices)
         made = _unless_blocked(
-            application, partial(make, location=location, interop=interop, progress=progress)
+            application, partial(make, location=location, progress=progress, **wanted)
         )
         return BLOCKED if made is None else _show_second(application, chosen.tables[0], made)
     if chosen.many:
@@ -276,7 +299,7 @@ def apply(
         def work(name: tuple[str, str]) -> Result:
             try:
                 done = migration.apply(
-                    catalog, name, choices, interop=interop, parallelism=threads, wait=wait
+                    catalog, name, choices, parallelism=threads, wait=wait, **wanted
                 )
             except AlreadyIcebergError as error:
                 return Result({"table": ".".join(name), "already": True}, error.message)
@@ -286,7 +309,7 @@ def apply(
         return many.run(application, chosen, work, "applying")
     convert = partial(migration.apply, catalog, chosen.tables[0], choices, wait=wait)
     try:
-        done = _unless_blocked(application, partial(convert, interop=interop, progress=progress))
+        done = _unless_blocked(application, partial(convert, progress=progress, **wanted))
     except AlreadyIcebergError as error:
         # a job that runs again must succeed
         application.output.facts({"table": ".".join(chosen.tables[0]), "already": True})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from icecomb.catalog.cli.application import Application
+from icecomb.catalog.cli.argument.pair import pairs
 
 
 @click.command()
@@ -29,9 +30,7 @@ def properties(
     known one. --set format-version=2 upgrades the table, which cannot be undone. Properties that
     are not set may be removed, too.
     """
-    given = dict(map(_pair, settings))
-    if len(given) < len(settings):
-        raise click.UsageError("--set: a property is given twice")
+    given = pairs("--set", settings)
     if "" in unset:
         raise click.UsageError("--unset needs the name of a property")
     loaded = application.table(table)
@@ -48,10 +47,3 @@ def properties(
     changed = sorted(dict.fromkeys([*given, *unset]))
     rows = [[key, before.get(key), after.get(key)] for key in changed]
     application.output.table(["property", "before", "after"], rows)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise click.UsageError(f"--set {text}: write it as KEY=VALUE")
-    return key, value

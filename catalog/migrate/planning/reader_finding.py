@@ -75,6 +75,14 @@ def version_findings(
     Raises:
         ValidationError: If the table's properties exclude one of the engines.
     """
+    stated = table.parameters.get("format-version")
+    if stated is not None and stated != str(format_version):
+        yield note(
+            "format-version",
+            f"{table.full_name} becomes a table of format version {format_version}: its own "
+            f"parameter format-version={stated} does not count, as Hive does not know it",
+            "ask for a version with --property format-version=...",
+        )
     if format_version <= DEFAULT_FORMAT_VERSION:
         return
     told = f"{table.full_name} becomes a table of format version {format_version}"

@@ -53,6 +53,34 @@ def test_the_whole_way_there_and_back_by_commands(make_hive_table: Any, run: Any
     assert "state:       reverted" in run("status", table.name)[1]
 
 
+def test_properties_of_the_table_are_given_to_commands(make_hive_table: Any, run: Any) -> None:
+    table = make_hive_table(
+        {"id": "bigint"}, rows=numbers(1, 2), parameters={"format-version": "1"}
+    )
+    wanted = (
+        "--property",
+        "format-version=3",
+        "--property",
+        "write.parquet.compression-codec=gzip",
+    )
+    code, out, _ = run("plan", table.name, *wanted, form="json")
+    told = [
+        one["message"] for one in json.loads(out)["findings"] if one["code"] == "format-version"
+    ]
+    assert code == 0
+    assert any("parameter format-version=1 does not count" in message for message in told)
+    assert len(told) == 2
+    assert run("apply", table.name, *wanted)[0] == 0
+    loaded = table.catalog.load_table(table.name)
+    assert loaded.metadata.format_version == 3
+    assert loaded.properties["write.parquet.compression-codec"] == "gzip"
+    assert run("verify", table.name)[0] == 0
+    for wrong in ("format-version", "=3"):
+        assert run("plan", table.name, "--property", wrong)[0] == 2
+    code, _, err = run("plan", table.name, *wanted, "--property", "format-version=2")
+    assert (code, "format-version is given twice" in err) == (2, True)
+
+
 def test_csv_has_what_json_has(make_hive_table: Any, run: Any) -> None:
     keys = {("1",): numbers(1, 2), ("2",): numbers(3)}
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, keys)

@@ -139,6 +139,17 @@ def test_the_plan_names_engines_too_old_for_the_format_version_that_is_asked_for
         assert told[1] in found[0].message
 
 
+@pytest.mark.parametrize(("stated", "version", "told"), [("3", 2, 1), ("3", 3, 0), ("2", 2, 0)])
+def test_a_version_that_the_hive_table_itself_states_is_not_passed_over(
+    stated: str, version: int, told: int
+) -> None:
+    table = HiveTable("db", "t", parameters={"format-version": stated})
+    found = [f for f in version_findings(table, {}, None, version) if "does not count" in f.message]
+    assert len(found) == told
+    assert all("version 2: its own parameter format-version=3" in f.message for f in found)
+    assert all("--property format-version=" in f.remedy for f in found)
+
+
 def test_properties_of_a_plan_are_those_of_an_apply(make_hive_table: Any) -> None:
     table = make_hive_table({"id": "bigint"}, rows=pa.table({"id": [1]}))
 
