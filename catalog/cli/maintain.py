@@ -121,9 +121,124 @@ def rewrite_manifests(
     """Rewrite manifests, fewer and sorted by partition, so that scans read fewer of them."""
     result = application.table(table).maintenance.rewrite_manifests(
         spec_id=spec_id,
-        sort_by=[name.strip() for name in (sort_by or "").split(",") if name.strip()],
+        sort_by=_names(sort_by or ""),
         branch=branch,
         engine=engine,
+    )
+    show(application, table, result)
+
+
+@maintain.command("compute-table-stats")
+@click.argument("table")
+@click.option("--columns", help="Columns separated by commas; by default all of primitive types.")
+@click.option("--snapshot", type=int, help="The snapshot's id; by default the current one.")
+@engine
+@click.pass_obj
+def compute_table_stats(
+    application: Application,
+    table: str,
+    *,
+    columns: str | None,
+    snapshot: int | None,
+    engine: str,
+) -> None:
+    """Count the distinct values of columns, about, for query optimizers.
+
+    Only appended rows are read where older statistics allow it. Needs the extra
+    icecomb[statistics].
+    """
+    result = application.table(table).maintenance.compute_table_stats(
+        columns=None if columns is None else _names(columns),
+        snapshot=snapshot,
+        engine=engine,
+        progress=application.progress,
+    )
+    show(application, table, result)
+
+
+@maintain.command("compute-partition-stats")
+@click.argument("table")
+@click.option("--snapshot", type=int, help="The snapshot's id; by default the current one.")
+@click.pass_obj
+def compute_partition_stats(application: Application, table: str, *, snapshot: int | None) -> None:
+    """Count the files and rows of each partition, for `icecomb partitions` and Iceberg Java.
+
+    Only what changed is read where older statistics allow it.
+    """
+    result = application.table(table).maintenance.compute_partition_stats(snapshot=snapshot)
+    show(application, table, result)
+
+
+@maintain.command("rewrite-table-path")
+@click.argument("table")
+@click.argument("source_prefix")
+@click.argument("target_prefix")
+@click.option("--start-version", help="The metadata file up to which files were copied before.")
+@click.option("--end-version", help="The metadata file up to which to copy; by default the last.")
+@click.option("--staging-location", help="An empty folder for the copies; by default a new one.")
+@click.option(
+    "--file-list/--no-file-list", "create_file_list", default=True, help="List the files to copy."
+)
+@click.pass_obj
+def rewrite_table_path(  # noqa: PLR0917 - the command's arguments
+    application: Application,
+    table: str,
+    source_prefix: str,
+    target_prefix: str,
+    *,
+    start_version: str | None,
+    end_version: str | None,
+    staging_location: str | None,
+    create_file_list: bool,
+) -> None:
+    """Write a copy of the metadata with another prefix in all paths, and list files to copy.
+
+    The table does not change. icecomb table relocate also copies the files.
+    """
+    result = application.table(table).maintenance.rewrite_table_path(
+        source_prefix,
+        target_prefix,
+        start_version=start_version,
+        end_version=end_version,
+        staging_location=staging_location,
+        create_file_list=create_file_list,
+    )
+    show(application, table, result)
+
+
+@maintain.command("rewrite-table-path")
+@click.argument("table")
+@click.argument("source_prefix")
+@click.argument("target_prefix")
+@click.option("--start-version", help="The metadata file up to which files were copied before.")
+@click.option("--end-version", help="The metadata file up to which to copy; by default the last.")
+@click.option("--staging-location", help="An empty folder for the copies; by default a new one.")
+@click.option(
+    "--file-list/--no-file-list", "create_file_list", default=True, help="List the files to copy."
+)
+@click.pass_obj
+def rewrite_table_path(
+    application: Application,
+    table: str,
+    source_prefix: str,
+    target_prefix: str,
+    *,
+    start_version: str | None,
+    end_version: str | None,
+    staging_location: str | None,
+    create_file_list: bool,
+) -> None:
+    """Write a copy of the metadata with another prefix in all paths, and list files to copy.
+
+    The table does not change. icecomb table relocate also copies the files.
+    """
+    result = application.table(table).maintenance.rewrite_table_path(
+        source_prefix,
+        target_prefix,
+        start_version=start_version,
+        end_version=end_version,
+        staging_location=staging_location,
+        create_file_list=create_file_list,
     )
     show(application, table, result)
 
@@ -367,6 +482,10 @@ def _said(application: Application, failed: Sequence[str]) -> int:
     if failed:
         application.warn(f"{len(failed)} files could not be deleted, such as {failed[0]}")
     return ERROR if failed else OK
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _options(given: tuple[str, ...]) -> dict[str, str]:

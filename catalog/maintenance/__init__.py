@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from icecomb.catalog.maintenance.expiry import SnapshotExpiry
     from icecomb.catalog.maintenance.manifests import RewrittenManifests
     from icecomb.catalog.maintenance.orphans import OrphanFiles
+    from icecomb.catalog.maintenance.partition_statistics import ComputedPartitionStats
     from icecomb.catalog.maintenance.quarantine import EmptiedQuarantine
+    from icecomb.catalog.maintenance.table_path import RewrittenTablePath
+    from icecomb.catalog.maintenance.table_statistics import ComputedTableStats
     from icecomb.catalog.report.progress import Progress
     from icecomb.catalog.table.table import Table
     from icecomb.format.expressions.filter_argument import RowFilter
@@ -62,6 +65,49 @@ class Maintenance:
         from icecomb.catalog.maintenance.expiry import SnapshotExpiry
 
         return SnapshotExpiry(self._table)
+
+    def rewrite_table_path(
+        self,
+        source_prefix: str,
+        target_prefix: str,
+        *,
+        start_version: str | None = None,
+        end_version: str | None = None,
+        staging_location: str | None = None,
+        create_file_list: bool = True,
+    ) -> RewrittenTablePath:
+        """Write a copy of the metadata whose paths have another prefix, and list files to copy.
+
+        The table does not change. Copied as the list says, its files are the same table elsewhere.
+        The column `row` of some writers' position deletes is not copied.
+
+        >>> table.maintenance.rewrite_table_path("hdfs://a/t", "s3://b/t")  # doctest: +SKIP
+
+        Args:
+            source_prefix: The prefix to replace, which all files of the table have.
+            target_prefix: The prefix that takes its place.
+            start_version: The metadata file up to which files were copied before; by default none.
+            end_version: The metadata file up to which to copy; by default the current one.
+            staging_location: An empty folder for the copies; by default a new one beside them.
+            create_file_list: Whether to write the list.
+
+        Raises:
+            ValidationError: If a prefix or version is invalid, or a file has another prefix.
+            NoSuchFileError: If a file that contains paths is missing.
+            CorruptFileError: If one is damaged.
+            FileAlreadyExistsError: If a file in the staging location has the name of a copy.
+        """
+        from icecomb.catalog.maintenance.table_path import rewrite_table_path
+
+        return rewrite_table_path(
+            self._table,
+            source_prefix,
+            target_prefix,
+            start_version=start_version,
+            end_version=end_version,
+            staging_location=staging_location,
+            create_file_list=create_file_list,
+        )
 
     def rewrite_data_files(
         self,
@@ -364,3 +410,68 @@ class Maintenance:
             branch=branch,
             snapshot_properties=snapshot_properties,
         )
+
+    def compute_table_stats(
+        self,
+        *,
+        columns: Iterable[str] | None = None,
+        snapshot: int | None = None,
+        engine: str = "auto",
+        progress: Progress | None = None,
+    ) -> ComputedTableStats:
+        """Count the distinct values of columns, about, for query optimizers; rows do not change.
+
+        The counts, with sketches from which others can go on, become the statistics file of a
+        snapshot, in the format of Iceberg Java's procedure. The columns are read, without deleted
+        rows; only appended rows where an older statistics file has the column, and nothing but
+        appends came since. Columns that the snapshot's file has already stay in it.
+
+        >>> table.maintenance.compute_table_stats(columns=["country"])  # doctest: +SKIP
+
+        Args:
+            columns: Names of columns of primitive types, `address.city` for a field of a struct;
+                by default all columns of such types.
+            snapshot: Id of the snapshot; the current one by default.
+            engine: `auto` or `local`, both this machine; `spark` is refused.
+            progress: Reporter of rows that were read.
+
+        Raises:
+            MissingDependencyError: If datasketches is not installed.
+            NoSuchSnapshotError: If there is no such snapshot.
+            ValidationError: If there is no such column.
+            UnsupportedError: If a column has no number of distinct values.
+            CorruptFileError: If a data or delete file is damaged.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
+        """
+        from icecomb.catalog.maintenance.engine import check_local
+        from icecomb.catalog.maintenance.table_statistics import compute_table_stats
+        from icecomb.catalog.report.progress import SILENT
+
+        check_local(engine, "Computing statistics", "it reads the columns batch by batch")
+        return compute_table_stats(
+            self._table, columns=columns, snapshot=snapshot, progress=progress or SILENT
+        )
+
+    def compute_partition_stats(self, *, snapshot: int | None = None) -> ComputedPartitionStats:
+        """Count the files and rows of each partition, for queries of `partitions`; rows stay.
+
+        The counts become the partition statistics file of a snapshot, which Iceberg Java reads,
+        too. Where an ancestor of it has such a file of this client, only what changed since is
+        read, unless deletions demand a full count. A snapshot that has a file keeps it.
+
+        >>> table.maintenance.compute_partition_stats()  # doctest: +SKIP
+
+        Args:
+            snapshot: Id of the snapshot; the current one by default.
+
+        Raises:
+            NoSuchSnapshotError: If there is no such snapshot.
+            ValidationError: If the table is not partitioned.
+            CorruptFileError, NoSuchFileError: If metadata cannot be read.
+            CommitFailedError: If other writers were first too often; nothing was committed.
+            CommitStateUnknownError: If it is unknown whether it was committed.
+        """
+        from icecomb.catalog.maintenance.partition_statistics import compute_partition_stats
+
+        return compute_partition_stats(self._table, snapshot=snapshot)

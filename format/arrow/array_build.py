@@ -34,6 +34,9 @@ def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
         offsets = struct.pack("<2i" if pa.types.is_binary(kind) else "<2q", 0, len(value))
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(value)]
         return pa.Array.from_buffers(kind, 1, buffers)[0]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        stored = pa.binary() if pa.types.is_string(kind) else pa.large_binary()
+        return scalar(value.encode(), stored).cast(kind)
     for known, code in _FORMATS:
         if kind == known:
             return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(struct.pack(code, value))])[0]

@@ -31,6 +31,12 @@ def array_of(numbers: Longs) -> pa.Int64Array:
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, data])
 
 
+def mask_of(truths: npt.NDArray[np.bool_]) -> pa.BooleanArray:
+    """Return a NumPy array of bools as an Arrow array."""
+    data = pa.py_buffer(np.packbits(truths, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(truths), [None, data])
+
+
 def truths_of(mask: pa.Array) -> npt.NDArray[np.bool_]:
     """Return an array of bools without nulls as a NumPy array."""
     if not len(mask):

@@ -40,6 +40,7 @@ from icecomb.format.spec.types import (
     TimeType,
     UnknownType,
     UUIDType,
+    VariantType,
 )
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -129,6 +130,8 @@ def _value(kind: IcebergType, array: pa.Array) -> Ragged:
     if isinstance(kind, StructType):
         parts = [_field(f, array.field(i)) for i, f in enumerate(kind.fields)]
         return _woven(parts, len(array))
+    if isinstance(kind, VariantType):
+        return _woven([_text(array.field(i)) for i in range(2)], len(array))
     if isinstance(kind, ListType):
         return _blocks(_counts(array), _field(kind.element_field, array.flatten()))
     if isinstance(kind, MapType):

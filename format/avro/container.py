@@ -158,6 +158,7 @@ class ContainerWriter:
         metadata: Further key-value metadata.
         codec: A value of Iceberg's `write.manifest.compression-codec`.
         level: Compression level; None = the codec's default.
+        sync: The sync marker; None = a random one.
     """
 
     def __init__(
@@ -167,9 +168,10 @@ class ContainerWriter:
         *,
         codec: str = "gzip",
         level: int | None = None,
+        sync: bytes | None = None,
     ) -> None:
         name, self._compress = compressor(codec, level)
-        self._sync = os.urandom(SYNC_SIZE)
+        self._sync = os.urandom(SYNC_SIZE) if sync is None else sync
         self._encode = form.encode
         self._block: list[bytes] = []
         self._block_bytes = 0

@@ -39,6 +39,7 @@ from icecomb.format.spec.types import (
     TimeType,
     UnknownType,
     UUIDType,
+    VariantType,
 )
 from icecomb.format.spec.values.decimal_value import rescaled, scaled, unscaled
 
@@ -257,6 +258,10 @@ def _convert(field_type: IcebergType, field_id: int, seen: set[str]) -> Any:
         return {"type": "array", "items": items, "element-id": field_type.element_id}
     if isinstance(field_type, MapType):
         return _map(field_type, seen)
+    if isinstance(field_type, VariantType):
+        parts = [{"name": name, "type": "bytes"} for name in ("metadata", "value")]
+        name = f"r{field_id}"
+        return {"type": "record", "name": name, "logicalType": "variant", "fields": parts}
     if isinstance(field_type, DecimalType):
         precision, scale = field_type.precision, field_type.scale
         decimal = {

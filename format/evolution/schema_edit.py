@@ -17,7 +17,7 @@ from icecomb.format.argument import checked_members, checked_text
 from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.evolution.given_default import field_with_given_defaults, given_default
 from icecomb.format.spec.default_value import no_defaults
-from icecomb.format.spec.promotion import can_promote
+from icecomb.format.spec.promotion import can_promote, is_date_promotion, promoted_date
 from icecomb.format.spec.schema import (
     V3_FORMAT_VERSION,
     Schema,
@@ -168,13 +168,16 @@ class SchemaEdit:
         self._check_no_map_key(field.field_id, full)
         changed: dict[str, Any] = {}
         field_type = None if field_type is None else as_type(field_type)
-        current = self.updates.get(field.field_id, field)
+        current = self._present(field.field_id)
         if field_type is not None and field_type != current.field_type:
             self._check_type(current.field_type, field_type, full)
             # the fields of a nested type are new, as it was unknown
             ids = chain((field.field_id,), self._ids)
             whole = fresh_field(NestedField(0, field.name, field_type), lambda: next(ids))
             changed["field_type"] = whole.field_type
+            if is_date_promotion(current.field_type, field_type):
+                changed["initial_default"] = _midnight(current.initial_default, field_type)
+                changed["write_default"] = _midnight(current.write_default, field_type)
         if doc is not None:
             changed["doc"] = doc
         if required is not None and required is not current.required:
@@ -189,9 +192,11 @@ class SchemaEdit:
 
     def set_default(self, path: Path, default: Any) -> None:
         """Replace the write default; None removes it. The initial default stays."""
-        field, full = self._kept(path)
-        self._check_in_struct(field.field_id, "set a default of", full)
-        current = self.updates.get(field.field_id, field)
+        field_id, full = self._find_with_added(path)
+        self._check_in_struct(field_id, "set a default of", full)
+        siblings = self.adds.get(self._parent(field_id), [])
+        added = next((n for n, each in enumerate(siblings) if each.field_id == field_id), None)
+        current = self._present(field_id) if added is None else siblings[added]
         default = self._default(current.field_type, default, full)
         if default == current.write_default:
             return
@@ -201,7 +206,10 @@ class SchemaEdit:
                 "column out rely on it",
                 hint="Make the column optional, or set allow_incompatible_changes.",
             )
-        self._update(field, write_default=default)
+        if added is None:
+            self._update(current, write_default=default)
+        else:
+            siblings[added] = replace(current, write_default=default)
 
     def move(
         self, path: Path, where: Literal["first", "before", "after"], other: Path | None = None
@@ -323,8 +331,10 @@ class SchemaEdit:
         return found
 
     def _update(self, field: NestedField, **changed: Any) -> None:
-        current = self.updates.get(field.field_id, field)
-        self.updates[field.field_id] = replace(current, **changed)
+        self.updates[field.field_id] = replace(self._present(field.field_id), **changed)
+
+    def _present(self, field_id: int) -> NestedField:
+        return self.updates.get(field_id) or self.schema.find_field(field_id)
 
     def _parent(self, field_id: int) -> int:
         added = self._parents.get(field_id)
@@ -391,11 +401,18 @@ class SchemaEdit:
                 f"Cannot change the type of column {full!r} from {old} to {new}",
                 hint="Add a column of the new type, or change the fields inside one by one.",
             )
+        if is_date_promotion(old, new) and self.format_version < V3_FORMAT_VERSION:
+            raise UnsupportedError(
+                f"Column {full!r} cannot change from {old} to {new}: that belongs to format "
+                f"version 3 (v3), and the table has version {self.format_version}",
+                hint="Set the property format-version to 3, which every reader of the table must "
+                "support; or add a column of the new type.",
+            )
         if not self.allow_incompatible and not can_promote(old, new):
             raise SchemaError(
                 f"Cannot change the type of column {full!r} from {old} to {new}",
-                hint="int may become long, float double, unknown any type, and decimals may get "
-                "more digits.",
+                hint="int may become long, float double, unknown any type, in format version 3 "
+                "date timestamp or timestamp_ns, and decimals may get more digits.",
             )
 
     def _check_clashes(self, fields: tuple[NestedField, ...]) -> None:
@@ -496,6 +513,10 @@ def _checked_path(path: Path) -> Path:
             hint="Name a column, such as 'address.city' or ('address', 'city').",
         )
     return parts
+
+
+def _midnight(days: int | None, field_type: IcebergType) -> int | None:
+    return None if days is None else promoted_date(days, field_type)
 
 
 def _check_names_inside(field_type: IcebergType, full: str) -> None:

@@ -22,8 +22,14 @@ from icecomb.format.spec.change.update import (
     SetPropertiesUpdate,
 )
 from icecomb.format.spec.name_mapping import update_name_mapping
+from icecomb.format.spec.promotion import is_date_promotion
 from icecomb.format.spec.schema_argument import as_schema
-from icecomb.format.spec.transform import VoidTransform
+from icecomb.format.spec.transform import (
+    DayTransform,
+    MonthTransform,
+    VoidTransform,
+    YearTransform,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,6 +47,9 @@ _COLUMN_PROPERTIES: Final = (
     "write.parquet.bloom-filter-enabled.column.",
     "write.parquet.stats-enabled.column.",
 )
+
+
+_SAME_OF_DATES: Final = (VoidTransform, YearTransform, MonthTransform, DayTransform)
 
 
 class UpdateSchema(RecordedUpdate[SchemaEdit]):
@@ -143,7 +152,9 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
 
         Args:
             path: The field to change.
-            field_type: The wider type: long for int, double for float, a decimal of more digits.
+            field_type: The wider type: long for int, double for float, a decimal of more digits;
+                in format version 3 also timestamp or timestamp_ns for date, unless files are
+                partitioned by its days themselves.
             required: False to allow nulls; True only with `allow_incompatible_changes`.
             doc: The new comment.
 
@@ -157,7 +168,7 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         """Set the value of later rows for which none is given; existing rows stay unchanged.
 
         Args:
-            path: The field to change.
+            path: The field to change; it may be added in the same update.
             default_value: The value; None for null. Only in tables of format version 3.
 
         Raises:
@@ -258,12 +269,32 @@ def _check_uses(base: TableMetadata, schema: Schema) -> None:
                 f"Cannot drop column {name!r}: {user} needs it",
                 hint="Change the partition spec or the sort order first.",
             )
+    _check_labels(base, schema)
     for used in (base.spec(), base.sort_order()):
         try:
             used.check(base.schema())
         except ValidationError:
             continue  # it did not fit before, so this change is not at fault
         used.check(schema)
+
+
+def _check_labels(base: TableMetadata, schema: Schema) -> None:
+    """Check that no date by which files are partitioned becomes a timestamp of another value.
+
+    Years, months and days of both are the same (spec: Schema Evolution).
+    """
+    before = base.schema()
+    for field in (field for spec in base.partition_specs for field in spec.fields):
+        same = isinstance(field.transform, _SAME_OF_DATES)
+        if same or not (before.contains(field.source_id) and schema.contains(field.source_id)):
+            continue
+        old, new = before.find_type(field.source_id), schema.find_type(field.source_id)
+        if is_date_promotion(old, new):
+            raise SchemaError(
+                f"Cannot change the type of column {before.find_column_name(field.source_id)!r} "
+                f"from {old} to {new}: partition field {field.name!r} would have other values",
+                hint="Add a column of the new type.",
+            )
 
 
 def _properties(base: TableMetadata, edit: SchemaEdit, schema: Schema) -> Iterable[TableUpdate]:

@@ -48,6 +48,7 @@ from icecomb.format.spec.types import (
     MapType,
     StringType,
     UnknownType,
+    VariantType,
 )
 
 
@@ -81,7 +82,8 @@ def _bind(
     schema: Schema, expression: UnboundPredicate, *, case_sensitive: bool
 ) -> BooleanExpression:
     asked = expression.term
-    term = _bind_term(schema, asked, case_sensitive=case_sensitive)
+    null_test = expression.operation in {Operation.IS_NULL, Operation.NOT_NULL}
+    term = _bind_term(schema, asked, case_sensitive=case_sensitive, null_test=null_test)
     if expression.operation in UNARY_OPERATIONS:
         return _bind_unary(expression.operation, term.reference)
     if not term.field_type.is_primitive:
@@ -119,9 +121,11 @@ def _bind_transformed(
     return on_column(bound) if isinstance(bound, BoundPredicate) else bound
 
 
-def _bind_term(schema: Schema, term: Term, *, case_sensitive: bool) -> BoundTerm:
+def _bind_term(schema: Schema, term: Term, *, case_sensitive: bool, null_test: bool) -> BoundTerm:
     if isinstance(term, Reference):
-        return _bind_reference(schema, term.name, case_sensitive=case_sensitive)
+        return _bind_reference(
+            schema, term.name, case_sensitive=case_sensitive, null_test=null_test
+        )
     column = _bind_reference(schema, term.reference.name, case_sensitive=case_sensitive)
     if not term.transform.can_transform(column.field_type):
         raise ExpressionError(
@@ -132,17 +136,20 @@ def _bind_term(schema: Schema, term: Term, *, case_sensitive: bool) -> BoundTerm
     return BoundTransform(term.transform, column)
 
 
-def _bind_reference(schema: Schema, name: str, *, case_sensitive: bool) -> BoundReference:
+def _bind_reference(
+    schema: Schema, name: str, *, case_sensitive: bool, null_test: bool = False
+) -> BoundReference:
     try:
         found = schema.find_field(name, case_sensitive)
     except ValidationError as error:
         raise unresolved_column(schema, name, error) from None
     full_name = schema.find_column_name(found.field_id) or name
-    if isinstance(found.field_type, OPAQUE_TYPES):
+    nulls_known = null_test and isinstance(found.field_type, VariantType)
+    if isinstance(found.field_type, OPAQUE_TYPES) and not nulls_known:
         raise UnsupportedError(
             f"Cannot filter by {Reference(full_name)}: values of type {found.field_type} cannot be "
             "compared",
-            hint="Filter by other columns.",
+            hint="Filter by other columns; a variant can be tested for null.",
             column=full_name,
         )
     may_be_null, nested = not found.required, False

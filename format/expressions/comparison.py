@@ -34,6 +34,7 @@ from icecomb.format.expressions.expression import (
     operands_of,
 )
 from icecomb.format.expressions.fold import folded
+from icecomb.format.spec.promotion import units_per_day
 from icecomb.format.spec.types import (
     NANO_TYPES,
     TIMESTAMP_TYPES,
@@ -45,6 +46,10 @@ from icecomb.format.spec.types import (
     IcebergType,
     IntegerType,
     LongType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
     TimeType,
     UUIDType,
 )
@@ -64,7 +69,7 @@ _SERIALISED: tuple[tuple[tuple[type[IcebergType], ...], dict[int, pa.DataType]],
     ((IntegerType, DateType), {4: pa.int32()}),
     # Old files of a column promoted from int or float have bounds of four bytes.
     ((LongType,), {8: pa.int64(), 4: pa.int32()}),
-    ((TimeType, *TIMESTAMP_TYPES), {8: pa.int64()}),
+    ((TimeType, TimestamptzType, TimestamptzNanoType), {8: pa.int64()}),
     ((FloatType,), {4: pa.float32()}),
     ((DoubleType,), {8: pa.float64(), 4: pa.float32()}),
 )
@@ -172,6 +177,8 @@ def bounds_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
     The values are in the binary form of the specification (Appendix D).
     """
     array = as_binary(array)
+    if isinstance(field_type, (TimestampType, TimestampNanoType)):
+        return ComparableColumn(_timestamps(array, field_type), field_type)
     for types, by_width in _SERIALISED:
         if isinstance(field_type, types):
             return ComparableColumn(_fixed_width(array, by_width), field_type)
@@ -325,6 +332,19 @@ def _fixed_width(array: pa.Array, by_width: dict[int, pa.DataType]) -> pa.Array:
         return pa.nulls(len(array), next(iter(by_width.values())))
     widest = next(iter(by_width.values()))
     return pc.coalesce(*(part.cast(widest) for part in parts))
+
+
+def _timestamps(array: pa.Array, field_type: IcebergType) -> pa.Array:
+    """Return the numbers in bounds; those of a column that was a date have four bytes, days."""
+    moments = _fixed_width(array, {8: pa.int64()})
+    if moments.null_count == array.null_count:
+        return moments
+    days = _fixed_width(array, {4: pa.int32()}).cast(pa.int64())
+    unit = units_per_day(field_type)
+    most = scalar(((1 << 63) - 1) // unit, pa.int64())
+    fits = pc.less_equal(pc.abs(days), most)
+    days = pc.multiply(pc.if_else(fits, days, null(days.type)), scalar(unit, pa.int64()))
+    return pc.coalesce(moments, days)
 
 
 def _decimal_keys(array: pa.Array) -> pa.Array:

@@ -197,7 +197,8 @@ class ManifestColumns:
         from icecomb.format.arrow.array_build import scalar
 
         positions = scalar(DataFileContent.POSITION_DELETES.value, pa.int32())
-        puffin = pc.equal(pc.utf8_upper(self._columns["file_format"]), FileFormat.PUFFIN.value)
+        formats = pc.utf8_upper(self._columns["file_format"])
+        puffin = pc.equal(formats, scalar(FileFormat.PUFFIN.value, formats.type))
         return pc.and_(pc.equal(self._columns["content"], positions), puffin)
 
     def identities(self, mask: pa.BooleanArray) -> list[FileIdentity]:

@@ -61,6 +61,11 @@ class EntrySpill:
         return len(self._counts)
 
     @property
+    def nbytes(self) -> int:
+        """The bytes of all entries, before compression."""
+        return self._ends[-1]
+
+    @property
     def partition_of(self) -> Order:
         """The number of each entry's partition."""
         return np.array(self._partition_of, np.int64)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
+from icecomb.format.operation.position_rule import refuse_added_again
 from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
     check_known_transforms,
@@ -31,6 +32,7 @@ class FastAppend(SnapshotProducer):
         snapshot_properties: Additional keys for the snapshot summary.
         branch: The branch to commit to.
         stage_only: Add the snapshot to the table without moving the branch.
+        fresh: Whether the files were written for this append, so that no table can have them.
     """
 
     def __init__(
@@ -40,8 +42,10 @@ class FastAppend(SnapshotProducer):
         branch: str = MAIN_BRANCH,
         *,
         stage_only: bool = False,
+        fresh: bool = False,
     ) -> None:
         super().__init__(io, snapshot_properties, branch, stage_only=stage_only)
+        self._fresh = fresh
         self._files: dict[str, DataFile] = {}
         self._sources: list[EncodedFiles] = []
         self._written: list[ManifestFile] | None = None
@@ -83,13 +87,16 @@ class FastAppend(SnapshotProducer):
         """The operation `append`."""
         return Operation.APPEND
 
-    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:  # noqa: ARG002
-        """Check that the files fit the table's partition specs."""
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """Check that the files fit the table's partition specs, and have no deletion vectors."""
         if self._written is None:
             for file in self._files.values():
                 check_new_file(base, file)
             for source in self._sources:
                 _check_form(base, source.form)
+        if self._files and not self._fresh and base.format_version >= 3:
+            manifests = parent_manifests(self.io, base, parent)
+            refuse_added_again(self.io, base, manifests, self._files)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
         """Implement `SnapshotProducer.manifests`."""

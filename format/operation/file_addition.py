@@ -13,7 +13,6 @@ from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.append import FastAppend
-from icecomb.format.operation.position_rule import refuse_added_again
 from icecomb.format.property.table_property import NAME_MAPPING
 from icecomb.format.rows.values.unread_field import UnreadField, with_unread
 from icecomb.format.spec.change.requirement import AssertCurrentSchemaId
@@ -68,7 +67,8 @@ class FileAddition(FastAppend):
         check: bool = True,
         skip: bool = False,
     ) -> None:
-        super().__init__(io, snapshot_properties, branch)
+        # files that are looked for are either not there or left out
+        super().__init__(io, snapshot_properties, branch, fresh=check)
         self._schema = schema
         self._name_mapping = name_mapping
         self._unread = tuple(unread)
@@ -133,12 +133,7 @@ class FileAddition(FastAppend):
                 looked for, only if it has a deletion vector.
         """
         super().validate(base, parent)
-        if parent is None:
-            return
-        if not self._check:
-            if base.format_version >= 3:
-                manifests = read_manifests(self.io, parent)
-                refuse_added_again(self.io, base, manifests, self._files)
+        if parent is None or not self._check:
             return
         there = known_paths(self.io, base, parent, self._files, self._looked_through)
         if there and not self._skip:

@@ -27,6 +27,11 @@ from icecomb.format.operation.snapshot_producer import (
     check_new_file,
     parent_manifests,
 )
+from icecomb.format.rows.deletes.deletion_vector_writer import (
+    DeletionVectorWriter,
+    joined_vectors,
+    several_targets,
+)
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
 
 if TYPE_CHECKING:
@@ -79,6 +84,7 @@ class MergingProducer(SnapshotProducer):
         self._merges = {content: ManifestMerge(content) for content in ManifestContent}
         self._written: dict[ManifestContent, list[ManifestFile]] = {}
         self._written_version: int | None = None
+        self._joined: tuple[DeletionVectorWriter, list[DataFile]] | None = None
 
     def name_columns_by(self, schema: Schema) -> None:
         """Set the schema whose column names row filters use, unless it is set already."""
@@ -162,8 +168,8 @@ class MergingProducer(SnapshotProducer):
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
         """Implement `SnapshotProducer.summary`."""
         counts = self.new_summary(base)
-        for files in self.added.values():
-            for file in files.values():
+        for content in ManifestContent:
+            for file in self._added_files(base, content):
                 counts.add_file(file, base.spec_by_id(file.spec_id))
         for found in self.filters.values():
             for file in found.removed:
@@ -182,6 +188,9 @@ class MergingProducer(SnapshotProducer):
         super().clean_up(committed)
         if committed is None:
             self._discard()
+        if self._joined is not None and not self.is_committed and not self._written_manifests:
+            self._joined[0].abort()
+            self._joined = None
 
     def _discard(self) -> None:
         """Discard all written manifests, so that the next attempt writes them again."""
@@ -200,7 +209,7 @@ class MergingProducer(SnapshotProducer):
         written = self._written.get(content)
         if written is None:
             by_spec: dict[int, list[DataFile]] = {}
-            for file in self.added[content].values():
+            for file in self._added_files(base, content):
                 by_spec.setdefault(file.spec_id, []).append(file)
             written = [
                 manifest
@@ -211,6 +220,37 @@ class MergingProducer(SnapshotProducer):
             ]
             self._written[content] = written
         return written
+
+    def _added_files(self, base: TableMetadata, content: ManifestContent) -> list[DataFile]:
+        """Return the files to add; of several vectors of a data file one with the rows of all.
+
+        Iceberg Java writes it likewise (MergingSnapshotProducer.mergeDVs).
+
+        Raises:
+            ValidationError: If one of the vectors is to keep an older sequence number.
+        """
+        files = list(self.added[content].values())
+        several = several_targets(files)
+        if not several:
+            return files
+        if self._joined is None:
+            for path, vectors in several.items():
+                if any(one.file_path in self.delete_sequence_numbers for one in vectors):
+                    raise ValidationError(
+                        f"Cannot join two deletion vectors for data file {path}: one keeps a "
+                        "sequence number of its own",
+                        hint="Give one that deletes the rows of both.",
+                        path=path,
+                    )
+            name = f"{self.commit_uuid}-joined-{self._attempt}"
+            writer = DeletionVectorWriter(self.io, base, name)
+            try:
+                self._joined = writer, joined_vectors(self.io, writer, several)
+            except BaseException:
+                writer.abort()
+                raise
+        kept = (file for file in files if file.referenced_data_file not in several)
+        return [*kept, *self._joined[1]]
 
     def _entries(
         self, content: ManifestContent, files: Iterable[DataFile]

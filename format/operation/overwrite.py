@@ -97,6 +97,11 @@ class OverwriteFiles(MergingProducer):
         self._remove(file)
         return self
 
+    def remove_deletes(self, file: DataFile) -> Self:
+        """Remove a delete file that applies to removed data files only; it may be gone."""
+        self._remove(file)
+        return self
+
     def conflict_detection_filter(self, row_filter: str | BooleanExpression) -> Self:
         """Limit conflicts to commits about matching rows; by default, those of the row filter."""
         self._conflict_filter = _expression(row_filter)
@@ -110,13 +115,13 @@ class OverwriteFiles(MergingProducer):
     def validate_no_conflicting_data(self) -> Self:
         """Refuse the commit when matching data was added meanwhile (serializable isolation)."""
         self._no_conflicting_data = True
-        self._require_removed()
+        self.filters[_DATA].require_paths = True
         return self
 
     def validate_no_conflicting_deletes(self) -> Self:
         """Refuse the commit when matching rows were deleted meanwhile (snapshot isolation)."""
         self._no_conflicting_deletes = True
-        self._require_removed()
+        self.filters[_DATA].require_paths = True
         return self
 
     def validate_files_unchanged(self, files: Iterable[DataFile]) -> Self:

@@ -138,7 +138,7 @@ def check_delete_files(format_version: int, files: Iterable[DataFile]) -> None:
             "Format version 1 has no delete files",
             hint="upgrade the table: set property format-version to 2",
         )
-    vectors: set[str] = set()
+    vectors: dict[str, DataFile] = {}
     for file in files:
         if file.content is DataFileContent.EQUALITY_DELETES:
             continue
@@ -167,13 +167,12 @@ def check_delete_files(format_version: int, files: Iterable[DataFile]) -> None:
                 hint="Set referenced_data_file, content_offset and content_size_in_bytes.",
                 path=file.file_path,
             )
-        if target in vectors:
+        if index_key(vectors.setdefault(target, file)) != index_key(file):
             raise ValidationError(
-                f"Two deletion vectors were given for data file {target}",
-                hint="Give one that deletes the rows of both.",
+                f"Two deletion vectors for data file {target} are in different partitions",
+                hint="Give both the partition spec and the partition of the data file.",
                 path=target,
             )
-        vectors.add(target)
 
 
 def refuse_added_again(
@@ -219,22 +218,39 @@ def refuse_shared(
     Raises:
         ValidationError: If a file is in several partitions.
     """
+    for path in shared_files(io, metadata, manifests, paths):
+        raise ValidationError(
+            f"Cannot delete rows of {path} by position: the table has it more than once, "
+            "in several partitions, and all of them would lose the rows",
+            hint="remove the file, and add it once; or write with write.delete.mode and "
+            "write.merge.mode copy-on-write",
+            path=path,
+        )
+
+
+def shared_files(
+    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: Iterable[str]
+) -> set[str]:
+    """Return those of some data files that are in several partitions.
+
+    Args:
+        io: File system to read the manifests from.
+        metadata: The table metadata.
+        manifests: The manifests of one snapshot.
+        paths: The files.
+    """
+    wanted = pa.array(list(paths), pa.string())
     data = [m for m in manifests if m.content is ManifestContent.DATA and m.has_live_files()]
     specs = {manifest.partition_spec_id for manifest in data}
-    if not paths or (len(specs) == 1 and metadata.spec_by_id(*specs).is_unpartitioned):
-        return
-    wanted = pa.array(list(paths), pa.string())
+    if not len(wanted) or (len(specs) == 1 and metadata.spec_by_id(*specs).is_unpartitioned):
+        return set()
     found: dict[str, PartitionKey] = {}
+    shared: set[str] = set()
     for columns in read_each_columns(io, data, metadata.spec_by_id):
         named = pc.is_in(columns.column("file_path"), value_set=wanted)
         rows = pc.indices_nonzero(pc.and_(columns.live, named))
         names = columns.column("file_path").take(rows).to_pylist()
         for path, key in zip(names, partition_keys(columns, rows), strict=True):
             if found.setdefault(path, key) != key:
-                raise ValidationError(
-                    f"Cannot delete rows of {path} by position: the table has it more than once, "
-                    "in several partitions, and all of them would lose the rows",
-                    hint="remove the file, and add it once; or write with write.delete.mode and "
-                    "write.merge.mode copy-on-write",
-                    path=path,
-                )
+                shared.add(path)
+    return shared

@@ -23,6 +23,7 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.reader import read_each_columns, read_manifest_columns
 from icecomb.format.operation.snapshot_producer import (
+    ROLL_EVERY,
     SnapshotProducer,
     parent_manifests,
     with_counts,
@@ -197,8 +198,9 @@ class RewriteManifests(SnapshotProducer):
         for (content, spec_id), group in self._groups(base, parents).items():
             with EntrySpill() as spill:
                 for order in self._clusters(base, content, spec_id, group, spill):
-                    found = spill.entries(order)
-                    created += self.write_manifests(base, spec_id, found, content)
+                    for part in self._parts(base, order, group, spill):
+                        found = spill.entries(part)
+                        created += self.write_manifests(base, spec_id, found, content)
                 entries += len(spill)
             replaced.update((manifest.manifest_path, manifest) for manifest in group)
         self._done = _Rewritten(replaced, tuple(created), entries, base.format_version)
@@ -248,6 +250,20 @@ class RewriteManifests(SnapshotProducer):
         found = np.concatenate(cluster_of)
         order = np.argsort(found, kind="stable")
         yield from np.split(order, np.flatnonzero(np.diff(found[order])) + 1)
+
+    def _parts(
+        self, base: TableMetadata, order: Rows, group: Iterable[ManifestFile], spill: EntrySpill
+    ) -> list[Rows]:
+        """Return sorted entries in parts of about the target size, where these have few entries.
+
+        Of others, `write_manifests` finds out while it writes them how large they become.
+        """
+        before = sum(manifest.manifest_length for manifest in group)
+        size = min(before, spill.nbytes)
+        parts = min(-(-size // MANIFEST_TARGET_BYTES.of(base.properties)), len(order))
+        if self._key is not None or parts < 2 or -(-len(order) // parts) >= ROLL_EVERY:
+            return [order]
+        return np.array_split(order, parts)
 
     @staticmethod
     def _sorted(spill: EntrySpill, places: list[int]) -> Rows:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.schema import Schema
     from icecomb.format.storage.file_io import FileIO
 
-_ROLL_EVERY: Final = 250
+ROLL_EVERY: Final = 250
 
 
 class SnapshotProducer(ABC):
@@ -246,7 +246,7 @@ class SnapshotProducer(ABC):
                 writer.add_encoded(entry)
             else:
                 writer.add_entry(entry)
-            full = writer.entry_count % _ROLL_EVERY == 0 and writer.size() >= target
+            full = writer.entry_count % ROLL_EVERY == 0 and writer.size() >= target
             if roll and full:
                 written.append(self._finish(base, writer))
                 writer = None

@@ -22,6 +22,7 @@ class FileReplacement:
         removed: Data files that are removed or rewritten.
         serializable: Whether rows added by other writers are a conflict.
         relied_on: Other data files, which must not lose rows.
+        left_alone: Delete files that apply to removed data files only.
     """
 
     rows: BooleanExpression
@@ -29,12 +30,15 @@ class FileReplacement:
     removed: Sequence[DataFile]
     serializable: bool
     relied_on: Sequence[DataFile] = ()
+    left_alone: Sequence[DataFile] = ()
 
     def add_to(self, operation: OverwriteFiles) -> None:
         """Add the files and the checks to an operation that knows its starting snapshot."""
         operation.conflict_detection_filter(self.rows).validate_files_unchanged(self.relied_on)
         for file in self.removed:
             operation.delete_data_file(file)
+        for file in self.left_alone:
+            operation.remove_deletes(file)
         replace_by(operation, self.added, serializable=self.serializable)
 
 

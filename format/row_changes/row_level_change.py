@@ -15,14 +15,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from icecomb.format.arrow.batch_filter import filtered
+from icecomb.format.arrow.number_view import mask_of, numbers_of
 from icecomb.format.expressions.expression import BooleanExpression
+from icecomb.format.operation.conflict import index_key
 from icecomb.format.operation.overwrite import OverwriteFiles
+from icecomb.format.operation.position_rule import shared_files
 from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.operation.snapshot_producer import parent_manifests
+from icecomb.format.property.table_property import DELETE_GRANULARITY
 from icecomb.format.row_changes.file_replacement import FileReplacement
 from icecomb.format.row_changes.position_delta import PositionDelta
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
-from icecomb.format.rows.deletes.deletion_vector_writer import OlderDeletes, delete_writer
-from icecomb.format.rows.deletes.position_delete import Positions, live_mask
+from icecomb.format.rows.deletes.deletion_vector import decode_vector, encode_vector
+from icecomb.format.rows.deletes.deletion_vector_writer import (
+    OlderDeletes,
+    delete_writer,
+    replaced_by,
+)
+from icecomb.format.rows.deletes.position_delete import Positions, distinct, live_mask, only_target
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.metadata_columns import ROW_ID, ROW_POSITION, lineage, with_lineage
 from icecomb.format.rows.values.scan_task import FileScanTask
@@ -33,7 +44,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icecomb.format.arrow.row_stream import GivenRows
-    from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.manifests.manifest import DataFile, FileIdentity
     from icecomb.format.row_changes.key_index import Rows
 
 
@@ -51,6 +62,7 @@ class RowLevelChange(ABC):
         self.operation_id = str(uuid.uuid4())
         self.removed: list[DataFile] = []
         self._relied_on: list[DataFile] = []
+        self._left_alone: dict[FileIdentity, DataFile] = {}
         self._writer = DataWriter(target.io, target.metadata, self.operation_id)
         self._lineage = lineage(target.metadata)
         self._moved: DataWriter | None = None
@@ -68,9 +80,19 @@ class RowLevelChange(ABC):
         if problem is not None:
             self.abort(problem)
 
-    def drop(self, file: DataFile) -> None:
-        """Remove a data file with all its rows."""
+    def drop(self, task: FileScanTask, *, whole_partition: bool = False) -> None:
+        """Remove a data file with all its rows, and the delete files that apply to no other one.
+
+        Args:
+            task: The whole file, with the deletes that apply to it.
+            whole_partition: Whether all data files of its partition are removed.
+        """
+        file = task.file
         self.removed.append(file)
+        for deletes in task.delete_files:
+            in_place = index_key(deletes) == index_key(file)
+            if only_target(deletes) == file.file_path or (whole_partition and in_place):
+                self._left_alone[deletes.identity] = deletes
 
     @abstractmethod
     def remove(self, task: FileScanTask, positions: Positions) -> None:
@@ -150,6 +172,17 @@ class RowLevelChange(ABC):
         if self._moved is not None:
             self._moved.abort(problem)
 
+    def _removed_deletes(self) -> list[DataFile]:
+        """Return the delete files that apply to removed data files only."""
+        targets = {path for d in self._left_alone.values() if (path := only_target(d)) is not None}
+        if not targets:
+            return list(self._left_alone.values())
+        target = self.target
+        manifests = parent_manifests(target.io, target.metadata, target.snapshot())
+        # of a file that several partitions have, one entry stays, and its deletes
+        shared = shared_files(target.io, target.metadata, manifests, targets)
+        return [d for d in self._left_alone.values() if only_target(d) not in shared]
+
     def _replacement(self, added: list[DataFile], rows: BooleanExpression) -> WrittenChange | None:
         """Return the change as removed and added data files."""
         if not added and not self.removed:
@@ -164,7 +197,12 @@ class RowLevelChange(ABC):
         )
         operation.validate_from_snapshot(target.snapshot_id())
         FileReplacement(
-            rows, added, self.removed, serializable=self.serializable, relied_on=self._relied_on
+            rows,
+            added,
+            self.removed,
+            serializable=self.serializable,
+            relied_on=self._relied_on,
+            left_alone=self._removed_deletes(),
         ).add_to(operation)
         return WrittenChange(
             operation,
@@ -191,7 +229,7 @@ class CopyOnWrite(RowLevelChange):
         """Implement `RowLevelChange.remove`."""
         if not len(positions):
             return
-        self.drop(task.file)
+        self.drop(task)
         if len(positions) == task.file.record_count:
             return
         whole = FileScanTask(task.file, task.delete_files, spec=task.spec)
@@ -216,7 +254,8 @@ class MergeOnRead(RowLevelChange):
     """A change that keeps files which lose rows, and writes delete files for those rows.
 
     In format version 3 these are deletion vectors, which also stand for the older position deletes
-    of their data file.
+    of their data file. In version 2, delete files for one data file each take the place of the
+    older ones about that data file alone.
 
     Args:
         target: The table.
@@ -231,7 +270,10 @@ class MergeOnRead(RowLevelChange):
         if replaces_rows and self._lineage:
             with_lineage(target.metadata.schema())  # before rows are looked for
         self._deletes = delete_writer(target.io, target.metadata, self.operation_id)
-        self._older = None if target.metadata.format_version < 3 else OlderDeletes(target.io)
+        self._as_vectors = target.metadata.format_version >= 3
+        by_file = DELETE_GRANULARITY.of(target.metadata.properties) == "file"
+        self._older = OlderDeletes(target.io) if self._as_vectors or by_file else None
+        self._held: dict[str, tuple[FileScanTask, bytes, int]] = {}
         self._replaced: list[DataFile] = []
         self._referenced: list[str] = []
 
@@ -239,25 +281,52 @@ class MergeOnRead(RowLevelChange):
         """Implement `RowLevelChange.remove`."""
         rows = task.file.record_count
         if len(positions) == rows:
-            self.drop(task.file)
+            self.drop(task)
             return
         if self._older is not None:
             self._older.see(task)
         if not len(positions):
             return
-        if self._older is not None:
+        if self._older is not None and self._as_vectors:
             positions, replaced = self._older.joined(task, positions)
             # positions beyond the end, which a damaged delete file may have, delete nothing
             if rows == np.searchsorted(positions, rows):
-                self.drop(task.file)
+                self.drop(task)
                 return
             self._replaced += replaced
+        elif self._older is not None:
+            self._older.note(task)
+            if replaced_by(task):
+                # another entry of the file that comes later may have other deletes
+                self._hold(task, positions)
+                return
+        self._add(task, positions)
+
+    def _add(self, task: FileScanTask, positions: Positions) -> None:
         self._referenced.append(task.file.file_path)
         self._deletes.add(task.file, positions)
+
+    def _hold(self, task: FileScanTask, positions: Positions) -> None:
+        path = task.file.file_path
+        if path in self._held:
+            _, content, count = self._held[path]
+            positions = distinct((decode_vector(content, count), positions))
+        self._held[path] = task, encode_vector(positions), len(positions)
+
+    def _add_held(self, older: OlderDeletes) -> None:
+        """Write the deletes of data files that have delete files of their own with these."""
+        for path, (task, content, count) in self._held.items():
+            positions = decode_vector(content, count)
+            if not older.differ(path):
+                positions, replaced = older.joined(task, positions, own=True)
+                self._replaced += replaced
+            self._add(task, positions)
 
     def finish(self, rows: BooleanExpression) -> WrittenChange | None:
         """Implement `RowLevelChange.finish`."""
         added = self._close()
+        if self._older is not None:
+            self._add_held(self._older)
         deletes = self._deletes.close()
         if not deletes:
             return self._replacement(added, rows)
@@ -279,7 +348,7 @@ class MergeOnRead(RowLevelChange):
             serializable=self.serializable,
         )
         delta.add_to(operation)
-        for file in self._replaced:
+        for file in (*self._replaced, *self._removed_deletes()):
             operation.remove_deletes(file)
         for file in self.removed:
             operation.remove_rows(file)
@@ -301,7 +370,7 @@ class MergeOnRead(RowLevelChange):
 
 def row_ids(column: pa.Array) -> Rows:
     """Return values of `_row_id` as numbers, -1 for null."""
-    return np.asarray(column.fill_null(-1))
+    return numbers_of(column.fill_null(-1) if column.null_count else column)
 
 
 def row_level_change(
@@ -325,7 +394,7 @@ def row_level_change(
 
 def _without(batch: pa.RecordBatch, positions: Positions) -> pa.RecordBatch:
     """Return the rows of a batch whose position, the last column, is not among these."""
-    own = np.asarray(batch.column(batch.num_columns - 1))
+    own = numbers_of(batch.column(batch.num_columns - 1))
     first = int(own[0])
     mask = live_mask(positions, first, int(own[-1]) - first + 1)
-    return batch if mask is None else batch.filter(pa.array(mask[own - first]))
+    return batch if mask is None else filtered(batch, mask_of(mask[own - first]))

@@ -113,12 +113,12 @@ def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> N
     )
     for task in target.tasks(row_filter, unread=isinstance(row_filter, AlwaysTrue)):
         if isinstance(task.residual, AlwaysTrue):
-            change.drop(task.file)
+            change.drop(task, whole_partition=True)
             continue
         if whole is None:
             whole = target.wholly_matching(row_filter)
         if (task.file.file_path, index_key(task.file)) in whole:
-            change.drop(task.file)
+            change.drop(task)
         else:
             change.remove(task, _positions(scan, task))
 

@@ -81,7 +81,7 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
         CorruptFileError: If it is not compressed although its name says so.
     """
     data = io.read(location)
-    if location.endswith(_GZIP):
+    if is_gzip(location):
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
@@ -154,7 +154,12 @@ def metadata_bytes(
             f"{location}: the table has text that is not valid Unicode: {error}",
             hint="Check the names and comments of its columns.",
         ) from None
-    return gzip.compress(data, mtime=0) if location.endswith(_GZIP) else data
+    return gzip.compress(data, mtime=0) if is_gzip(location) else data
+
+
+def is_gzip(location: str) -> bool:
+    """Return whether the name of a metadata file says that it is compressed."""
+    return location.endswith(_GZIP)
 
 
 def metadata_folder(metadata: TableMetadata) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from icecomb.format.errors import ValidationError
 from icecomb.format.spec.types import (
+    NANO_TYPES,
+    DateType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -13,9 +16,12 @@ from icecomb.format.spec.types import (
     LongType,
     MapType,
     StructType,
+    TimestampNanoType,
+    TimestampType,
     UnknownType,
     VariantType,
 )
+from icecomb.format.spec.values.temporal import MICROS_PER_DAY, NANOS_PER_MICRO
 
 if TYPE_CHECKING:
     from icecomb.format.spec.schema import Schema
@@ -35,7 +41,37 @@ def can_promote(old: IcebergType, new: IcebergType) -> bool:
         old == new
         or (isinstance(old, IntegerType) and isinstance(new, LongType))
         or (isinstance(old, FloatType) and isinstance(new, DoubleType))
+        or is_date_promotion(old, new)
     )
+
+
+def is_date_promotion(old: IcebergType, new: IcebergType) -> bool:
+    """Return whether dates become timestamps, as only tables of format version 3 allow."""
+    return isinstance(old, DateType) and isinstance(new, (TimestampType, TimestampNanoType))
+
+
+def promoted_date(days: int, new: IcebergType) -> int:
+    """Return midnight of a day in the unit of a timestamp type.
+
+    Args:
+        days: Days since 1970.
+        new: The type.
+
+    Raises:
+        ValidationError: If the type cannot hold it.
+    """
+    found = days * units_per_day(new)
+    if -(1 << 63) <= found < 1 << 63:
+        return found
+    raise ValidationError(
+        f"Day {days} since 1970 is out of the range of type {new}",
+        hint="Leave the column a date, or correct the value.",
+    )
+
+
+def units_per_day(kind: IcebergType) -> int:
+    """Return a day in the unit of a timestamp type: micro- or nanoseconds."""
+    return MICROS_PER_DAY * (NANOS_PER_MICRO if isinstance(kind, NANO_TYPES) else 1)
 
 
 def can_go_on(old: IcebergType, new: IcebergType) -> bool:

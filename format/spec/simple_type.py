@@ -289,7 +289,7 @@ class GeographyType(PrimitiveType):
 
 
 class VariantType(IcebergType):
-    """A value with a type of its own (Parquet: Variant Binary Encoding); it cannot be written.
+    """A value with a type of its own (Parquet: Variant Binary Encoding).
 
     It belongs to format version 3, and is not primitive.
     """
@@ -327,7 +327,7 @@ V3_TYPES: Final = frozenset(
 SHAPE_TYPES: Final = (GeometryType, GeographyType)
 """The types whose values icecomb neither reads nor writes."""
 OPAQUE_TYPES: Final = (VariantType, *SHAPE_TYPES)
-"""The types whose values icecomb neither compares nor writes."""
+"""The types whose values icecomb does not compare."""
 ZONED_TYPES: Final = (TimestamptzType, TimestamptzNanoType)
 """The types of points in time."""
 NANO_TYPES: Final = (TimestampNanoType, TimestamptzNanoType)

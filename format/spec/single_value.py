@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from icecomb.format.errors import ValidationError, reason_of
+from icecomb.format.spec.promotion import promoted_date
 from icecomb.format.spec.types import (
     OPAQUE_TYPES,
     ZONED_TYPES,
@@ -100,13 +101,15 @@ def to_bytes(field_type: PrimitiveType, value: Any) -> bytes:
 
 
 def from_bytes(field_type: PrimitiveType, data: bytes) -> Any:
-    """Read an internal value from its bytes; long and double also from their shorter forms.
+    """Read an internal value from its bytes, or from those of a type that was promoted to its.
 
     Raises:
         ValidationError: If the bytes are not a value of the type.
     """
     try:
         if (packed := _PACKED.get(type(field_type))) is not None:
+            if len(data) == 4 and isinstance(field_type, (TimestampType, TimestampNanoType)):
+                return promoted_date(struct.unpack("<i", data)[0], field_type)
             length, short = _BEFORE_PROMOTION.get(type(field_type), (0, ""))
             return struct.unpack(short if length == len(data) else packed, data)[0]
         if isinstance(field_type, BooleanType):

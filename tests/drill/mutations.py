@@ -20,6 +20,29 @@ MUTATIONS = [
         "if len(places) != len(values):",
         ("tests/format/arrow/test_plain_layout.py",),
     ),
+    # format/variant
+    Mutation(
+        "members of variants that share bytes multiply",
+        "format/variant/decoder.py",
+        "if self._left < 0:",
+        "if self._left < -len(self._data):",
+        ("tests/format/variant/test_variant.py",),
+    ),
+    Mutation(
+        "an object of 256 fields has one byte for their number",
+        "format/variant/layout.py",
+        "_SMALL: Final = 0xFF",
+        "_SMALL: Final = 0x100",
+        ("tests/format/variant/test_variant.py",),
+    ),
+    # format/statistics
+    Mutation(
+        "statistics go on from those before a delete",
+        "format/statistics/column_sketches.py",
+        "if ancestor.operation != Operation.APPEND:",
+        "if False:",
+        ("tests/catalog/maintenance/test_table_statistics.py",),
+    ),
     # format/storage
     Mutation(
         "a rename replaces the file that is there",
@@ -870,10 +893,17 @@ MUTATIONS = [
     # format/inspect
     Mutation(
         "the last change of a partition is one whose snapshot expired",
-        "format/inspect/partitions_table.py",
-        '("last_updated_at", "ascending", "at_start")',
-        '("last_updated_at", "ascending", "at_end")',
+        "format/inspect/partition_statistics.py",
+        '(name, "ascending", "at_start")',
+        '(name, "ascending", "at_end")',
         ("tests/format/inspect/test_partitions_of_specs.py",),
+    ),
+    Mutation(
+        "the last change of a partition is that of a file that is gone",
+        "format/inspect/partition_statistics.py",
+        "snapshots[at].sequence_number <= sequence",
+        "snapshots[at].sequence_number < sequence",
+        ("tests/catalog/maintenance/test_partition_statistics.py",),
     ),
     Mutation(
         "position delete files beside a vector are not counted as dangling",

@@ -230,6 +230,16 @@ def test_manifests_are_about_as_large_as_the_property_says(tmp_path):
     assert live(after) == live(table)
 
 
+def test_few_files_are_shared_out_where_one_manifest_is_too_large(tmp_path):
+    """Iceberg: `TestRewriteManifestsProcedure.testRewriteLargeManifests`."""
+    table = new_table(tmp_path, **{"commit.manifest.target-size-bytes": "1"})
+    table = append(table, *(file(name, day) for name, day in zip("abcd", "abcd", strict=True)))
+    after = commit(table, RewriteManifests(IO))
+    assert listed(after) == [["a"], ["b"], ["c"], ["d"]]
+    assert live(after) == live(table)
+    assert (summary(after)["manifests-replaced"], summary(after)["manifests-created"]) == ("1", "4")
+
+
 def test_partition_values_that_do_not_compare_are_sorted_too(tmp_path):
     values = {"nan": float("nan"), "none": None, "two": 2.0, "minus": -1.5}
     table = new_table(tmp_path, spec=BY_WEIGHT)

@@ -215,6 +215,12 @@ public final class IcebergLibrary {
         ExpireSnapshots expire = table.expireSnapshots();
         expire.expireOlderThan(Long.MAX_VALUE).retainLast(request.get("keep").asInt()).commit();
         return null;
+      case "statistics":
+        return TableStatistics.shown(table);
+      case "compute_statistics":
+        List<String> columns = new ArrayList<>();
+        request.get("columns").forEach(each -> columns.add(each.asText()));
+        return TableStatistics.compute(table, columns);
       case "rewrite_manifests":
         table.rewriteManifests().clusterBy(file -> 1).commit();
         return null;

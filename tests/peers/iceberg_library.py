@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from icecomb.catalog.metastore import RunningMetastore
 
 RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-_SOURCE = Path(__file__).with_name("IcebergLibrary.java")
+_SOURCES = [
+    Path(__file__).with_name(f"{name}.java") for name in ("IcebergLibrary", "TableStatistics")
+]
 _NEEDED = (
     *("hadoop-client-*", "hive-common-*", "hive-exec-*", "hive-metastore-*", "hive-serde-*"),
     *("hive-shims-*", "hive-storage-api-*", "libfb303-*", "libthrift-*", "jta-*", "jdo-api-*"),
+    *("datasketches-java-*", "datasketches-memory-*"),
     *("commons-codec-*", "commons-lang-*", "commons-lang3-*", "guava-*", "failureaccess-*"),
     *(
         "jcl-over-slf4j-*",
@@ -216,5 +219,6 @@ def _jars() -> tuple[Path, str]:
     """Our own classes, and the class path of what they need."""
     others = sorted({jar for name in _NEEDED for jar in pyspark_jars().glob(f"{name}.jar")})
     carried = os.pathsep.join(map(str, (fetch(RUNTIME), *others)))
-    key = hashlib.sha256(_SOURCE.read_bytes() + carried.encode()).hexdigest()[:16]
-    return compile_jar([_SOURCE], carried, "icecomb-test-iceberg-library", key), carried
+    written = b"".join(source.read_bytes() for source in _SOURCES)
+    key = hashlib.sha256(written + carried.encode()).hexdigest()[:16]
+    return compile_jar(_SOURCES, carried, "icecomb-test-iceberg-library", key), carried

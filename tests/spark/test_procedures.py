@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import re
+import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
-from icecomb.catalog import migrate
+from icecomb.catalog import migrate, open_table
 from tests.rings import sampled
 from tests.test_docs import blocks
 
@@ -346,6 +349,7 @@ def test_the_statements_of_the_page_of_procedures(run, catalog):
             "5053124665745378294", str(first)
         )
         text = text.replace("/path/to/00000.metadata.json", table.refresh().metadata_location)
+        text = text.replace("hdfs://nn/warehouse/orders", table.location())
         name = re.search(r"system\.(\w+)", statement) or re.search(r"FROM (\w+)", statement)
         assert name is not None
         results[name[1]] = run(text)
@@ -392,3 +396,21 @@ def test_maintenance_is_called_as_the_documentation_of_iceberg_does(run, catalog
     ]
     assert run(f"SELECT * FROM lake.{name} ORDER BY id, c1, c2") == rows
     assert table.refresh().metadata.snapshot_by_id(first) is None
+
+
+def test_a_copy_by_the_file_list_is_the_table_at_another_location(run, catalog, table, tmp_path):
+    loaded = catalog.load_table(table)
+    call = (
+        f"rewrite_table_path(table => '{table}', source_prefix => '{loaded.location()}', "
+        f"target_prefix => '{tmp_path}/moved', staging_location => '{tmp_path}/staging')"
+    )
+    latest = loaded.metadata_location.rpartition("/")[2]
+    assert run(f"CALL lake.system.{call}") == [[latest, f"{tmp_path}/staging/file-list", 2, 0]]
+    with (tmp_path / "staging" / "file-list").open(newline="") as lines:
+        for source, target in csv.reader(lines):
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source.removeprefix("file:"), target)
+    copy = open_table(tmp_path / "moved" / "metadata" / latest)
+    assert sorted(copy.scan().to_arrow()["id"].to_pylist()) == [1, 2]
+    with pytest.raises(REFUSED, match="cannot be the same as target prefix"):
+        run(f"CALL lake.system.rewrite_table_path('{table}', '/a', '/a')")

@@ -7,6 +7,7 @@ must be removed by the commit that adds the vector.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,10 +28,13 @@ from icecomb.format.rows.deletes.position_delete import (
 )
 from icecomb.format.rows.deletes.position_delete_writer import DeleteTarget, PositionDeleteWriter
 from icecomb.format.rows.deletes.puffin_file import PuffinWriter
+from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.rows.values.metadata_columns import ROW_POSITION
 from icecomb.format.rows.write.location_provider import load_location_provider
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
@@ -110,6 +114,35 @@ class DeletionVectorWriter:
             self._io.delete(self._written)
 
 
+def several_targets(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
+    """Return the data files that more than one of these deletion vectors is about, with those."""
+    found: dict[str, list[DataFile]] = {}
+    for file in files:
+        if file.is_deletion_vector:
+            found.setdefault(file.referenced_data_file or "", []).append(file)
+    return {path: vectors for path, vectors in found.items() if len(vectors) > 1}
+
+
+def joined_vectors(
+    io: FileIO, writer: DeletionVectorWriter, several: Mapping[str, Sequence[DataFile]]
+) -> list[DataFile]:
+    """Write one deletion vector for each data file, with the rows of all those it has.
+
+    Args:
+        io: File system that holds the vectors.
+        writer: The writer of the new ones.
+        several: The vectors by data file.
+
+    Raises:
+        CorruptFileError: If a vector is damaged.
+    """
+    reader = VectorReader(io)
+    for path, vectors in several.items():
+        target = replace(vectors[0], file_path=path)
+        writer.add(target, distinct([reader.positions(vector) for vector in vectors]))
+    return writer.close()
+
+
 class OlderDeletes:
     """The position deletes that data files have so far.
 
@@ -133,6 +166,17 @@ class OlderDeletes:
             ValidationError: As `see` does.
         """
         self._taken.add(task.file_path)
+        self.note(task)
+
+    def note(self, task: FileScanTask) -> None:
+        """Note a data file that loses rows.
+
+        Args:
+            task: The data file, with all deletes that apply to it.
+
+        Raises:
+            ValidationError: As `see` does.
+        """
         self._known.setdefault(task.file_path, _identities(task))
         self.see(task)
 
@@ -159,22 +203,29 @@ class OlderDeletes:
                 path=path,
             )
 
+    def differ(self, path: str) -> bool:
+        """Return whether other deletes apply to another entry of a data file, as far as seen."""
+        return path in self._unlike
+
     def joined(
-        self, task: FileScanTask, positions: Positions = _NONE
+        self, task: FileScanTask, positions: Positions = _NONE, *, own: bool = False
     ) -> tuple[Positions, list[DataFile]]:
         """Return what a new vector of a data file deletes, and the delete files that it replaces.
 
         Args:
             task: The data file, with all deletes that apply to it.
             positions: The positions of more rows to delete, ascending.
+            own: Whether it leaves out what only delete files for several data files delete: it
+                then stands for a delete file, beside which these stay.
 
         Raises:
             CorruptFileError: If a delete file is damaged.
             ValidationError: As `take` does.
         """
         self.take(task)
-        before = self._deletes.of(task.file, _positional(task))
-        return positions if before is None else distinct((before, positions)), replaced_by(task)
+        replaced = replaced_by(task)
+        before = self._deletes.of(task.file, replaced if own else _positional(task))
+        return positions if before is None else distinct((before, positions)), replaced
 
 
 def replaced_by(task: FileScanTask) -> list[DataFile]:

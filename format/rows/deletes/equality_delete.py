@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow.number_view import mask_of
 from icecomb.format.arrow.value_codes import ValueCodes
 from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.manifests.manifest import DataFile
@@ -122,7 +123,7 @@ class KeySet:
             arrays: The columns by field id.
         """
         found, _ = self._codes(arrays)
-        return pa.array(found)
+        return mask_of(found)
 
     def places(self, arrays: Mapping[int, pa.Array]) -> npt.NDArray[np.int64]:
         """Return the number of each row's key, less than `count`; -1 for rows without one."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icecomb.format.arrow.number_view import numbers_of
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.deletes.vector_reader import VectorReader
@@ -162,7 +163,7 @@ def positions_by_path(io: FileIO, delete_file: DataFile) -> Mapping[str, Positio
 
 def _read_positions(io: FileIO, delete_file: DataFile) -> Positions:
     table = _read(io, delete_file, with_path=False)
-    return np.asarray(table.column(0).combine_chunks().to_numpy(zero_copy_only=False), np.int64)
+    return _numbers(table.column(0).combine_chunks())
 
 
 def _read_by_path(io: FileIO, delete_file: DataFile) -> dict[str, Positions]:
@@ -170,14 +171,19 @@ def _read_by_path(io: FileIO, delete_file: DataFile) -> dict[str, Positions]:
     if not table.num_rows:
         return {}
     paths = table.column(0).combine_chunks()
-    codes = np.asarray(paths.indices)
-    positions = np.asarray(table.column(1).combine_chunks())
+    codes = _numbers(paths.indices)
+    positions = _numbers(table.column(1).combine_chunks())
     order = np.argsort(codes, kind="stable")
     names = paths.dictionary.to_pylist()
     starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
     return {
         name: positions[order[starts[i] : starts[i + 1]]].copy() for i, name in enumerate(names)
     }
+
+
+def _numbers(integers: pa.Array) -> npt.NDArray[Any]:
+    """Return integers, with -1 for null: the number of no row and of no path."""
+    return numbers_of(integers.fill_null(-1) if integers.null_count else integers)
 
 
 def _read(io: FileIO, delete_file: DataFile, *, with_path: bool) -> pa.Table:

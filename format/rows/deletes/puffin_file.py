@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError, reason_of
 
 _MAGIC: Final = b"PFA1"
 _TRAILER: Final = struct.Struct("<i4s4s")
 _NO_FLAGS: Final = bytes(4)
+_PACKED_FOOTER: Final = b"\x01\0\0\0"
+_CODECS: Final = ("lz4", "zstd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,7 @@ class Blob:
         offset: Offset in the file, in bytes.
         length: Length in bytes.
         properties: What else there is to say.
+        codec: Name of the codec that its bytes are compressed with; None if they are not.
     """
 
     type: str
@@ -36,6 +39,25 @@ class Blob:
     offset: int
     length: int
     properties: Mapping[str, str] = field(default_factory=dict)
+    codec: str | None = None
+
+    @classmethod
+    def from_json(cls, shown: Mapping[str, Any]) -> Blob:
+        """Read the description in a footer.
+
+        Raises:
+            KeyError, TypeError, ValueError: If it is none.
+        """
+        return cls(
+            type=str(shown["type"]),
+            fields=tuple(int(number) for number in shown["fields"]),
+            snapshot_id=int(shown["snapshot-id"]),
+            sequence_number=int(shown["sequence-number"]),
+            offset=int(shown["offset"]),
+            length=int(shown["length"]),
+            properties=dict(shown.get("properties") or {}),
+            codec=shown.get("compression-codec"),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the description in the footer."""
@@ -61,7 +83,13 @@ class PuffinWriter:
         self._stream = stream
         self._blobs: list[Blob] = []
         self._size = 0
+        self._footer_size = 0
         self._write(_MAGIC)
+
+    @property
+    def footer_size(self) -> int:
+        """The length of the footer, which `finish` wrote."""
+        return self._footer_size
 
     def add(
         self,
@@ -112,9 +140,82 @@ class PuffinWriter:
                 f"The footer of a Puffin file with {len(self._blobs)} blobs would be too long",
                 hint="Write several files.",
             )
+        begin = self._size
         self._write(_MAGIC + payload + _TRAILER.pack(len(payload), _NO_FLAGS, _MAGIC))
+        self._footer_size = self._size - begin
         return self._size
 
     def _write(self, content: bytes) -> None:
         self._stream.write(content)
         self._size += len(content)
+
+
+class PuffinReader:
+    """A reader of a Puffin file.
+
+    Args:
+        content: The whole file.
+        path: Its location, for errors.
+
+    Raises:
+        CorruptFileError: If it is no Puffin file, or its footer is damaged.
+    """
+
+    def __init__(self, content: bytes, path: str) -> None:
+        self._content = content
+        self._path = path
+        try:
+            self.blobs = tuple(Blob.from_json(each) for each in self._footer()["blobs"])
+        except (KeyError, TypeError, ValueError, struct.error, OSError) as error:
+            raise self._damaged(f"its footer cannot be read: {reason_of(error)}") from error
+
+    def content(self, blob: Blob) -> bytes:
+        """Return the bytes of a blob, unpacked.
+
+        Raises:
+            CorruptFileError: If they are damaged, or not in the file.
+            UnsupportedError: If they are compressed with an unknown codec.
+        """
+        end = blob.offset + blob.length
+        if not len(_MAGIC) <= blob.offset <= end <= len(self._content):
+            raise self._damaged(f"its blob of type {blob.type} is not in the file")
+        found = self._content[blob.offset : end]
+        if blob.codec is None:
+            return found
+        if blob.codec not in _CODECS:
+            raise UnsupportedError(
+                f"A blob of {self._path} is compressed with {blob.codec}",
+                hint=f"icecomb reads {' and '.join(_CODECS)}: have it written with one of them.",
+                path=self._path,
+            )
+        try:
+            return _unpacked(found, blob.codec)
+        except OSError as error:
+            raise self._damaged(f"a blob cannot be unpacked: {reason_of(error)}") from error
+
+    def _footer(self) -> Mapping[str, Any]:
+        length, flags, magic = _TRAILER.unpack(self._content[-_TRAILER.size :])
+        end = len(self._content) - _TRAILER.size
+        start = end - length
+        if self._content[:4] != _MAGIC or magic != _MAGIC or not 8 <= start <= end:
+            raise ValueError("no magic bytes, or a wrong length")
+        if self._content[start - 4 : start] != _MAGIC or flags not in {_NO_FLAGS, _PACKED_FOOTER}:
+            raise ValueError(f"no magic bytes before it, or unknown flags {flags.hex()}")
+        payload = self._content[start:end]
+        found = json.loads(_unpacked(payload, "lz4") if flags == _PACKED_FOOTER else payload)
+        return dict(found)
+
+    def _damaged(self, why: str) -> CorruptFileError:
+        return CorruptFileError(
+            f"{self._path} is not a sound Puffin file: {why}",
+            hint="Compute what is in it again.",
+            path=self._path,
+        )
+
+
+def _unpacked(data: bytes, codec: str) -> bytes:
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
+        found: bytes = stream.read()
+    return found

@@ -23,7 +23,7 @@ from icecomb.format.rows.values.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.values.data_metrics import Metrics
 from icecomb.format.rows.write.file_settings import DataFileWriter, FileSettings
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
-from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.schema import Schema, walk
 from icecomb.format.spec.types import (
     FixedType,
     IcebergType,
@@ -33,6 +33,7 @@ from icecomb.format.spec.types import (
     StructType,
     TimeType,
     UUIDType,
+    VariantType,
 )
 
 _CODECS = {
@@ -127,6 +128,7 @@ class OrcFileWriter:
     """
 
     def __init__(self, stream: BinaryIO, settings: FileSettings, options: OrcOptions) -> None:
+        _check_types(settings.schema)
         self._stream = _PatientStream(stream)
         self._unfinished = options.stripe_bytes // 2
         self._metrics = ArrowMetrics(settings.schema, settings.metrics)
@@ -173,6 +175,16 @@ class OrcFileWriter:
         self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
         self._stream.check()
         self._empty = False
+
+
+def _check_types(schema: Schema) -> None:
+    for f in walk(schema.as_struct()):
+        if isinstance(f.field_type, VariantType):
+            raise UnsupportedError(
+                f"Column {f.name!r} is of type {f.field_type}, which ORC files cannot hold",
+                hint="Set the table property write.format.default to parquet or avro.",
+                column=f.name,
+            )
 
 
 class _PatientStream:

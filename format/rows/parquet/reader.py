@@ -69,6 +69,12 @@ class ParquetReader(DataFileReader):
         self._file.close()
         self._source.close()
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """The texts of the footer by their keys."""
+        found = self._file.metadata.metadata or {}
+        return {key.decode(): value.decode(errors="replace") for key, value in found.items()}
+
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
         """Return the row groups whose middle is in a range of bytes, as parquet-mr splits."""
         metadata = self._file.metadata

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from icecomb.format.rows.parquet.annotated_stream import AnnotatedStream, variant_ids
 from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.rows.parquet.metrics import parquet_metrics
 from icecomb.format.rows.values.arrow_projection import file_fields
-from icecomb.format.rows.values.data_metrics import Metrics
+from icecomb.format.rows.values.data_metrics import Metrics, MetricsKind
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
@@ -21,8 +23,10 @@ from icecomb.format.spec.types import (
     BooleanType,
     DoubleType,
     FloatType,
+    IcebergType,
     NestedField,
     StructType,
+    VariantType,
 )
 
 if TYPE_CHECKING:
@@ -36,13 +40,25 @@ class ParquetFileWriter:
         stream: The stream to write to; the caller closes it.
         settings: The columns, and the metrics to keep.
         options: Options for writing the file.
+        notes: More texts by key for the footer.
     """
 
-    def __init__(self, stream: BinaryIO, settings: FileSettings, options: ParquetOptions) -> None:
-        self._stream = stream
+    def __init__(
+        self,
+        stream: BinaryIO,
+        settings: FileSettings,
+        options: ParquetOptions,
+        notes: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        variants = variant_ids(settings.schema)
+        self._annotated = AnnotatedStream(stream, variants) if variants else None
+        self._stream = self._annotated or stream
+        self._notes = notes
         self._settings = settings
         self._options = options
-        self._nan_paths = list(_floating(settings.schema.fields, ()))
+        self._nan_paths = list(_paths(settings.schema.fields, (FloatType, DoubleType), ()))
+        self._variant_paths = list(_paths(settings.schema.fields, (VariantType,), ()))
+        self._variant_nulls = dict.fromkeys((number for number, _ in self._variant_paths), 0)
         self._nan_counts = dict.fromkeys((number for number, _ in self._nan_paths), 0)
         self._writer: pq.ParquetWriter | None = None
 
@@ -59,16 +75,28 @@ class ParquetFileWriter:
             self._writer = self._open(table.num_rows)
         for number, path in self._nan_paths:
             self._nan_counts[number] += _count_nan(table, path)
+        for number, path in self._variant_paths:
+            self._variant_nulls[number] += _column(table, path).null_count
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def close(self) -> Metrics:
         """Write the footer and return its metrics."""
         writer = self._writer or self._open(0)
+        if self._annotated is not None:
+            self._annotated.hold()
         writer.close()
+        if self._annotated is not None:
+            self._annotated.release()
         footer = writer.writer.metadata
         schema = self._settings.schema
         fields = file_fields(footer.schema.to_arrow_schema(), None, "the file being written")
-        return parquet_metrics(footer, fields, schema, self._settings.metrics, self._nan_counts)
+        config = self._settings.metrics
+        metrics = parquet_metrics(footer, fields, schema, config, self._nan_counts)
+        for number, nulls in self._variant_nulls.items():
+            if config.mode(number).kind is not MetricsKind.NONE:
+                metrics.value_counts[number] = footer.num_rows
+                metrics.null_value_counts[number] = nulls
+        return metrics
 
     def _open(self, rows: int) -> pq.ParquetWriter:
         options, schema = self._options, self._settings.schema
@@ -95,12 +123,13 @@ class ParquetFileWriter:
                     "ndv": bloom.values(rows, options.bloom_max_bytes),
                 }
                 for number, bloom in _columns(schema, options.bloom_filters, paths).items()
-                # A bloom filter of two values is useless; Parquet has none for booleans.
-                if not isinstance(schema.find_type(number), BooleanType)
+                # A bloom filter of two values is useless; Parquet has none for booleans and groups.
+                if not isinstance(schema.find_type(number), (BooleanType, VariantType))
             }
             or None,
         )
-        writer.add_key_value_metadata({"iceberg.schema": json.dumps(schema.to_json())})
+        texts = {"iceberg.schema": json.dumps(schema.to_json()), **self._notes}
+        writer.add_key_value_metadata(texts)
         return writer
 
     def _dictionaries(self, paths: Mapping[int, str]) -> list[str]:
@@ -122,19 +151,21 @@ def _columns(
     return {number: value for number, value in ids.items() if number in paths}
 
 
-def _floating(
-    fields: Sequence[NestedField], path: tuple[int, ...]
+def _paths(
+    fields: Sequence[NestedField], kinds: tuple[type[IcebergType], ...], path: tuple[int, ...]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield ids and index paths of the columns outside lists and maps that can hold NaN."""
+    """Yield ids and index paths of the columns of these types outside lists and maps."""
     for index, f in enumerate(fields):
-        if isinstance(f.field_type, (FloatType, DoubleType)):
+        if isinstance(f.field_type, kinds):
             yield f.field_id, (*path, index)
         elif isinstance(f.field_type, StructType):
-            yield from _floating(f.field_type.fields, (*path, index))
+            yield from _paths(f.field_type.fields, kinds, (*path, index))
+
+
+def _column(table: pa.Table, path: tuple[int, ...]) -> pa.ChunkedArray:
+    column = table.column(path[0])
+    return column if len(path) == 1 else pc.struct_field(column, list(path[1:]))
 
 
 def _count_nan(table: pa.Table, path: tuple[int, ...]) -> int:
-    column: Any = table.column(path[0])
-    if len(path) > 1:
-        column = pc.struct_field(column, list(path[1:]))
-    return sum(pc.is_nan(chunk).true_count for chunk in column.chunks)
+    return sum(pc.is_nan(chunk).true_count for chunk in _column(table, path).chunks)

@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow.batch_filter import filtered
 from icecomb.format.arrow.batch_stream import stream
+from icecomb.format.arrow.number_view import mask_of
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
@@ -234,7 +236,7 @@ class ArrowScan:
             if asked.extra:
                 batch = batch.select(range(width))
             if keep is not None:
-                batch = _filtered(batch, keep)
+                batch = filtered(batch, keep)
             if batch.num_rows:
                 yield batch
 
@@ -381,7 +383,7 @@ def _live(
 ) -> pa.BooleanArray | None:
     """Return a mask of the rows of a batch that are not deleted; None when all are live."""
     mask = None if deleted is None else live_mask(deleted, position, rows)
-    live = None if mask is None else pa.array(mask)
+    live = None if mask is None else mask_of(mask)
     for key_set in keys:
         other = pc.invert(key_set.contains(arrays))
         live = other if live is None else pc.and_(live, other)
@@ -433,12 +435,6 @@ def _lineage_statistics(
         return None
     last = inherited + rows - 1 if field_id == ROW_ID.field_id else inherited
     return ChunkStatistics(rows, 0, inherited, last)
-
-
-def _filtered(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
-    if batch.num_columns:
-        return batch.filter(keep)
-    return pa.record_batch([pa.nulls(keep.true_count)], ["_"]).select([])
 
 
 def _limited(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:

@@ -21,11 +21,20 @@ from icecomb.format.rows.values.data_metrics import (
 from icecomb.format.rows.values.file_tail import ColumnSummary
 from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.types import NestedField, PrimitiveType, StructType, UUIDType
+from icecomb.format.spec.types import (
+    NestedField,
+    PrimitiveType,
+    StructType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
 
 
 class ArrowMetrics:
     """Counts and bounds of the rows of one file, except for columns in lists and maps.
+
+    Variants have counts only.
 
     Args:
         schema: The schema of the file.
@@ -99,6 +108,8 @@ class _Column:
             array = array.filter(pc.invert(nan)) if nan.true_count else array
         if self.mode.kind is MetricsKind.COUNTS or array.null_count == len(array):
             return
+        if isinstance(self.kind, UnknownType):
+            return
         self._widen(internal_array(array))
 
     def _widen(self, array: pa.Array) -> None:
@@ -118,9 +129,14 @@ def _internal(kind: PrimitiveType, value: Any) -> Any:
 def _leaves(
     fields: Sequence[NestedField], path: tuple[int, ...]
 ) -> Iterator[tuple[NestedField, PrimitiveType, tuple[int, ...]]]:
-    """Yield the columns outside lists and maps, with the path of indices to each."""
+    """Yield the columns outside lists and maps, with the path of indices to each.
+
+    A variant comes as unknown: its values have no order.
+    """
     for index, f in enumerate(fields):
         if isinstance(f.field_type, StructType):
             yield from _leaves(f.field_type.fields, (*path, index))
         elif isinstance(f.field_type, PrimitiveType):
             yield f, f.field_type, (*path, index)
+        elif isinstance(f.field_type, VariantType):
+            yield f, UnknownType(), (*path, index)

@@ -20,10 +20,11 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.number_view import array_of
 from icecomb.format.arrow.plain_layout import of_short_offsets, plain_batch, plain_type
-from icecomb.format.errors import CorruptFileError, SchemaError, UnsupportedError
+from icecomb.format.errors import CorruptFileError, SchemaError
 from icecomb.format.rows.values.arrow_values import Cast, reading_cast
 from icecomb.format.rows.values.metadata_columns import LINEAGE, ROW_ID, ROW_POSITION
 from icecomb.format.rows.values.value_array import default_scalar
+from icecomb.format.rows.values.variant_column import given_variants, stored_variants
 from icecomb.format.spec.arrow_schema import (
     child_fields,
     field_id,
@@ -232,7 +233,7 @@ class Projection:
         if found is None:
             return self._missing(field, wanted, path)
         if isinstance(field.field_type, VariantType):
-            return self._variant(found, wanted, path)
+            return self._variant(found, path)
         if isinstance(field.field_type, ListType):
             return self._list(field.field_type, found, wanted, path)
         if isinstance(field.field_type, MapType):
@@ -299,34 +300,11 @@ class Projection:
 
         return convert_struct
 
-    def _variant(self, found: FileField, wanted: pa.DataType, path: str) -> _Convert:
-        names = [f.name for f in wanted]
-        parts = [c.name for c in found.children]
-        if "typed_value" in parts:
-            raise UnsupportedError(
-                f"Column {path!r} is a shredded variant in the file, which cannot be read",
-                hint="Select the other columns by name, or rewrite the file with the table "
-                "property write.parquet.shred-variants=false.",
-                column=path,
-            )
-        if sorted(parts) != names:
-            raise CorruptFileError(
-                f"Column {path!r} is {found.arrow_type} in the file, not a variant",
-                hint="Rewrite the file, or read an older snapshot.",
-            )
+    def _variant(self, found: FileField, path: str) -> _Convert:
         self._used.extend(found.leaves)
-
-        def convert(array: pa.Array, _: int) -> pa.Array:
-            if any(part.null_count for part in array.drop_null().flatten()):
-                raise CorruptFileError(
-                    f"Column {path!r} has a variant without metadata or value in the file",
-                    hint="Restore the file from a backup, or read an older snapshot.",
-                )
-            children = [array.field(name).cast(pa.binary()) for name in names]
-            mask = array.is_null() if array.null_count else None
-            return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
-
-        return convert
+        if self._choose is reading_cast:
+            return stored_variants(found.arrow_type, path)
+        return given_variants
 
     def _missing_struct(
         self, field: NestedField, kind: StructType, wanted: pa.DataType, path: str

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from icecomb.format.arrow.plain_layout import of_short_offsets
 from icecomb.format.errors import CorruptFileError, SchemaError, UnsupportedError
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
+from icecomb.format.spec.promotion import is_date_promotion
 from icecomb.format.spec.types import (
     TIMESTAMP_TYPES,
     ZONED_TYPES,
@@ -145,6 +146,9 @@ def _stored_as(source: pa.DataType, target: IcebergType) -> bool:
         return bool(source == pa.uint64())
     if isinstance(target, DateType):
         return bool(source == pa.int32())
+    if types.is_date32(source):
+        # of a column that was a date
+        return is_date_promotion(DateType(), target)
     if isinstance(target, TimeType) or _is_timestamp(target):
         return bool(source == pa.int64())
     if isinstance(target, StringType):

@@ -23,6 +23,7 @@ from icecomb.format.spec.types import (
     TIMESTAMP_TYPES,
     ZONED_TYPES,
     BinaryType,
+    DateType,
     IcebergType,
     LongType,
     NestedField,
@@ -224,9 +225,7 @@ class _Walk:
         if pa.types.is_unsigned_integer(kind) or pa.types.is_float16(kind):
             text = f"it holds {kind}, which is not an Iceberg type: Iceberg Java cannot read it"
             yield ColumnProblem(FOREIGN_TYPE, path, text, f)
-        elif self.file_format is not FileFormat.PARQUET and _unread_by_java(
-            kind, known, self.file_format
-        ):
+        elif _unread_by_java(kind, known, self.file_format):
             text = f"it holds {kind}, which Iceberg Java cannot read as {known}"
             yield ColumnProblem(FOREIGN_TYPE, path, text, f)
         times = isinstance(known, TIMESTAMP_TYPES) and pa.types.is_timestamp(kind)
@@ -246,6 +245,10 @@ class _Walk:
 
 def _unread_by_java(kind: pa.DataType, known: IcebergType, file_format: FileFormat) -> bool:
     """Return whether Iceberg Java fails on a type that icecomb can read (tested with 1.11)."""
+    if pa.types.is_date(kind):
+        return not isinstance(known, DateType)
+    if file_format is FileFormat.PARQUET:
+        return False
     if isinstance(known, StringType):
         return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
     if isinstance(known, BinaryType):

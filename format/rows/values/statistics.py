@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icecomb.format.rows.values.arrow_projection import FileField
+from icecomb.format.spec.promotion import units_per_day
 from icecomb.format.spec.types import (
     NANO_TYPES,
     TIMESTAMP_TYPES,
@@ -185,6 +186,8 @@ class ColumnStatistics:
         if isinstance(raw, float):
             usable = isinstance(target, (FloatType, DoubleType)) and not math.isnan(raw)
             return raw if usable else None
+        if kind == "Date" and isinstance(target, TIMESTAMP_TYPES):
+            return int(raw) * units_per_day(target)
         if isinstance(target, (TimeType, *TIMESTAMP_TYPES)):
             return self._time(int(raw))
         if isinstance(target, (IntegerType, LongType)):

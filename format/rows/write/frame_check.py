@@ -10,7 +10,8 @@ from icecomb.format.arrow.plain_layout import plain_schema
 from icecomb.format.arrow.storage_type import without_nulls
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.rows.values.arrow_values import writing_cast
-from icecomb.format.spec.arrow_schema import child_fields, type_to_pyarrow
+from icecomb.format.rows.values.variant_column import is_variant, variant_problem
+from icecomb.format.spec.arrow_schema import child_fields
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     IcebergType,
@@ -54,13 +55,14 @@ def missing_in_table(schema: Schema, frame: pa.Schema) -> pa.Schema:
 
 
 def check_required(schema: Schema, batch: pa.RecordBatch) -> None:
-    """Reject nulls where the table requires values, at every depth.
+    """Reject nulls where the table requires values, and variants without parts, at every depth.
 
     Args:
         schema: The table's schema.
         batch: The rows, with columns in the schema's order and types.
 
     Raises:
+        SchemaError: If a variant lacks a part.
         ValidationError: If a required column has a null.
     """
     for f, array in zip(schema.fields, batch.columns, strict=True):
@@ -104,8 +106,11 @@ def _unfilled(field: NestedField, path: str) -> Iterator[str]:
 def _type_differences(kind: IcebergType, given: pa.DataType, path: str) -> Iterator[str]:
     if pa.types.is_null(given):
         return
-    if isinstance(kind, VariantType) and given == type_to_pyarrow(kind):
-        return  # the form in which they are read; that they cannot be written is said later
+    if isinstance(kind, VariantType):
+        if not is_variant(given):
+            made = "icecomb.format.variants_to_arrow makes variants of values"
+            yield f"! {path}: {kind} in the table, {given} in the data ({made})"
+        return
     inside = child_fields(given)
     if isinstance(kind, StructType) and pa.types.is_struct(given):
         yield from _differences(kind.fields, inside, f"{path}.")
@@ -165,7 +170,14 @@ def _check_nulls(field: NestedField, array: pa.Array, path: str) -> None:
     if not _has_required(kind):
         return
     live = without_nulls(array)
-    if isinstance(kind, StructType):
+    if isinstance(kind, VariantType):
+        if problem := variant_problem(live):
+            raise SchemaError(
+                f"Column {path!r}: {problem}",
+                hint="Make variants of values with icecomb.format.variants_to_arrow.",
+                column=path,
+            )
+    elif isinstance(kind, StructType):
         for i, inner in enumerate(kind.fields):
             _check_nulls(inner, live.field(i), f"{path}.{inner.name}")
     elif isinstance(kind, ListType):
@@ -189,4 +201,4 @@ def _has_required(kind: IcebergType) -> bool:
         return kind.element_required or _has_required(kind.element_type)
     if isinstance(kind, MapType):
         return kind.value_required or _has_required(kind.value_type)
-    return False
+    return isinstance(kind, VariantType)

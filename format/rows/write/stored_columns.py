@@ -11,7 +11,7 @@ from icecomb.format.errors import UnsupportedError
 from icecomb.format.spec.arrow_schema import field_to_pyarrow
 from icecomb.format.spec.schema import Schema, children, walk, with_children
 from icecomb.format.spec.types import (
-    OPAQUE_TYPES,
+    SHAPE_TYPES,
     NestedField,
     StructType,
     UnknownType,
@@ -36,7 +36,7 @@ class StoredColumns:
         self._rows = schema.fields
         self.schema = schema
         kinds = [f.field_type for f in walk(schema.as_struct())]
-        self._whole = not any(isinstance(kind, (UnknownType, *OPAQUE_TYPES)) for kind in kinds)
+        self._whole = not any(isinstance(kind, (UnknownType, *SHAPE_TYPES)) for kind in kinds)
         if self._whole:
             return
         fields = tuple(_stored(schema.fields, ""))
@@ -66,7 +66,7 @@ def _stored(fields: Sequence[NestedField], prefix: str) -> list[NestedField]:
 
 def _stored_field(field: NestedField, path: str) -> NestedField:
     kind = field.field_type
-    if isinstance(kind, OPAQUE_TYPES):
+    if isinstance(kind, SHAPE_TYPES):
         raise UnsupportedError(
             f"Column {path!r} is of type {kind}: such values cannot be written",
             hint="Write rows with an engine that has the type, or drop the column.",

@@ -11,6 +11,8 @@ from typing import Final
 from icecomb.spark.planner.procedures.changelog import create_changelog_view
 from icecomb.spark.planner.procedures.files import add_files, migrate, register_table, snapshot
 from icecomb.spark.planner.procedures.maintenance import (
+    compute_partition_stats,
+    compute_table_stats,
     convert_equality_deletes,
     expire_snapshots,
     remove_orphan_files,
@@ -28,6 +30,7 @@ from icecomb.spark.planner.procedures.snapshots import (
     rollback_to_timestamp,
     set_current_snapshot,
 )
+from icecomb.spark.planner.procedures.table_path import rewrite_table_path
 
 PROCEDURES: Final[dict[str, Procedure]] = {
     one.name: one
@@ -35,6 +38,8 @@ PROCEDURES: Final[dict[str, Procedure]] = {
         add_files,
         ancestors_of,
         cherrypick_snapshot,
+        compute_partition_stats,
+        compute_table_stats,
         convert_equality_deletes,
         create_changelog_view,
         expire_snapshots,
@@ -46,6 +51,7 @@ PROCEDURES: Final[dict[str, Procedure]] = {
         rewrite_data_files,
         rewrite_manifests,
         rewrite_position_delete_files,
+        rewrite_table_path,
         rollback_to_snapshot,
         rollback_to_timestamp,
         set_current_snapshot,

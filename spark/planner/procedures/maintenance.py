@@ -84,6 +84,20 @@ class ConvertedDeletes:
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    """The location of a statistics file."""
+
+    statistics_file: Text | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedPartitions:
+    """The location of a partition statistics file."""
+
+    partition_statistics_file: Text | None
+
+
+@dataclass(frozen=True, slots=True)
 class Orphan:
     """A file that nothing refers to."""
 
@@ -267,3 +281,33 @@ def rewrite_manifests(  # noqa: PLR0917 - the procedure's parameters
     )
     call.changed(found)
     return [as_row(Rewritten, result)]
+
+
+@procedure
+def compute_table_stats(
+    call: Call,
+    table: Text,
+    snapshot_id: Long | None = None,
+    columns: Texts | None = None,
+    engine: Text | None = None,
+) -> list[Computed]:
+    """Count the distinct values of columns, for query optimizers."""
+    found = call.load(table)
+    result = found.maintenance.compute_table_stats(
+        columns=columns, snapshot=snapshot_id, engine=engine or _AUTO
+    )
+    call.changed(found)
+    return [] if result.statistics_file is None else [as_row(Computed, result)]
+
+
+@procedure
+def compute_partition_stats(
+    call: Call, table: Text, snapshot_id: Long | None = None
+) -> list[ComputedPartitions]:
+    """Count the files and rows of each partition."""
+    found = call.load(table)
+    result = found.maintenance.compute_partition_stats(snapshot=snapshot_id)
+    call.changed(found)
+    if result.partition_statistics_file is None:
+        return []
+    return [as_row(ComputedPartitions, result)]

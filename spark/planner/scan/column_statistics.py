@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from icecomb.format.spec.ancestry import ancestors_of
+from icecomb.format.statistics.statistics_file import newest_statistics
+from icecomb.format.statistics.theta_sketch import BLOB_TYPE
 
 if TYPE_CHECKING:
     from icecomb.format.scan.table_scan import TableScan
-
-_THETA: Final = "apache-datasketches-theta-v1"
 
 
 def distinct_values(scan: TableScan, field_ids: Iterable[int]) -> dict[str, int]:
@@ -25,13 +24,8 @@ def distinct_values(scan: TableScan, field_ids: Iterable[int]) -> dict[str, int]
         scan: The scan.
         field_ids: The field ids of the columns.
     """
-    metadata = scan.metadata
-    if not metadata.statistics:
-        return {}
-    by_snapshot = {file.get("snapshot-id"): file for file in metadata.statistics}
     snapshot = scan.snapshot()
-    line = ancestors_of(metadata, None if snapshot is None else snapshot.snapshot_id)
-    file = next((by_snapshot[s.snapshot_id] for s in line if s.snapshot_id in by_snapshot), None)
+    file = newest_statistics(scan.metadata, None if snapshot is None else snapshot.snapshot_id)
     wanted = frozenset(field_ids)
     return {
         str(field_id): number for field_id, number in _sketched(file or {}) if field_id in wanted
@@ -43,5 +37,5 @@ def _sketched(file: Mapping[str, Any]) -> Iterable[tuple[int, int]]:
     for blob in file.get("blob-metadata") or ():
         fields: list[int] = blob.get("fields") or []
         number: str = (blob.get("properties") or {}).get("ndv", "")
-        if blob.get("type") == _THETA and len(fields) == 1 and number.isdecimal():
+        if blob.get("type") == BLOB_TYPE and len(fields) == 1 and number.isdecimal():
             yield fields[0], int(number)

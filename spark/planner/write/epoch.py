@@ -192,8 +192,10 @@ def epoch_change(  # noqa: PLR0917 - a write, its epoch, and what it adds
     told = {**summary, QUERY_ID: streamed.query, EPOCH_ID: str(epoch.number)}
     change: FastAppend | MergeAppend | OverwriteFiles
     if write.operation == "append":
-        kind = MergeAppend if streamed.merged else FastAppend
-        change = kind(table.io, told, write.branch)
+        if streamed.merged:
+            change = MergeAppend(table.io, told, write.branch)
+        else:
+            change = FastAppend(table.io, told, write.branch, fresh=True)
     else:
         # concurrently added rows are removed, too: the query's result is the whole table
         rows = exact_filter(write.filters, table.metadata.schema(), case_sensitive=True)

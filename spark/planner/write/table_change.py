@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import CommitFailedError
+from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.spark.planner.scan.predicates import exact_filter, row_filter
 from icecomb.spark.planner.table.audit import CommitTarget
@@ -161,7 +161,8 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
     Raises:
         CommitFailedError: If the statement did not preserve the number of rows, or deletes rows it
             has not read.
-        ValidationError: If concurrent commits conflict with the change.
+        ValidationError: If concurrent commits conflict with the change, or the table has a file
+            several times, with other deletes each.
     """
     from icecomb.format.row_changes.position_delta import PositionDelta
 
@@ -196,7 +197,9 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
     ).add_to(change)
     for file in replaced:
         change.remove_deletes(file)
-    for path in {path for deletes in delta.deletes if deletes.replaces for path in deletes.files}:
+    replacing = {path for deletes in delta.deletes if deletes.replaces for path in deletes.files}
+    _check_alike(entry for entry in delta.files if entry.path in replacing)
+    for path in replacing:
         for own in entries[path].own_deletes:
             change.remove_deletes(_own_deletes(state, entries[path], own))
     return change
@@ -275,6 +278,20 @@ def _only_partition(
             table=state.name,
         )
     return found[0]
+
+
+def _check_alike(entries: Iterable[FileEntry]) -> None:
+    """Refuse deletes of one entry of a file that would apply to another entry, too."""
+    known: dict[str, tuple[DeleteEntry, ...]] = {}
+    for entry in entries:
+        if known.setdefault(entry.path, entry.own_deletes) != entry.own_deletes:
+            raise ValidationError(
+                f"Cannot delete rows of {entry.path} by position: the table has it more than once, "
+                "and only some of its rows are deleted in all places",
+                hint="remove the file, and add it once; or write with write.delete.mode and "
+                "write.merge.mode copy-on-write",
+                path=entry.path,
+            )
 
 
 def _own_deletes(state: TableState, entry: FileEntry, own: DeleteEntry) -> DataFile:

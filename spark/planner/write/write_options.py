@@ -86,7 +86,9 @@ class WriteOptions(Options):
         return request.operation
 
     def validated_from(self, metadata: TableMetadata, head: int | None) -> int | None:
-        """Return the snapshot from which concurrent commits are validated.
+        """Return the snapshot from which concurrent commits are validated; None for all commits.
+
+        Who gives an isolation level without it has Iceberg look at the whole history, too.
 
         Args:
             metadata: The table's metadata.
@@ -97,7 +99,7 @@ class WriteOptions(Options):
         """
         number = self.of(_FROM, {}, _FROM.key)
         if number is None:
-            return head
+            return head if self.is_serializable() is None else None
         if metadata.snapshot_by_id(number) is None:
             raise ValidationError(
                 f"There is no snapshot {number} to validate from",

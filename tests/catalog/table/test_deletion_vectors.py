@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -307,6 +309,22 @@ def test_a_file_that_has_a_vector_is_not_added_again(lake):
         table.add_files([vector.referenced_data_file], check_duplicate_files=False)
     table.add_files([other], check_duplicate_files=False)
     assert ids(table) == [0, 2, 3, 4, 5, 5, 6, 6]
+    files = {task.file_path: task.file for task in table.scan().plan_files()}
+    append = table.new_fast_append().append_data_file(files[other])
+    with pytest.raises(ValidationError, match="has a deletion vector") as told:
+        table.commit(append.append_data_file(files[vector.referenced_data_file]))
+    assert told.value.context["path"] == vector.referenced_data_file
+    assert ids(table) == [0, 2, 3, 4, 5, 5, 6, 6]
+
+
+def test_an_append_finds_the_vector_that_its_file_got_meanwhile(lake):
+    table = new_table(lake, frame(*range(5)))
+    (task,) = table.scan().plan_files()
+    append = table.new_fast_append().append_data_file(task.file)
+    lake.load_table("db.t").delete("id = 1")
+    with pytest.raises(ValidationError, match="has a deletion vector"):
+        table.commit(append)
+    assert ids(table.refresh()) == [0, 2, 3, 4]
 
 
 def test_a_rolled_back_delete_leaves_the_vector_of_before(lake):
@@ -353,3 +371,18 @@ def test_threads_that_delete_rows_of_one_data_file_all_succeed(lake):
     left = sorted(set(range(20)) - {n for first in (0, 4, 8, 12) for n in range(first, first + 3)})
     assert ids(table.refresh()) == left
     assert len(deleted(table)) == 1
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_with_deletes_are_read_without_importing_pandas(lake, version):
+    table = new_table(lake, frame(*range(10)), version=version)
+    table.delete("id in (1, 3)")
+    code = """
+import sys
+from icecomb.catalog import open_table
+found = open_table(sys.argv[1]).scan()
+print(sum(batch.num_rows for batch in found.to_arrow_batches()), "pandas" in sys.modules)
+"""
+    command = [sys.executable, "-c", code, table.metadata_location]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd="/")
+    assert done.stdout.split() == ["8", "False"]

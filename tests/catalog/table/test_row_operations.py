@@ -9,6 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -80,6 +81,11 @@ def live_files(table) -> set[str]:
     for task in table.scan().plan_files():
         found |= {f.file_path.removeprefix("file:") for f in (task.file, *task.delete_files)}
     return found
+
+
+def ids(table) -> list[int]:
+    """The ids that our scan alone finds: PyIceberg has a file once."""
+    return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
 
 
 def summary(table) -> dict[str, str]:
@@ -631,9 +637,83 @@ def test_a_delete_that_merges_on_read_leaves_data_files_as_they_are(lake):
     assert (found["deleted-data-files"], found.get("added-data-files")) == ("1", None)
     table.delete("id in (2, 3)")
     assert [r[0] for r in rows(table)] == [0, 1, 4, 6, 7, 8, 9]
-    assert [f.record_count for f in delete_files(table) if f != file] == [1]
+    # the new delete file holds the older deletes of the data file, and takes the place of theirs
+    (joined,) = delete_files(table)
+    assert (joined.record_count, joined == file) == (3, False)
+    found = summary(table)
+    assert (found["added-position-deletes"], found["removed-position-deletes"]) == ("3", "2")
     table.delete("id = 5")
     assert len(table.snapshots()) == 4
+
+
+def test_deletes_of_a_partition_stay_beside_those_of_one_file(lake):
+    rows_of = frame(*((i, "a", None) for i in range(10)))
+    table = new_table(lake, rows_of, rows_of, write_delete_granularity="partition", **MERGE)
+    table.delete("id = 1")
+    (wide,) = delete_files(table)
+    with table.update_properties() as update:
+        update.set("write.delete.granularity", "file")
+    table.delete("id = 2")
+    table.delete("id = 3")
+    own = [f for f in delete_files(table) if f != wide]
+    assert [f.record_count for f in own] == [2, 2]
+    assert wide in delete_files(table)
+    assert sorted({r[0] for r in rows(table)}) == [0, 4, 5, 6, 7, 8, 9]
+
+
+def test_entries_of_a_file_with_different_deletes_keep_them_apart(lake):
+    """The older entry has lost a row that the newer one has."""
+    table = new_table(lake, frame(*((i, "a", None) for i in range(1, 6))), **MERGE)
+    (task,) = table.scan().plan_files()
+    table.delete("id = 1")
+    table.commit(OverwriteFiles(table.io).append_data_file(task.file))
+    table.refresh().delete("id = 3")
+    assert ids(table) == [1, 2, 2, 4, 4, 5, 5]
+    table.delete("id = 1 or id = 4")
+    assert ids(table) == [2, 2, 5, 5]
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@pytest.mark.parametrize("granularity", ["file", "partition"])
+def test_the_delete_files_of_a_removed_partition_go_with_it(lake, mode, granularity):
+    part = frame((1, "a", 1.0), (2, "a", 2.0), (1, "b", 1.0), (2, "b", 2.0))
+    table = new_table(
+        lake,
+        part,
+        part,
+        partition=[("s", "identity")],
+        write_delete_granularity=granularity,
+        **MERGE,
+    )
+    table.delete("id = 1")
+    with table.update_properties() as update:
+        update.set("write.delete.mode", mode)
+    table.delete("s = 'a'")
+    assert {f.partition for f in delete_files(table)} == {("b",)}
+    assert [
+        (p["partition"]["s_identity"], p["position_delete_record_count"])
+        for p in table.inspect.partitions().to_pylist()
+    ] == [("b", 2)]
+    assert rows(table) == [(2, "b", 2.0), (2, "b", 2.0)]
+    table.delete()
+    assert delete_files(table) == []
+
+
+def test_deletes_of_a_file_stay_while_another_partition_has_it(lake):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 1.0)), partition=[("x", "identity")])
+    (task,) = table.scan().plan_files()
+    shared = replace(task.file, partition=(2.0,), lower_bounds={}, upper_bounds={})
+    writer = PositionDeleteWriter(table.io, table.metadata, "of-both")
+    writer.add(task.file, np.array([0]))
+    (deletes,) = writer.close()
+    table.commit(OverwriteFiles(table.io).append_data_file(shared))
+    # as a writer that does not look at other partitions does
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("icecomb.format.operation.row_delta.refuse_shared", lambda *_: None)
+        table.refresh().commit(RowDelta(table.io).add_deletes(deletes))
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [2, 2]
+    table.delete("x = 1.0")
+    assert table.refresh().scan().to_arrow()["id"].to_pylist() == [2]
 
 
 def test_a_delete_file_holds_sorted_positions_of_one_data_file(lake):

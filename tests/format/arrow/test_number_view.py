@@ -16,6 +16,7 @@ import pytest
 from icecomb.format.arrow.number_view import (
     array_of,
     group_numbers,
+    mask_of,
     numbers_of,
     together,
     truths_of,
@@ -78,6 +79,13 @@ def test_truths_begin_anywhere_in_a_byte() -> None:
         found = truths_of(pa.array(values).slice(start, 21))
         assert found.tolist() == values[start : start + 21]
         assert found.dtype == np.bool_
+
+
+def test_truths_are_a_mask_and_back() -> None:
+    for length in range(20):
+        values = np.arange(length) % 3 == 0
+        assert mask_of(values).to_pylist() == values.tolist()
+        assert truths_of(mask_of(values)).tolist() == values.tolist()
 
 
 def test_arrays_of_several_types_are_put_together_in_one_that_holds_all() -> None:

@@ -161,6 +161,32 @@ def test_the_write_default_changes_and_the_initial_default_stays():
         UpdateSchema(lists).set_default_value("li.element", 1)
 
 
+def test_a_column_added_in_the_same_update_gets_another_write_default():
+    """As by Iceberg Java's SchemaUpdate.updateColumnDefault, which finds added columns, too."""
+
+    def change(update):
+        update.add_column("x", "int", default_value=5).add_column(("place", "z"), "int")
+        update.set_default_value("x", 6).set_default_value("place.z", 7).set_default_value("id", 8)
+
+    place = NestedField(2, "place", StructType((NestedField(3, "y", LongType()),)))
+    base = table(schema=Schema((NestedField(1, "id", LongType()), place)))
+    after = evolved(base, change).schema()
+    defaults = {
+        name: (after.find_field(name).initial_default, after.find_field(name).write_default)
+        for name in ("x", "place.z", "id", "place.y")
+    }
+    assert defaults == {"x": (5, 6), "place.z": (None, 7), "id": (None, 8), "place.y": (None, None)}
+    with pytest.raises(SchemaError, match="default of required column 'y'"):
+        evolved(
+            base,
+            lambda u: u.add_column("y", "int", required=True, default_value=1).set_default_value(
+                "y", None
+            ),
+        )
+    with pytest.raises(ValidationError, match="'y'"):
+        evolved(base, lambda u: u.add_column("y", "int").set_default_value("y", "many"))
+
+
 def test_a_required_column_keeps_a_default_unless_that_is_allowed():
     base = evolved(table(), lambda u: u.add_column("x", "int", required=True, default_value=5))
     with pytest.raises(SchemaError, match="'x'"):

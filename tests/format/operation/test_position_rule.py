@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from icecomb.format.errors import ConflictError, ValidationError
-from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.errors import ConflictError, CorruptFileError, ValidationError
+from icecomb.format.manifests.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+)
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
@@ -20,6 +27,8 @@ from icecomb.format.operation.overwrite import (
     RewriteFiles,
 )
 from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.rows.deletes.deletion_vector_writer import DeletionVectorWriter
+from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.spec.change.update import (
     UpgradeFormatVersionUpdate,
     update_table_metadata,
@@ -260,9 +269,75 @@ def test_a_second_vector_of_a_data_file_is_refused(tmp_path):
     base = three_with_vectors(tmp_path)
     with pytest.raises(ValidationError, match=r"data file /t/data/a, which has one in .*v\.puffin"):
         delta(base, vector(A, "w.puffin")).apply(base)
-    twice = delta(base, vector(A, "w.puffin"), vector(A, "w.puffin", 48))
-    with pytest.raises(ValidationError, match=r"Two deletion vectors .* data file /t/data/a"):
-        twice.apply(base)
+
+
+def written_vectors(base: TableMetadata, name: str, *rows: tuple[DataFile, list[int]]):
+    writer = DeletionVectorWriter(IO, base, name)
+    for file, deleted in rows:
+        writer.add(file, np.array(deleted))
+    return writer.close()
+
+
+def deleted_rows(metadata: TableMetadata) -> dict[str, list[int]]:
+    """The positions that live vectors delete, by the name of the data file."""
+    return {
+        name.rpartition("/")[2]: VectorReader(IO).positions(file).tolist()
+        for manifest in read_manifests(IO, metadata.current_snapshot())
+        for entry in read_manifest(IO, manifest)
+        if entry.is_live and (file := entry.data_file).is_deletion_vector
+        for name in [file.referenced_data_file]
+    }
+
+
+def puffins(metadata: TableMetadata) -> list[str]:
+    return sorted(path.name for path in Path(metadata.location, "data").iterdir())
+
+
+def test_two_vectors_of_a_data_file_in_one_commit_are_joined(tmp_path):
+    base = append(new_table(tmp_path), A, B)
+    first = written_vectors(base, "first", (A, [1, 5]), (B, [7]))
+    second = written_vectors(base, "second", (A, [0, 5, 9]))
+    operation = delta(base, *first, *second)
+    # of a lost attempt the next one takes what is written
+    operation.apply(base)
+    other = append(base, data("other"))
+    after = commit(other, operation)
+    assert deleted_rows(after) == {"a": [0, 1, 5, 9], "b": [7]}
+    summary = after.current_snapshot().summary
+    assert (summary["added-dvs"], summary["added-position-deletes"]) == ("2", "5")
+    operation.clean_up(after)
+    assert len(puffins(after)) == 3
+    assert deleted_rows(after) == {"a": [0, 1, 5, 9], "b": [7]}
+
+
+def test_what_joins_two_vectors_is_deleted_if_it_is_not_committed(tmp_path):
+    base = append(new_table(tmp_path), A, B)
+    given = [written_vectors(base, name, (A, [n]))[0] for n, name in enumerate(("u", "v"))]
+    there = puffins(base)
+    operation = delta(base, *given)
+    operation.apply(base)
+    assert len(puffins(base)) == 3
+    operation.clean_up(None)
+    assert puffins(base) == there
+    assert deleted_rows(commit(base, operation)) == {"a": [0, 1]}
+
+
+def test_two_vectors_that_cannot_be_joined_are_refused_and_nothing_stays(tmp_path):
+    base = append(new_table(tmp_path), A, B)
+    (sound,) = written_vectors(base, "sound", (A, [1]))
+    elsewhere = replace(vector(A, "w.puffin"), partition=("tue",))
+    with pytest.raises(ValidationError, match="data file /t/data/a are in different partitions"):
+        delta(base, sound, elsewhere).apply(base)
+    operation = delta(base, sound, replace(sound, record_count=2, content_offset=5))
+    with pytest.raises(CorruptFileError, match="of data file /t/data/a"):
+        operation.apply(base)
+    operation.clean_up(None)
+    assert len(puffins(base)) == 1
+    older = RewriteFiles(IO).rewrite_files(
+        [], [sound, vector(A, "w.puffin")], delete_sequence_numbers={sound.file_path: 1}
+    )
+    with pytest.raises(ValidationError, match="one keeps a sequence number of its own"):
+        older.new_manifests(base, ManifestContent.DELETES)
 
 
 @pytest.mark.parametrize("level", ["serializable", "snapshot"])

@@ -16,13 +16,11 @@ from pyarrow import orc
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import (
-    CorruptFileError,
     IcecombError,
     SchemaError,
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.rows.values.arrow_projection import Projection, file_fields
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import SortField, SortOrder
@@ -452,6 +450,7 @@ def test_other_columns_of_a_table_are_read_by_plan(mixed):
     assert mixed.scan().count() == 0
 
 
+@pytest.mark.parametrize("mixed", OPAQUE[1:], indirect=True, ids=str)
 def test_columns_that_cannot_be_written_are_refused_by_name(mixed):
     kind = re.escape(str(mixed.schema().find_type("v")))
     for attempt in (
@@ -480,79 +479,6 @@ def test_shapes_are_not_read_and_variants_are(mixed):
         else:
             with pytest.raises(UnsupportedError, match=rf"'v' is of type {re.escape(str(kind))}"):
                 attempt()
-
-
-VARIANT = pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binary())])
-NONE, TRUE = (
-    {"metadata": b"\x01\x00\x00", "value": b"\x00"},
-    {"metadata": b"\x01\x00\x00", "value": b"\x04"},
-)
-"""A variant null, and true (Parquet: Variant Binary Encoding)."""
-
-
-def variants(create, tmp_path, column):
-    """A table with a file of another writer, which has a variant column of these values."""
-    fields = [
-        pa.field("before", pa.int64(), metadata={"PARQUET:field_id": "1"}),
-        pa.field("v", column.type, metadata={"PARQUET:field_id": "2"}),
-        pa.field("after", pa.int64(), metadata={"PARQUET:field_id": "3"}),
-    ]
-    numbers = pa.array(range(len(column)), pa.int64())
-    path = str(tmp_path / "given.parquet")
-    pq.write_table(pa.table([numbers, column, numbers], schema=pa.schema(fields)), path)
-    columns = [NestedField(1, "before", LongType()), NestedField(3, "after", LongType())]
-    table = create(Schema(columns[0], NestedField(2, "v", VariantType()), columns[1]))
-    table.add_files([path], check_duplicate_files=False)
-    return table
-
-
-def test_variants_are_read_as_they_are_encoded(create, tmp_path):
-    table = variants(create, tmp_path, pa.array([NONE, None, TRUE], VARIANT))
-    found = table.scan().to_arrow()
-    assert found["v"].to_pylist() == [NONE, None, TRUE]
-    assert found["after"].to_pylist() == found["before"].to_pylist() == [0, 1, 2]
-    assert table.scan("after > 1", selected_fields=("v",)).to_arrow()["v"].to_pylist() == [TRUE]
-    with pytest.raises(
-        UnsupportedError, match="'v' is of type variant: such values cannot be written"
-    ):
-        table.append(found)
-    with pytest.raises(
-        UnsupportedError, match="'v' is of type variant: such values cannot be written"
-    ):
-        table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
-    assert table.scan().to_arrow().equals(found)
-
-
-@pytest.mark.parametrize(
-    ("column", "error", "problem"),
-    [
-        (
-            pa.array(
-                [TRUE | {"typed_value": 5}], pa.struct([*VARIANT, ("typed_value", pa.int64())])
-            ),
-            UnsupportedError,
-            "'v' is a shredded variant",
-        ),
-        (
-            pa.array([{"metadata": b"x"}], pa.struct([VARIANT[0]])),
-            CorruptFileError,
-            "not a variant",
-        ),
-        (pa.array([b"x"]), CorruptFileError, "'v' is binary in the file, not a variant"),
-        (
-            pa.array([TRUE | {"value": None}], VARIANT),
-            CorruptFileError,
-            "without metadata or value",
-        ),
-    ],
-    ids=["shredded", "without values", "bytes", "without a value"],
-)
-def test_what_is_no_plain_variant_is_refused_by_name(column, error, problem):
-    field = pa.field("v", column.type, metadata={"PARQUET:field_id": "2"})
-    source = file_fields(pa.schema([field]), None, "/file")
-    batch, wanted = pa.record_batch([column], ["v"]), [NestedField(2, "v", VariantType())]
-    with pytest.raises(error, match=problem):
-        Projection(wanted, source, {}).apply(batch, 0)
 
 
 def test_columns_that_cannot_be_read_partition_sort_and_identify_nothing(mixed):

@@ -18,12 +18,16 @@ ACTIONS = (
     "convert_equality_deletes",
     "remove_orphan_files",
     "rewrite_manifests",
+    "rewrite_table_path",
+    "compute_table_stats",
+    "compute_partition_stats",
 )
 OTHER_NAMES = {
     "clean_metadata": "clean_expired_metadata",
     "file_list_view": "files",
     "jobs": "max_concurrent_deletes",
     "listed": "files",
+    "snapshot_id": "snapshot",
     "yes": "dry_run",
 }
 NOT_IN_PYTHON = {

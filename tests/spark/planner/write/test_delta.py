@@ -17,6 +17,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.operation.overwrite import OverwriteFiles
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from icecomb.format.spec.types import DecimalType
 from tests.rings import sampled
@@ -195,6 +196,17 @@ def test_new_deletes_take_the_place_of_the_older_ones_of_their_file(planner, tab
     # what the new file has of the older one is the task's to say; this one has nothing of it
     assert ids(table) == [2, 3]
     assert older not in table.inspect.delete_files()["file_path"].to_pylist()
+
+
+def test_entries_of_a_file_with_different_deletes_are_not_joined(planner, table):
+    """The newer entry has a row that the older one has lost: it would lose it, too."""
+    [task] = table.scan("k = 'a'").plan_files()
+    table.delete("id = 2")
+    table.commit(OverwriteFiles(table.io).append_data_file(task.file))
+    statement = Statement(planner, table, "delete", IN_A)
+    with pytest.raises(ValidationError, match="more than once"):
+        statement.commit(replaces=True)
+    assert ids(table) == [1, 1, 2, 3]
 
 
 def test_older_deletes_that_others_have_replaced_meanwhile_are_no_conflict(planner, table):

@@ -342,7 +342,9 @@ def test_an_overwrite_of_everything_may_be_meant_of_partitions(planner, table):
 
 @pytest.mark.parametrize("operation", ["overwrite", "overwrite_partitions"])
 def test_an_overwrite_is_as_isolated_as_its_option_says(planner, table, operation):
-    more = {"filters": [IN_A], "options": {"Isolation-Level": "SNAPSHOT"}}
+    start = str(table.current_snapshot().snapshot_id)
+    since = {"validate-from-snapshot-id": start}
+    more = {"filters": [IN_A], "options": {"Isolation-Level": "SNAPSHOT"} | since}
     request = begin(planner, table, operation, **more)
     assert request["write"]["serializable"] is False
     table.append(ROWS.slice(0, 1))
@@ -354,6 +356,21 @@ def test_an_overwrite_is_as_isolated_as_its_option_says(planner, table, operatio
     assert request["write"]["serializable"] is True
     with pytest.raises(ConfigurationError, match="isolation-level cannot be 'none'"):
         begin(planner, table, operation, filters=[IN_A], options={"isolation-level": "none"})
+
+
+def test_an_isolation_level_without_a_snapshot_looks_at_the_whole_history(planner, table):
+    """As Iceberg does: the rows that are there were added some time."""
+    more = {"filters": [IN_A], "options": {"isolation-level": "serializable"}}
+    request = begin(planner, table, "overwrite", **more)
+    with pytest.raises(ValidationError, match="Found conflicting files"):
+        planner.ask("commit_write", **request)
+    head = str(table.current_snapshot().snapshot_id)
+    more["options"] |= {"validate-from-snapshot-id": head}
+    planner.ask("commit_write", **begin(planner, table, "overwrite", **more))
+    more["options"] = {"isolation-level": "snapshot"}
+    request = begin(planner, table, "overwrite", **more)
+    with pytest.raises(ValidationError, match="Found conflicting deleted files"):
+        planner.ask("commit_write", **request)
 
 
 def test_an_overwrite_looks_at_what_happened_since_the_snapshot_that_it_names(planner, table):

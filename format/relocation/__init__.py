@@ -1,0 +1,1 @@
+"""Tables brought to another location: every absolute path in their metadata is rewritten."""

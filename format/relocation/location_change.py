@@ -1,0 +1,94 @@
+"""The prefix of locations that another one takes the place of, by whole path elements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from icecomb.format.argument import checked_text
+from icecomb.format.errors import ValidationError
+from icecomb.format.storage.location import plain_texts
+
+_PARTS: Final = re.compile(
+    r"(?P<prefix>(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?)?)(?P<path>.*)", re.DOTALL
+)
+
+
+class LocationChange:
+    """A prefix of locations, and the one that takes its place.
+
+    Schemes and authorities that mean the same storage are equal, as `/a`, `file:/a` and
+    `file:///a`, or `s3://b/a` and `s3a://b/a`. Paths are compared as text, element by element.
+
+    Args:
+        source: The prefix to replace.
+        target: The prefix that takes its place.
+        properties: Properties of the `FileIO`, which say what schemes and authorities mean.
+
+    Raises:
+        ValidationError: If one is empty, or both are the same.
+    """
+
+    def __init__(self, source: str, target: str, properties: Mapping[str, str]) -> None:
+        for what, given in (("Source", source), ("Target", target)):
+            if not checked_text(f"{what.lower()} prefix", given).strip():
+                raise ValidationError(
+                    f"{what} prefix('{given}') cannot be empty.",
+                    hint="Give a folder, such as the location of the table.",
+                )
+        if source.rstrip("/") == target.rstrip("/"):
+            raise ValidationError(
+                f"Source prefix cannot be the same as target prefix ({source})",
+                hint="To bring a table back where its files are, register its metadata file.",
+            )
+        self.source = source
+        self.target = target
+        self._storage = lru_cache(maxsize=256)(lambda prefix: _storage(prefix, properties))
+        prefix, path = _split(source)
+        self._source_storage, self._path = self._storage(prefix), path.rstrip("/")
+
+    def rest(self, location: str) -> str | None:
+        """Return what follows the prefix in a location, or None if it is not under it."""
+        prefix, path = _split(location)
+        if self._storage(prefix) != self._source_storage or not path.startswith(self._path):
+            return None
+        rest = path[len(self._path) :]
+        if rest in {"", "/"}:
+            return ""
+        return rest if rest.startswith("/") else None
+
+    def moved(self, location: str, what: str) -> str:
+        """Return the location with the other prefix.
+
+        Args:
+            location: A location, as written in metadata.
+            what: What is there, for the error.
+
+        Raises:
+            ValidationError: If the location is not under the prefix.
+        """
+        rest = self.rest(location)
+        if rest is None:
+            raise ValidationError(
+                f"Encountered {what} {location} not under the source prefix {self.source}",
+                hint="Give a source prefix that all files of the table have in common.",
+                path=location,
+            )
+        return joined(self.target, rest)
+
+
+def joined(prefix: str, rest: str) -> str:
+    """Return a prefix with what follows it: empty, or a slash and more."""
+    return prefix.rstrip("/") + rest if rest else prefix
+
+
+def _split(location: str) -> tuple[str, str]:
+    found = _PARTS.fullmatch(location)
+    return ("", location) if found is None else (found["prefix"], found["path"])
+
+
+def _storage(prefix: str, properties: Mapping[str, str]) -> str:
+    """Return one text for all schemes and authorities that mean the same storage."""
+    return plain_texts([f"{prefix}/"], properties)[0]

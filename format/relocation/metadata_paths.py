@@ -1,0 +1,70 @@
+"""The absolute paths in a metadata file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from icecomb.format.property.table_property import (
+    DATA_PATH,
+    FOLDER_STORAGE_PATH,
+    METADATA_PATH,
+    OBJECT_STORE_PATH,
+)
+
+_PROPERTIES: Final = tuple(
+    one.key for one in (DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORE_PATH)
+)
+"""The properties whose values are locations."""
+_STATISTICS: Final = ("statistics", "partition-statistics")
+
+
+def changed_document(
+    document: dict[str, Any], kept: Callable[[str, str], str], rewritten: Callable[[str, str], str]
+) -> dict[str, Any]:
+    """Return the JSON object of a metadata file with other locations; other members stay.
+
+    Args:
+        document: The object, which is valid metadata.
+        kept: Function for the new location of what is not changed, from the old one and what it is.
+        rewritten: The same for files that contain locations themselves.
+    """
+    changed = dict(document)
+    changed["location"] = kept(document["location"], "table location")
+    properties = dict(document.get("properties") or {})
+    for name in _PROPERTIES:
+        if name in properties:
+            properties[name] = kept(properties[name], f"property {name}")
+    if properties:
+        changed["properties"] = properties
+    if document.get("snapshots"):
+        changed["snapshots"] = [_snapshot(one, rewritten) for one in document["snapshots"]]
+    if document.get("metadata-log"):
+        changed["metadata-log"] = [
+            {**entry, "metadata-file": rewritten(entry["metadata-file"], "metadata file")}
+            for entry in document["metadata-log"]
+        ]
+    for name in _STATISTICS:
+        if document.get(name):
+            changed[name] = [
+                {**one, "statistics-path": kept(one["statistics-path"], "statistics file")}
+                for one in document[name]
+            ]
+    return changed
+
+
+def statistics_files(document: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
+    """Yield the statistics files of a metadata file, each with its length in bytes."""
+    for name in _STATISTICS:
+        for one in document.get(name) or ():
+            yield one["statistics-path"], one.get("file-size-in-bytes")
+
+
+def _snapshot(snapshot: dict[str, Any], rewritten: Callable[[str, str], str]) -> dict[str, Any]:
+    changed = dict(snapshot)
+    if "manifest-list" in snapshot:
+        changed["manifest-list"] = rewritten(snapshot["manifest-list"], "manifest list")
+    if snapshot.get("manifests"):
+        # of format version 1
+        changed["manifests"] = [rewritten(one, "manifest file") for one in snapshot["manifests"]]
+    return changed

@@ -1,0 +1,334 @@
+"""The walk over all files of a table that contain locations, rewriting each.
+
+What contains locations are metadata files, manifest lists, manifests, position delete files and
+deletion vectors. Data files, equality deletes and statistics stay as they are. Where files are
+read, and where the new ones go, is the `Route`'s.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from icecomb.format.errors import NoSuchFileError, ValidationError
+from icecomb.format.manifests.manifest import DataFileContent, FileIdentity, ManifestEntryStatus
+from icecomb.format.manifests.schema import ENTRY_NAMES, MANIFEST_FILE_NAMES
+from icecomb.format.relocation.avro_records import AvroRecords
+from icecomb.format.relocation.delete_paths import (
+    ChangedDeletes,
+    change_record,
+    changed_deletes,
+    described,
+)
+from icecomb.format.relocation.metadata_paths import changed_document, statistics_files
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.metadata_file import is_gzip, read_metadata_json
+
+if TYPE_CHECKING:
+    from icecomb.format.relocation.location_change import LocationChange
+    from icecomb.format.storage.file_io import FileIO
+
+_AT_ONCE: Final = 8
+"""The number of manifests to read at a time."""
+
+
+class Route(Protocol):
+    """Where the files of a table are, and where they go."""
+
+    @property
+    def change(self) -> LocationChange:
+        """The prefix that is replaced in locations."""
+
+    def found(self, location: str) -> str:
+        """Return where the file of a location in the metadata is now."""
+
+    def kept(self, location: str, what: str) -> str:
+        """Return the new location of a file that stays as it is.
+
+        Raises:
+            ValidationError: If it is not under the source prefix.
+        """
+
+    def rewritten(self, location: str, what: str) -> str:
+        """Return the new location of a file that is rewritten; raises as `kept`."""
+
+    def put(self, location: str, content: bytes) -> str:
+        """Take the new content of a file; return where it is to be copied from."""
+
+    def missing(self, location: str, what: str, error: NoSuchFileError) -> None:
+        """Note that a file is missing, or raise the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedFile:
+    """A file of the table at its new location.
+
+    Attributes:
+        what: What it is.
+        source: Where it is to be copied from: the file itself, or a rewritten one.
+        target: The new location.
+        size: Its length in bytes as its manifest states it; None if none does.
+        is_rewritten: Whether it contains locations, and was rewritten.
+    """
+
+    what: str
+    source: str
+    target: str
+    size: int | None = None
+    is_rewritten: bool = False
+
+
+@dataclass(slots=True)
+class Relocated:
+    """The files that a relocation found or wrote.
+
+    Attributes:
+        files: All files to be copied, those that name others after these; the metadata file last.
+        manifests: The number of rewritten manifests.
+        deletes: The number of rewritten position delete files and deletion vectors.
+    """
+
+    files: list[MovedFile] = field(default_factory=list)
+    manifests: int = 0
+    deletes: int = 0
+
+
+class Relocation:
+    """A walk over the versions of a table.
+
+    Args:
+        io: File system that holds the files.
+        route: Where they are, and where they go.
+        end: The metadata file of the last version, as the table's metadata spells it.
+        start: The metadata file of a version whose files were brought to the target before; only
+            what is new since is in the result.
+    """
+
+    def __init__(self, io: FileIO, route: Route, end: str, start: str | None = None) -> None:
+        self._io = io
+        self._route = route
+        self._end = end
+        self._start = start
+        self._data: dict[str, str] = {}
+        self._deletes: dict[str, ChangedDeletes | None] = {}
+        self._copied: dict[str, MovedFile] = {}
+        self._counted: set[FileIdentity] = set()
+        self._known_snapshots: frozenset[int] = frozenset()
+        self._properties: Mapping[str, str] = {}
+
+    def run(self) -> Relocated:
+        """Rewrite all files that contain locations, and return all files of the table.
+
+        Raises:
+            ValidationError: If a file is not under the source prefix, or two locations become one.
+            CorruptFileError: If a file is damaged.
+            NoSuchFileError: If a file is missing, unless the route notes it.
+        """
+        result = Relocated()
+        document = self._document(self._end)
+        # before anything is written
+        changed_document(document, self._route.kept, self._route.rewritten)
+        self._properties = document.get("properties") or {}
+        begun = {} if self._start is None else self._document(self._start)
+        self._known_snapshots = frozenset(one["snapshot-id"] for one in begun.get("snapshots", ()))
+        snapshots = [
+            one
+            for one in document.get("snapshots") or ()
+            if one["snapshot-id"] not in self._known_snapshots
+        ]
+        old = set(self._manifests(begun.get("snapshots") or (), {}))
+        lists: dict[str, AvroRecords] = {}
+        manifests = self._manifests(snapshots, lists)
+        # data files first: position deletes are compared with them
+        order = sorted(manifests, key=lambda path: manifests[path]["content"])
+        lengths, rewritten = {}, []
+        for path, data in self._io.each(
+            self._route.found(self._end), self._read_manifest, order, _AT_ONCE
+        ):
+            if data is None:
+                continue
+            content = self._changed_manifest(path, data, manifests[path], is_old=path in old)
+            lengths[path] = len(content)
+            if path not in old:
+                result.manifests += 1
+                rewritten.append(self._put(path, "manifest file", content))
+        for path, file in lists.items():
+            for record in file.records:
+                location = record["manifest_path"]
+                record["manifest_path"] = self._route.rewritten(location, "manifest file")
+                record["manifest_length"] = lengths.get(location, record["manifest_length"])
+            rewritten.append(self._put(path, "manifest list", file.to_bytes()))
+        statistics = dict(statistics_files(document))
+        for path in dict(statistics_files(begun)):
+            statistics.pop(path, None)
+        for path, size in statistics.items():
+            self._copy("statistics file", path, size)
+        result.deletes = len(self._counted)
+        result.files = [*self._copied.values(), *rewritten, *self._versions(document)]
+        return result
+
+    def _document(self, location: str) -> dict[str, Any]:
+        found = self._route.found(location)
+        text = read_metadata_json(self._io, found)
+        TableMetadata.from_json(text, found)
+        document: dict[str, Any] = json.loads(text)
+        return document
+
+    def _versions(self, document: dict[str, Any]) -> Iterator[MovedFile]:
+        """Yield the rewritten metadata files, oldest first."""
+        log = [entry["metadata-file"] for entry in document.get("metadata-log") or ()]
+        if self._start in log:
+            log = log[log.index(self._start) + 1 :]
+        for location in log:
+            try:
+                older = self._document(location)
+            except NoSuchFileError as error:
+                self._route.missing(location, "older metadata file", error)
+                continue
+            yield self._put_version(location, older)
+        yield self._put_version(self._end, document)
+
+    def _put_version(self, location: str, document: dict[str, Any]) -> MovedFile:
+        changed = changed_document(document, self._route.kept, self._route.rewritten)
+        text = json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode()
+        TableMetadata.from_json(text, location)
+        content = gzip.compress(text, mtime=0) if is_gzip(location) else text
+        return self._put(location, "metadata file", content)
+
+    def _manifests(
+        self, snapshots: Iterable[Mapping[str, Any]], lists: dict[str, AvroRecords]
+    ) -> dict[str, Mapping[str, Any]]:
+        """Return the manifests of snapshots by location: what each holds, and who added it."""
+        manifests: dict[str, Mapping[str, Any]] = {}
+        for snapshot in snapshots:
+            for location in snapshot.get("manifests") or ():
+                # of format version 1, which has data files only
+                added = {"content": 0, "added_snapshot_id": snapshot["snapshot-id"]}
+                manifests.setdefault(location, added)
+        paths = [one["manifest-list"] for one in snapshots if one.get("manifest-list")]
+        for path, data in self._io.each(
+            self._route.found(self._end), self._read_list, paths, _AT_ONCE
+        ):
+            if data is None:
+                continue
+            lists[path] = AvroRecords(data, self._route.found(path), MANIFEST_FILE_NAMES)
+            for record in lists[path].records:
+                held = {
+                    "content": record.get("content") or 0,
+                    "added_snapshot_id": record.get("added_snapshot_id"),
+                }
+                manifests.setdefault(record["manifest_path"], held)
+        return manifests
+
+    def _read_list(self, location: str) -> tuple[str, bytes | None]:
+        return location, self._read(location, "manifest list")
+
+    def _read_manifest(self, location: str) -> tuple[str, bytes | None]:
+        return location, self._read(location, "manifest file")
+
+    def _read(self, location: str, what: str) -> bytes | None:
+        try:
+            return self._io.read(self._route.found(location))
+        except NoSuchFileError as error:
+            self._route.missing(location, what, error)
+            return None
+
+    def _changed_manifest(
+        self, location: str, data: bytes, manifest: Mapping[str, Any], *, is_old: bool
+    ) -> bytes:
+        """Return a manifest with other locations.
+
+        Args:
+            location: The manifest.
+            data: Its bytes.
+            manifest: Its record in a manifest list.
+            is_old: Whether it was brought to the target before, and only its length is asked for.
+        """
+        file = AvroRecords(data, self._route.found(location), ENTRY_NAMES)
+        for entry in file.records:
+            record = entry["data_file"]
+            live = entry["status"] != ManifestEntryStatus.DELETED.value
+            added_by = entry.get("snapshot_id") or manifest["added_snapshot_id"]
+            is_new = live and not is_old and added_by not in self._known_snapshots
+            content = DataFileContent(record.get("content") or 0)
+            if content is DataFileContent.POSITION_DELETES:
+                if live and not is_old:
+                    offset, length = (
+                        record.get(f"content_{n}") for n in ("offset", "size_in_bytes")
+                    )
+                    self._counted.add((record["file_path"], offset, length))
+                self._change_deletes(record, live=live, is_new=is_new)
+                continue
+            what = "data file" if content is DataFileContent.DATA else "delete file"
+            target = self._moved_data(record["file_path"], what)
+            if is_new:
+                self._copy(what, record["file_path"], record["file_size_in_bytes"])
+            record["file_path"] = target
+        return file.to_bytes()
+
+    def _change_deletes(self, record: dict[str, Any], *, live: bool, is_new: bool) -> None:
+        location = record["file_path"]
+        target = self._route.rewritten(location, "delete file")
+        changed = self._changed_deletes(record) if live else None
+        if is_new and changed is not None and target not in self._copied:
+            source = self._route.put(location, changed.content)
+            self._copied[target] = MovedFile(
+                "position delete file", source, target, len(changed.content), is_rewritten=True
+            )
+        change_record(record, changed, self._moved_reference)
+        record["file_path"] = target
+
+    def _changed_deletes(self, record: Mapping[str, Any]) -> ChangedDeletes | None:
+        location = record["file_path"]
+        if location not in self._deletes:
+            file = described(record, self._route.found(location))
+            try:
+                self._deletes[location] = changed_deletes(
+                    self._io,
+                    file,
+                    lambda path: self._moved_target(path, location),
+                    self._properties,
+                )
+            except NoSuchFileError as error:
+                self._route.missing(location, "position delete file", error)
+                self._deletes[location] = None
+        return self._deletes[location]
+
+    def _moved_data(self, location: str, what: str) -> str:
+        target = self._route.kept(location, what)
+        if self._data.setdefault(target, location) != location:
+            raise _became_one(self._data[target], location, target)
+        return target
+
+    def _moved_target(self, location: str, delete_file: str) -> str:
+        """Return the new location of a data file that a delete file names."""
+        target = self._route.kept(location, f"data file (in delete file {delete_file})")
+        if self._data.get(target, location) != location:
+            raise _became_one(self._data[target], location, target)
+        return target
+
+    def _moved_reference(self, location: str) -> str | None:
+        rest = self._route.change.rest(location)
+        return None if rest is None else self._route.kept(location, "data file")
+
+    def _copy(self, what: str, location: str, size: int | None) -> None:
+        target = self._route.kept(location, what)
+        if target not in self._copied:
+            self._copied[target] = MovedFile(what, self._route.found(location), target, size)
+
+    def _put(self, location: str, what: str, content: bytes) -> MovedFile:
+        target = self._route.rewritten(location, what)
+        source = self._route.put(location, content)
+        return MovedFile(what, source, target, len(content), is_rewritten=True)
+
+
+def _became_one(first: str, second: str, target: str) -> ValidationError:
+    return ValidationError(
+        f"{first} and {second} would both become {target}: for a table, which compares locations "
+        "as text, they are two files",
+        hint="Rewrite the data files of the table first, so that all are spelled alike.",
+        path=second,
+    )

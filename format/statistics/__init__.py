@@ -1,0 +1,1 @@
+"""Statistics of tables in files of their own (spec: Table Statistics)."""

@@ -1,0 +1,197 @@
+"""Sketches of the distinct values of columns, read from a snapshot or from what it added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.errors import CorruptFileError, NoSuchFileError, UnsupportedError
+from icecomb.format.rows.deletes.puffin_file import PuffinReader
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.scan.incremental_scan import IncrementalAppendScan
+from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.ancestry import ancestors_of
+from icecomb.format.spec.snapshot import Operation
+from icecomb.format.spec.types import PrimitiveType, UUIDType
+from icecomb.format.statistics.statistics_file import newest_statistics
+from icecomb.format.statistics.theta_sketch import BLOB_TYPE, ThetaSketch
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.deletes.puffin_file import Blob
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
+
+_UNREADABLE: Final = (CorruptFileError, NoSuchFileError, UnsupportedError)
+
+
+class ColumnSketches:
+    """The sketches of some columns of one snapshot, planned on construction.
+
+    A column that has a sketch of an ancestor, after which there are only appends, goes on from it.
+
+    Args:
+        metadata: Metadata of the table.
+        io: File system that holds the table.
+        snapshot: The snapshot.
+        schema: The snapshot's schema.
+        field_ids: Field ids of the columns: of primitive types, in no list or map.
+
+    Attributes:
+        kept: What the snapshot's own statistics file has about other fields, with the bytes.
+        unread: The reason why an older statistics file is not used; None if there is none.
+        row_count: The number of rows to read, as far as summaries tell.
+
+    Raises:
+        MissingDependencyError: If datasketches is not installed.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        io: FileIO,
+        snapshot: Snapshot,
+        schema: Schema,
+        field_ids: Sequence[int],
+    ) -> None:
+        self._metadata = metadata
+        self._io = io
+        self._snapshot = snapshot
+        self._schema = schema
+        self._sketches = {field_id: ThetaSketch() for field_id in field_ids}
+        self.kept: list[tuple[Blob, bytes]] = []
+        self.unread: str | None = None
+        self._bases: dict[int, int] = {}
+        try:
+            self._take_older()
+        except _UNREADABLE as error:
+            self._sketches = {field_id: ThetaSketch() for field_id in field_ids}
+            self.kept, self._bases, self.unread = [], {}, error.message
+        self._parts = list(self._planned())
+        self.row_count = sum(part.row_count for part in self._parts)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the snapshot's own statistics file has all of it."""
+        return not self._parts
+
+    def compute(self, advance: Callable[[int], None]) -> Mapping[int, ThetaSketch]:
+        """Read the columns; return their sketches by field id.
+
+        Args:
+            advance: A function that takes numbers of rows, as they are read.
+
+        Raises:
+            CorruptFileError: If a file is damaged.
+        """
+        for part in self._parts:
+            columns = [(self._path(field_id), field_id) for field_id in part.field_ids]
+            for batch in part.batches(self._io):
+                for path, field_id in columns:
+                    kind = self._schema.find_type(field_id)
+                    assert isinstance(kind, PrimitiveType)  # noqa: S101 - as the caller promised
+                    self._sketches[field_id].add(_values(batch, path), kind)
+                advance(batch.num_rows)
+        return self._sketches
+
+    def _take_older(self) -> None:
+        """Add the sketches of the newest statistics file, as far as only appends came after it."""
+        file = newest_statistics(self._metadata, self._snapshot.snapshot_id)
+        if file is None:
+            return
+        appended = dict(_before_appends(self._metadata, self._snapshot))
+        path = str(file["statistics-path"])
+        reader = PuffinReader(self._io.read(path), path)
+        for blob in reader.blobs:
+            field_id = blob.fields[0] if len(blob.fields) == 1 else None
+            is_sketch = blob.type == BLOB_TYPE and field_id in self._sketches
+            if is_sketch and field_id is not None:
+                base = appended.get(blob.snapshot_id)
+                if base is not None and self._is_alike(base, field_id):
+                    self._sketches[field_id].add_sketch(reader.content(blob), path)
+                    self._bases[field_id] = blob.snapshot_id
+            elif file.get("snapshot-id") == self._snapshot.snapshot_id:
+                self.kept.append((blob, reader.content(blob)))
+
+    def _is_alike(self, base: Snapshot, field_id: int) -> bool:
+        """Return whether values of a column had the same bytes in an older snapshot."""
+        older = self._metadata.schema()
+        if base.schema_id is not None:
+            older = self._metadata.schema_by_id(base.schema_id)
+        kind = self._schema.find_type(field_id)
+        # Spark hashes the text of a UUID, the specification its 16 bytes
+        return (
+            older.contains(field_id)
+            and older.find_type(field_id) == kind
+            and not isinstance(kind, UUIDType)
+        )
+
+    def _planned(self) -> Iterator[_Part]:
+        """Yield what is to be read: once for all columns that go on from the same snapshot."""
+        by_base: dict[int | None, list[int]] = {}
+        for field_id in self._sketches:
+            by_base.setdefault(self._bases.get(field_id), []).append(field_id)
+        last = self._snapshot.snapshot_id
+        for base, field_ids in by_base.items():
+            if base == last:
+                continue
+            names = [self._schema.find_column_name(field_id) or "" for field_id in field_ids]
+            scan: TableScan
+            if base is None:
+                scan = TableScan(self._metadata, self._io, snapshot_id=last)
+                counted, key = [self._snapshot], "total-records"
+            else:
+                read = replace(self._metadata, current_schema_id=self._schema.schema_id)
+                appends = IncrementalAppendScan(
+                    read, self._io, from_snapshot_id=base, to_snapshot_id=last
+                )
+                scan, counted, key = appends, appends.snapshots(), "added-records"
+            rows = sum(_number(snapshot.summary, key) for snapshot in counted)
+            yield _Part(scan.select(*names), field_ids, rows)
+
+    def _path(self, field_id: int) -> list[str]:
+        names = []
+        at: int | None = field_id
+        while at is not None:
+            names.append(self._schema.find_field(at).name)
+            at = self._schema.find_parent_id(at)
+        return names[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Columns to read from the same files."""
+
+    scan: TableScan
+    field_ids: Sequence[int]
+    row_count: int
+
+    def batches(self, io: FileIO) -> Iterator[pa.RecordBatch]:
+        scan = self.scan
+        reader = ArrowScan(
+            scan.metadata, io, scan.projection(), ordered=False, schema=scan.schema()
+        )
+        return reader.to_record_batches(scan.plan_files())
+
+
+def _before_appends(metadata: TableMetadata, snapshot: Snapshot) -> Iterator[tuple[int, Snapshot]]:
+    """Yield a snapshot, and its ancestors after which there are only appends, by id."""
+    for ancestor in ancestors_of(metadata, snapshot.snapshot_id):
+        yield ancestor.snapshot_id, ancestor
+        if ancestor.operation != Operation.APPEND:
+            return
+
+
+def _values(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
+    column = batch.column(path[0])
+    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
+
+
+def _number(summary: Mapping[str, str] | None, key: str) -> int:
+    text = (summary or {}).get(key, "")
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,157 @@
+"""Decoding of variant values to Python values.
+
+Memory and time are bounded by the length of the bytes: members of objects and arrays may not share
+bytes, and levels are limited.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta, timezone
+from typing import Any, Final
+
+from icecomb.format.spec.values.decimal_value import scaled
+from icecomb.format.spec.values.temporal import MICROS_PER_DAY
+from icecomb.format.variant import layout
+from icecomb.format.variant.dictionary import names_of
+
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the epoch of local times
+_UTC_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MOST_SCALE: Final = 38
+_DECIMALS: Final = (layout.DECIMAL4, layout.DECIMAL8, layout.DECIMAL16)
+
+
+def decode(metadata: bytes, value: bytes) -> Any:
+    """Return the Python value of a variant; see `Variant.to_python`.
+
+    Raises:
+        UnsupportedError: If the version, or a type, is not known.
+        ValidationError: If the bytes are not a variant, or it has more than 500 levels.
+    """
+    return _Decoder(names_of(metadata), value).value(0, len(value), 0)
+
+
+class _Decoder:
+    def __init__(self, names: Sequence[str], data: bytes) -> None:
+        self._names = names
+        self._data = data
+        self._left = len(data)
+
+    def value(self, at: int, limit: int, depth: int) -> Any:
+        """Return the value at an offset; `limit` is the offset after all that may belong to it."""
+        data = self._data
+        if at >= limit:
+            raise layout.malformed("a value is empty")
+        basic, header = data[at] & 3, data[at] >> 2
+        if basic < layout.OBJECT:
+            end = layout.extent(data, at, limit)
+            self._take(end - at)
+            if basic == layout.SHORT_STRING:
+                return _text(data[at + 1 : end])
+            return _primitive(header, data[at + 1 : end])
+        if depth >= layout.DEEPEST:
+            raise layout.malformed(f"it has more than {layout.DEEPEST} levels")
+        found = layout.members(data, at, limit)
+        self._take(found.begin - at)
+        if found.ids is None:
+            elements = []
+            for start in found.starts:
+                elements.append(self.value(start, found.end, depth + 1))  # noqa: PERF401 - a frame
+            return elements
+        fields: dict[str, Any] = {}
+        for number, start in zip(found.ids, found.starts, strict=True):
+            if number >= len(self._names):
+                raise layout.malformed(
+                    f"a field has the name {number}, its metadata has {len(self._names)}"
+                )
+            name = self._names[number]
+            if name in fields:
+                raise layout.malformed(f"an object has the field {name!r} twice")
+            fields[name] = self.value(start, found.end, depth + 1)
+        return fields
+
+    def _take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise layout.malformed("members of objects or arrays share bytes")
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise layout.malformed(f"a string is not UTF-8: {error}") from None
+
+
+def _primitive(kind: int, data: bytes) -> Any:
+    if kind in _DECIMALS:
+        scale = data[0]
+        if scale > _MOST_SCALE:
+            raise layout.malformed(f"a decimal has the scale {scale}")
+        number = int.from_bytes(data[1:], "little", signed=True)
+        if abs(number) >= 10**_MOST_SCALE:
+            raise layout.malformed(f"a decimal has more than {_MOST_SCALE} digits")
+        return scaled(number, scale)
+    return _READ[kind](data)
+
+
+def _whole(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
+
+
+def _date(data: bytes) -> Any:
+    try:
+        return date(1970, 1, 1) + timedelta(days=_whole(data))
+    except OverflowError:
+        return _scalar(_whole(data), "date32")
+
+
+def _time(data: bytes) -> time:
+    micros = _whole(data)
+    if not 0 <= micros < MICROS_PER_DAY:
+        raise layout.malformed(f"a time of day is {micros} microseconds")
+    return (_EPOCH + timedelta(microseconds=micros)).time()
+
+
+def _timestamp(data: bytes) -> Any:
+    try:
+        return _EPOCH + timedelta(microseconds=_whole(data))
+    except OverflowError:
+        return _scalar(_whole(data), "timestamp", "us")
+
+
+def _timestamptz(data: bytes) -> Any:
+    try:
+        return _UTC_EPOCH + timedelta(microseconds=_whole(data))
+    except OverflowError:
+        return _scalar(_whole(data), "timestamp", "us", "UTC")
+
+
+def _scalar(number: int, kind: str, *arguments: str) -> Any:
+    import pyarrow as pa
+
+    return pa.scalar(number, getattr(pa, kind)(*arguments))
+
+
+_READ: Final[dict[int, Callable[[bytes], Any]]] = {
+    layout.NULL: lambda _: None,
+    layout.TRUE: lambda _: True,
+    layout.FALSE: lambda _: False,
+    layout.INT8: _whole,
+    layout.INT16: _whole,
+    layout.INT32: _whole,
+    layout.INT64: _whole,
+    layout.DOUBLE: lambda data: struct.unpack("<d", data)[0],
+    layout.FLOAT: lambda data: struct.unpack("<f", data)[0],
+    layout.DATE: _date,
+    layout.TIMESTAMPTZ: _timestamptz,
+    layout.TIMESTAMP: _timestamp,
+    layout.TIMESTAMPTZ_NANO: lambda data: _scalar(_whole(data), "timestamp", "ns", "UTC"),
+    layout.TIMESTAMP_NANO: lambda data: _scalar(_whole(data), "timestamp", "ns"),
+    layout.TIME: _time,
+    layout.BINARY: lambda data: data[4:],
+    layout.STRING: lambda data: _text(data[4:]),
+    layout.UUID: lambda data: uuid.UUID(bytes=data),
+}

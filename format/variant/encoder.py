@@ -1,0 +1,201 @@
+"""Encoding of Python values as variants, each as narrow as its value allows."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Mapping
+from datetime import date, datetime, time, timezone
+from decimal import Decimal
+from typing import Any, Final
+
+from icecomb.format.errors import SchemaError
+from icecomb.format.spec.values.decimal_value import unscaled
+from icecomb.format.variant import layout
+from icecomb.format.variant.dictionary import dictionary
+
+_INTEGERS: Final = ((layout.INT8, 1), (layout.INT16, 2), (layout.INT32, 4), (layout.INT64, 8))
+_DECIMALS: Final = ((layout.DECIMAL4, 4, 9), (layout.DECIMAL8, 8, 18), (layout.DECIMAL16, 16, 38))
+"""Type, bytes and most digits."""
+_MOST_DIGITS: Final = 38
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the epoch of local times
+_UTC_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def encode(value: Any) -> tuple[bytes, bytes]:
+    """Return the metadata and the value of a variant; see `Variant.of`.
+
+    Raises:
+        SchemaError: If a value has no variant form, or it has more than 500 levels.
+    """
+    try:
+        metadata, ids = dictionary(_names(value))
+        return metadata, _value(value, ids, 0)
+    except UnicodeEncodeError as error:
+        raise _unfit(f"a text has half of a character: {error}") from None
+
+
+def decimal(number: Decimal) -> bytes:
+    """Return a decimal as a variant value.
+
+    The precision of the narrowest type holds the scale too: Spark reads no others.
+
+    Raises:
+        SchemaError: If it is not finite, or has more than 38 digits.
+    """
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int):
+        raise _unfit(f"{number} is not finite")
+    if exponent > _MOST_DIGITS:
+        raise _unfit(f"{number} has more than {_MOST_DIGITS} digits")
+    digits, scale = unscaled(number) * 10 ** max(exponent, 0), max(-exponent, 0)
+    return exact(digits, scale)
+
+
+def exact(digits: int, scale: int) -> bytes:
+    """Return a decimal of its unscaled value and scale as a variant value."""
+    for kind, size, most in _DECIMALS:
+        if abs(digits) < 10**most and scale <= most:
+            data = bytes((scale,)) + digits.to_bytes(size, "little", signed=True)
+            return layout.primitive(kind, data)
+    raise _unfit(f"a decimal has more than {_MOST_DIGITS} digits")
+
+
+def whole(number: int) -> bytes:
+    """Return an integer as a variant value; a decimal, if 64 bits do not hold it."""
+    for kind, size in _INTEGERS:
+        if -(1 << 8 * size - 1) <= number < 1 << 8 * size - 1:
+            return layout.primitive(kind, number.to_bytes(size, "little", signed=True))
+    return exact(number, 0)
+
+
+def _names(value: Any) -> set[str]:
+    """Return the names of all fields; what they are is checked when they are encoded."""
+    names: set[str] = set()
+    rest = [(value, 0)]
+    while rest:
+        each, depth = rest.pop()
+        if isinstance(each, Mapping):
+            inside = list(each.values())
+            names.update(name for name in each if isinstance(name, str))
+        elif isinstance(each, (list, tuple)):
+            inside = list(each)
+        else:
+            continue
+        if depth >= layout.DEEPEST:
+            raise _unfit(f"it has more than {layout.DEEPEST} levels")
+        rest.extend((one, depth + 1) for one in inside)
+    return names
+
+
+def _value(value: Any, ids: Mapping[str, int], depth: int) -> bytes:
+    if isinstance(value, Mapping):
+        parts = {}
+        for name, each in value.items():
+            if not isinstance(name, str):
+                raise _unfit(f"the name of a field is {name!r}, not text")
+            parts[ids[name]] = _value(each, ids, depth + 1)
+        order = sorted(parts)
+        return layout.object_value(order, [parts[number] for number in order])
+    if isinstance(value, (list, tuple)):
+        elements = []
+        for each in value:
+            elements.append(_value(each, ids, depth + 1))  # noqa: PERF401 - a frame a level
+        return layout.array(elements)
+    return _primitive(value)
+
+
+def _primitive(value: Any) -> bytes:
+    if value is None:
+        return layout.VARIANT_NULL
+    if isinstance(value, bool):
+        return layout.primitive(layout.TRUE if value else layout.FALSE)
+    if isinstance(value, str):
+        return layout.string(value.encode())
+    if isinstance(value, int):
+        return whole(value)
+    if type(value) is float:
+        return layout.primitive(layout.DOUBLE, struct.pack("<d", value))
+    if isinstance(value, Decimal):
+        return decimal(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return layout.sized(layout.BINARY, bytes(value))
+    if isinstance(value, uuid.UUID):
+        return layout.primitive(layout.UUID, value.bytes)
+    if isinstance(value, datetime) and not getattr(value, "nanosecond", 0):
+        return _timestamp(value)
+    if type(value) is date:
+        return _number(layout.DATE, value.toordinal() - _EPOCH_DAY, 4)
+    if isinstance(value, time):
+        if value.tzinfo is not None:
+            raise _unfit(f"{value} is a time of day with a zone")
+        seconds = (value.hour * 60 + value.minute) * 60 + value.second
+        return _number(layout.TIME, seconds * 1_000_000 + value.microsecond, 8)
+    return _other(value)
+
+
+def _other(value: Any) -> bytes:
+    """Encode an Arrow scalar, or a number or time of NumPy or pandas."""
+    import pyarrow as pa
+
+    scalar = value
+    if not isinstance(value, pa.Scalar):
+        try:
+            scalar = _pandas_time(value) if hasattr(value, "nanosecond") else pa.scalar(value)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError):
+            raise _unfit(f"a value is of type {type(value).__name__}") from None
+    if not scalar.is_valid:
+        return layout.VARIANT_NULL
+    kind, types = scalar.type, pa.types
+    if types.is_timestamp(kind):
+        zoned = kind.tz is not None
+        if kind.unit == "ns":
+            own = layout.TIMESTAMPTZ_NANO if zoned else layout.TIMESTAMP_NANO
+            return _number(own, scalar.value, 8)
+        micros = scalar.cast(pa.timestamp("us", kind.tz)).value
+        return _number(layout.TIMESTAMPTZ if zoned else layout.TIMESTAMP, micros, 8)
+    if types.is_date32(kind):
+        return _number(layout.DATE, scalar.value, 4)
+    if types.is_signed_integer(kind):
+        size = kind.bit_width // 8
+        own = next(each for each, bytes_ in _INTEGERS if bytes_ == size)
+        return _number(own, scalar.as_py(), size)
+    if kind == pa.float32():
+        return layout.primitive(layout.FLOAT, struct.pack("<f", scalar.as_py()))
+    if isinstance(value, pa.Scalar):
+        plain = scalar.as_py()
+        known = (bool, str, int, float, Decimal, bytes, uuid.UUID, date, time)
+        if isinstance(plain, known):
+            return _primitive(plain)
+    elif types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        return _primitive(scalar.as_py())
+    raise _unfit(f"a value is of type {kind}")
+
+
+def _pandas_time(value: Any) -> Any:
+    """Return a timestamp of pandas, or its missing one, as an Arrow scalar of nanoseconds."""
+    import pyarrow as pa
+
+    kind = pa.timestamp("ns", None if value.tzinfo is None else "UTC")
+    present = value == value  # noqa: PLR0124 - the missing one equals nothing
+    return pa.scalar(value.value if present else None, kind)
+
+
+def _timestamp(value: datetime) -> bytes:
+    zoned = value.tzinfo is not None
+    passed = value - (_UTC_EPOCH if zoned else _EPOCH)
+    micros = (passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds
+    return _number(layout.TIMESTAMPTZ if zoned else layout.TIMESTAMP, micros, 8)
+
+
+def _number(kind: int, number: int, size: int) -> bytes:
+    return layout.primitive(kind, number.to_bytes(size, "little", signed=True))
+
+
+def _unfit(what: str) -> SchemaError:
+    return SchemaError(
+        f"Not a value for a variant: {what}",
+        hint="Give None, booleans, numbers, text, bytes, dates, times, UUIDs, and lists and dicts "
+        "of these.",
+    )

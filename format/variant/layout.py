@@ -1,0 +1,222 @@
+"""The layout of variant values: headers, sizes and offsets (Parquet: Variant Binary Encoding).
+
+A value begins with a byte: its basic type in the two low bits, and above them the type of a
+primitive, the length of a short string, or the widths of an object's or array's numbers.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from icecomb.format.errors import UnsupportedError, ValidationError
+
+PRIMITIVE, SHORT_STRING, OBJECT, ARRAY = range(4)
+(NULL, TRUE, FALSE, INT8, INT16, INT32, INT64, DOUBLE, DECIMAL4, DECIMAL8, DECIMAL16, DATE,
+ TIMESTAMPTZ, TIMESTAMP, FLOAT, BINARY, STRING, TIME, TIMESTAMPTZ_NANO, TIMESTAMP_NANO,
+ UUID) = range(21)  # fmt: skip
+SIZES: Final = {
+    NULL: 0,
+    TRUE: 0,
+    FALSE: 0,
+    INT8: 1,
+    INT16: 2,
+    INT32: 4,
+    INT64: 8,
+    DOUBLE: 8,
+    DECIMAL4: 5,
+    DECIMAL8: 9,
+    DECIMAL16: 17,
+    DATE: 4,
+    TIMESTAMPTZ: 8,
+    TIMESTAMP: 8,
+    FLOAT: 4,
+    TIME: 8,
+    TIMESTAMPTZ_NANO: 8,
+    TIMESTAMP_NANO: 8,
+    UUID: 16,
+}
+"""The lengths of primitives of one length in bytes, without the first byte."""
+DEEPEST: Final = 500
+"""The most levels of objects and arrays in a value."""
+VARIANT_NULL: Final = bytes((NULL << 2 | PRIMITIVE,))
+
+_LONGEST_SHORT: Final = 63
+_SMALL: Final = 0xFF
+_PREFIX: Final = 4
+"""The bytes of the length of a string or binary value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The members of an object or array.
+
+    Attributes:
+        ids: The numbers of an object's field names in the dictionary; None for an array.
+        starts: The offsets of the members in the value's buffer.
+        begin: The offset of the first byte of all members.
+        end: The offset of the byte after all members.
+    """
+
+    ids: Sequence[int] | None
+    starts: Sequence[int]
+    begin: int
+    end: int
+
+
+def malformed(what: str) -> ValidationError:
+    """Return the error for bytes that are not a variant."""
+    return ValidationError(
+        f"Not a variant: {what}",
+        hint="Restore the file from which it was read, or write the value again.",
+    )
+
+
+def primitive(kind: int, data: bytes = b"") -> bytes:
+    """Return a primitive value of its type and bytes."""
+    return bytes((kind << 2 | PRIMITIVE,)) + data
+
+
+def sized(kind: int, data: bytes) -> bytes:
+    """Return a string or binary value, which has its length before its bytes."""
+    return primitive(kind, len(data).to_bytes(_PREFIX, "little") + data)
+
+
+def string(data: bytes) -> bytes:
+    """Return a string of its UTF-8 bytes: a short one, if they are fewer than 64."""
+    if len(data) <= _LONGEST_SHORT:
+        return bytes((len(data) << 2 | SHORT_STRING,)) + data
+    return sized(STRING, data)
+
+
+def array(parts: Sequence[bytes]) -> bytes:
+    """Return an array of values."""
+    offsets, width = _offsets(parts)
+    large = len(parts) > _SMALL
+    head = bytes(((large << 2 | width - 1) << 2 | ARRAY,))
+    return b"".join((head, _count(len(parts), large=large), offsets, *parts))
+
+
+def object_value(ids: Sequence[int], parts: Sequence[bytes]) -> bytes:
+    """Return an object.
+
+    Args:
+        ids: The numbers of its field names in the dictionary, in the order of the names.
+        parts: The value of each field.
+    """
+    offsets, width = _offsets(parts)
+    id_width = width_of(max(ids, default=0))
+    large = len(parts) > _SMALL
+    head = bytes(((large << 4 | id_width - 1 << 2 | width - 1) << 2 | OBJECT,))
+    return b"".join((head, _count(len(parts), large=large), packed(ids, id_width), offsets, *parts))
+
+
+def members(data: bytes, at: int, limit: int) -> Members:
+    """Return the members of the object or array at an offset.
+
+    Args:
+        data: The buffer of the whole value.
+        at: The offset of the object or array, at least one byte before `limit`.
+        limit: The offset of the byte after all that may belong to it.
+
+    Raises:
+        ValidationError: If its numbers contradict each other, or reach beyond `limit`.
+    """
+    header, is_object = data[at] >> 2, data[at] & 3 == OBJECT
+    width = (header & 3) + 1
+    large = header >> 4 & 1 if is_object else header >> 2 & 1
+    begin = at + 1 + (4 if large else 1)
+    if begin > limit:
+        raise malformed(f"the object or array at {at} is cut")
+    count = int.from_bytes(data[at + 1 : begin], "little")
+    id_width = (header >> 2 & 3) + 1 if is_object else 0
+    first = begin + count * id_width
+    values = first + (count + 1) * width
+    if values > limit:
+        raise malformed(f"the {count} members of the object or array at {at} reach beyond its end")
+    offsets = unpacked(data, first, count + 1, width)
+    end = values + offsets[count]
+    if end > limit:
+        raise malformed(f"the members of the object or array at {at} end at {end}, of {limit}")
+    starts = [values + offset for offset in offsets[:count]]
+    if starts and max(starts) >= end:
+        raise malformed(f"a member of the object or array at {at} begins at its end")
+    ids = unpacked(data, begin, count, id_width) if is_object else None
+    return Members(ids, starts, values, end)
+
+
+def extent(data: bytes, at: int, limit: int) -> int:
+    """Return the offset of the byte after the value at an offset.
+
+    Raises:
+        ValidationError: If it reaches beyond `limit`.
+        UnsupportedError: If its type is not known, and so neither its length.
+    """
+    if at >= limit:
+        raise malformed("a value is empty")
+    basic, header = data[at] & 3, data[at] >> 2
+    if basic in {OBJECT, ARRAY}:
+        return members(data, at, limit).end
+    if basic == SHORT_STRING:
+        end = at + 1 + header
+    elif header in SIZES:
+        end = at + 1 + SIZES[header]
+    elif header in {BINARY, STRING}:
+        end = at + 1 + _PREFIX
+        if end <= limit:
+            end += int.from_bytes(data[at + 1 : end], "little")
+    else:
+        raise UnsupportedError(
+            f"A variant has a value of the type {header}, which is not known",
+            hint="Read it with the engine that wrote it.",
+        )
+    if end > limit:
+        raise malformed(f"the value at {at} ends at {end}, of {limit}")
+    return end
+
+
+def width_of(number: int) -> int:
+    """Return the number of bytes that hold a number.
+
+    Raises:
+        ValidationError: If four bytes do not hold it.
+    """
+    width = max((number.bit_length() + 7) // 8, 1)
+    if width > 4:
+        raise ValidationError(
+            "A variant cannot be longer than 4 GiB", hint="Split the value, or make it smaller."
+        )
+    return width
+
+
+def packed(numbers: Sequence[int], width: int) -> bytes:
+    """Return unsigned numbers of the given width, the lowest byte first."""
+    if width == 1:
+        return bytes(numbers)
+    return b"".join(number.to_bytes(width, "little") for number in numbers)
+
+
+def unpacked(data: bytes, at: int, count: int, width: int) -> Sequence[int]:
+    """Return unsigned numbers of the given width, the lowest byte first."""
+    if width == 1:
+        return data[at : at + count]
+    if width == 3:
+        ends = range(at + 3, at + 3 * count + 1, 3)
+        return [int.from_bytes(data[end - 3 : end], "little") for end in ends]
+    return struct.unpack_from(f"<{count}{'H' if width == 2 else 'I'}", data, at)
+
+
+def _count(number: int, *, large: bool) -> bytes:
+    return number.to_bytes(4 if large else 1, "little")
+
+
+def _offsets(parts: Sequence[bytes]) -> tuple[bytes, int]:
+    """Return the offsets of values, the end of the last one too, and their width."""
+    offsets, end = [0], 0
+    for part in parts:
+        end += len(part)
+        offsets.append(end)
+    width = width_of(end)
+    return packed(offsets, width), width

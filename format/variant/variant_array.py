@@ -1,0 +1,55 @@
+"""Arrow arrays of variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from icecomb.format.errors import SchemaError
+from icecomb.format.spec.arrow_schema import type_to_pyarrow
+from icecomb.format.spec.types import VariantType
+from icecomb.format.variant.variant import Variant
+
+VARIANT_ARROW: Final = type_to_pyarrow(VariantType())
+"""The Arrow type of variants: a struct of two required binary parts."""
+
+
+def variants_to_arrow(values: Iterable[Any]) -> pa.StructArray:
+    """Return an Arrow array of variants, as columns of type `variant` have it.
+
+    Args:
+        values: Python values, each encoded as by `Variant.of`, or `Variant`s; None is the null of
+            the column, and `Variant.of(None)` a variant null.
+
+    Raises:
+        SchemaError: If a value has no variant form.
+    """
+    each = (v if v is None or isinstance(v, Variant) else Variant.of(v) for v in values)
+    return variant_array([None if v is None else (v.metadata, v.value) for v in each])
+
+
+def variants_from_arrow(array: pa.Array | pa.ChunkedArray) -> list[Variant | None]:
+    """Return the variants of an Arrow column, None for nulls of the column.
+
+    Raises:
+        SchemaError: If it is not an array of structs of `metadata` and `value`.
+    """
+    kind = array.type
+    if not pa.types.is_struct(kind) or {f.name for f in kind} != {"metadata", "value"}:
+        raise SchemaError(
+            f"An array of {kind} has no variants",
+            hint="Give a column of type variant: struct<metadata: binary, value: binary>.",
+        )
+    return [None if row is None else Variant(**row) for row in array.to_pylist()]
+
+
+def variant_array(values: Sequence[tuple[bytes, bytes] | None]) -> pa.StructArray:
+    """Return an array of variants from pairs of metadata and value; None is null."""
+    parts = [
+        pa.array([b"" if pair is None else pair[at] for pair in values], pa.binary())
+        for at in (0, 1)
+    ]
+    mask = pa.array([pair is None for pair in values], pa.bool_())
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_ARROW), mask=mask)

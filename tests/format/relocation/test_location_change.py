@@ -1,0 +1,84 @@
+"""A prefix of locations is replaced by whole path elements, however its storage is spelled."""
+
+from __future__ import annotations
+
+import pytest
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.relocation.location_change import LocationChange
+
+
+def moved(source, target, location, **properties):
+    return LocationChange(source, target, properties).moved(location, "data file")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "location", "expected"),
+    [
+        ("/a/t", "/b/t", "/a/t/data/x", "/b/t/data/x"),
+        ("/a/t/", "/b/t", "/a/t/data/x", "/b/t/data/x"),
+        ("/a/t", "/b/t/", "/a/t/data/x", "/b/t/data/x"),
+        ("/a/t", "/b/t", "/a/t", "/b/t"),
+        ("/a/t", "/b/t", "/a/t/", "/b/t"),
+        ("/a/t/", "/b/t", "/a/t", "/b/t"),
+        ("/a", "s3://bucket", "/a/t/x", "s3://bucket/t/x"),
+        ("s3://b", "s3://c/d", "s3://b/t//x", "s3://c/d/t//x"),
+        ("/", "/b", "/a/x", "/b/a/x"),
+        ("/a", "/", "/a/x", "/x"),
+        # iceberg#17521: prefixes are no patterns
+        ("s3://b/w.db/t", "s3://c/$1", "s3://b/w.db/t/[x", "s3://c/$1/[x"),
+    ],
+)
+def test_a_prefix_is_replaced_as_iceberg_replaces_it(source, target, location, expected):
+    assert moved(source, target, location) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "location"),
+    [
+        ("file:/a", "file:///a/x"),
+        ("file:///a", "/a/x"),
+        ("/a", "file:/a/x"),
+        ("s3://b/a", "s3a://b/a/x"),
+        ("s3n://b/a", "s3://b/a/x"),
+        ("hdfs://nn/a", "hdfs:///a/x"),
+        ("abfss://c@a.dfs.core.windows.net/a", "wasb://c@a.blob.core.windows.net/a/x"),
+    ],
+)
+def test_schemes_that_mean_the_same_storage_are_equal(source, location):
+    known = {"fs.defaultFS": "hdfs://nn"} if source.startswith("hdfs") else {}
+    assert moved(source, "/b", location, **known) == "/b/x"
+
+
+@pytest.mark.parametrize(
+    ("source", "location"),
+    [
+        ("/a/t", "/a/t2/x"),
+        ("/a/t", "/a/u/x"),
+        ("s3://b/t", "s3://c/t/x"),
+        ("s3://b/w.db", "s3://b/wXdb/x"),
+        ("s3://b", "s3://bb/x"),
+        ("hdfs://n1/a", "hdfs://n2/a/x"),
+        ("/a", "s3://a/x"),
+    ],
+)
+def test_what_is_not_under_the_prefix_is_refused_by_name(source, location):
+    with pytest.raises(ValidationError, match="not under the source prefix") as refused:
+        moved(source, "/b", location)
+    assert location in refused.value.message
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("", "/b", "Source prefix('') cannot be empty."),
+        ("/a", " ", "Target prefix(' ') cannot be empty."),
+        ("/a", "/a", "Source prefix cannot be the same as target prefix (/a)"),
+        ("/a/", "/a", "Source prefix cannot be the same as target prefix (/a/)"),
+    ],
+)
+def test_empty_and_equal_prefixes_are_refused_in_iceberg_s_words(source, target, message):
+    with pytest.raises(ValidationError) as refused:
+        LocationChange(source, target, {})
+    assert refused.value.message == message
