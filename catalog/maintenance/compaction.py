@@ -20,7 +20,7 @@ from icecomb.catalog.maintenance.engine import (
 )
 from icecomb.catalog.maintenance.group_run import GroupRun
 from icecomb.catalog.report.progress import SILENT, Progress
-from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.dangling_deletes import DanglingDeletesRemoval
 from icecomb.format.maintenance.file_group import FileGroup, cut_group, plan_groups
@@ -33,7 +33,6 @@ from icecomb.format.maintenance.row_order import ZOrder, parse_order, row_order,
 from icecomb.format.maintenance.source_metrics import SourceMetrics
 from icecomb.format.operation import written_schema
 from icecomb.format.property.table_property import LOCAL_LIMIT
-from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.sort import SortOrder
@@ -182,15 +181,8 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             UnsupportedError: If a session is requested for what only this machine does.
         """
         request = self._request
-        keeps_ids = bool(lineage(self._table.metadata))
-        if keeps_ids and request.engine is Engine.SPARK:
-            raise UnsupportedError(
-                f"Cannot rewrite data files of {self._name} on Spark's executors: they do not keep "
-                "the ids of rows",
-                hint="leave the engine out, or set it to local: this machine keeps them",
-            )
         if is_for_session(
-            Engine.LOCAL if keeps_ids else request.engine,
+            request.engine,
             request.session,
             groups,
             self._strategy,

@@ -70,6 +70,7 @@ class RandomTable:
         file_format: Of data and delete files.
         equality: Whether rows are deleted by their values, too.
         types: What columns may have.
+        version: The format version.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class RandomTable:
         *,
         equality: bool = True,
         types: list[pa.DataType] | None = None,
+        version: str = "2",
     ) -> None:
         self.random = random
         self.types = types or list(VALUES)
@@ -95,7 +97,7 @@ class RandomTable:
         fields = [("id", pa.int64()), *((self._name(), kind) for kind in chosen)]
         mode = random.choice(["merge-on-read", "copy-on-write"])
         properties = {
-            "format-version": "2",
+            "format-version": version,
             "write.format.default": file_format,
             "write.delete.mode": mode,
             "write.delete.granularity": random.choice(["file", "partition"]),

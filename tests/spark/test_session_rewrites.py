@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
@@ -15,6 +16,7 @@ from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
 from tests.catalog.random_table import RandomTable, ordered, plain
+from tests.rings import sampled
 
 DB = "session_rewrites"
 NUMBERS = itertools.count(1)
@@ -68,6 +70,48 @@ def test_a_session_puts_files_together_and_applies_their_deletes(sql, catalog, n
     (task,) = table.scan().plan_files()
     assert (task.record_count, task.delete_files) == (32, ())
     assert table.current_snapshot().summary["operation"] == "replace"
+
+
+LINEAGE = "_row_id, _last_updated_sequence_number"
+
+
+@pytest.mark.sparks("4.3", "3.5", "4.1")
+@pytest.mark.parametrize("file_format", sampled(["parquet", "orc", "avro"], keep=1))
+def test_rows_keep_their_ids_where_a_session_moves_them(sql_on, catalog, name, minor, file_format):
+    sql = sql_on(minor)
+    properties = {
+        "format-version": "3",
+        "write.delete.mode": "merge-on-read",
+        "write.format.default": file_format,
+    }
+    schema = pa.schema([("id", pa.int64()), ("k", pa.string())])
+    table = catalog.create_table(name, schema, properties=properties)
+    for first in range(0, 40, 10):
+        table.append(pa.table({"id": range(first, first + 10), "k": ["a"] * 10}, schema))
+    table.delete("id in (3, 14, 15)")
+    table.upsert(pa.table({"id": [7, 38], "k": ["u", "u"]}, schema), ["id"])
+    question = f"SELECT id, k, {LINEAGE} FROM lake.{name} ORDER BY id"
+    before = sql(question)
+    assert [row[2] for row in before] == [row[0] for row in before]
+    files = len(list(table.refresh().scan().plan_files()))
+    order = ", sort_order => 'id DESC NULLS LAST'"
+    assert rewritten(sql, name, BY_SPARK, order) == (files, 1, 0)
+    assert sql(question) == before
+    of_files = ("id", "k", *LINEAGE.split(", "))
+    found = table.refresh().scan(selected_fields=of_files).to_arrow().to_pylist()
+    assert [row["id"] for row in found] == sorted((row["id"] for row in found), reverse=True)
+    assert sorted(list(row.values()) for row in found) == before
+    (task,) = table.scan().plan_files()
+    assert (task.record_count, task.delete_files) == (37, ())
+    # the next rewrite reads the ids that the files state
+    sql(f"INSERT INTO lake.{name} VALUES (40, 'i')")
+    grown = sql(question)
+    assert rewritten(sql, name) == (2, 1, 0)
+    assert sql(question) == grown
+    assert grown[:-1] == before
+    for statement in ("SELECT * FROM {}", "INSERT INTO {} VALUES (1, 'a', 1, 1)", "DELETE FROM {}"):
+        with pytest.raises(REFUSED, match=r"moved_rows is for|A version of table"):
+            sql(statement.format(f"lake.{name}.moved_rows"))
 
 
 @MORE
@@ -172,14 +216,18 @@ def test_a_session_is_not_asked_for_what_it_cannot_do(sql, name, options, more, 
 
 
 def described(table):
-    """What manifests tell of the rows of each partition's one file."""
+    """What manifests tell of the rows of each partition's one file, in the table's columns."""
     names = set(METRICS) - {"column_sizes"}
+    columns = set(table.refresh().schema().field_ids)
     found = {}
     for manifest in read_manifests(table.io, table.refresh().current_snapshot()):
         for entry in read_manifest(table.io, manifest, discard_deleted=True):
             file = entry.data_file
             if file.content is DataFileContent.DATA:
-                told = {name: dict(getattr(file, name) or {}) for name in names}
+                told = {
+                    name: {i: v for i, v in (getattr(file, name) or {}).items() if i in columns}
+                    for name in names
+                }
                 key = str(file.partition)
                 assert key not in found
                 found[key] = {"record_count": file.record_count, **told}
@@ -189,6 +237,8 @@ def described(table):
 def in_order(table):
     """The rows of each partition's one file, as they follow each other."""
     scan = table.refresh().scan()
+    if table.metadata.format_version == 3:
+        scan = scan.select("*", *LINEAGE.split(", "))
     return {
         str(task.file.partition): plain(scan.to_arrow([task]).to_pylist())
         for task in scan.plan_files()
@@ -196,12 +246,15 @@ def in_order(table):
 
 
 @MORE
+@pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.seeds(2)
 def test_whatever_the_rows_a_session_writes_them_as_this_machine_decodes_and_copies_them(
-    sql, catalog, name, seed
+    sql, catalog, name, seed, version
 ):
     random = Random(seed)
-    made = RandomTable(random, catalog, name, random.choice(["parquet", "parquet", "orc", "avro"]))
+    made = RandomTable(
+        random, catalog, name, random.choice(["parquet", "parquet", "orc", "avro"]), version=version
+    )
     made.append()
     for _ in range(random.randint(4, 10)):
         made.change()

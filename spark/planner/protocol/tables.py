@@ -45,6 +45,7 @@ class Reference(Message):
     metadata_table: str | None
     changes_after: int | None
     changes_until: int | None
+    moves_rows: bool
 
 
 @dataclass(frozen=True, slots=True)

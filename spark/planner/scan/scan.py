@@ -35,6 +35,7 @@ from icecomb.spark.planner.scan.split_size import split_size
 from icecomb.spark.planner.session.group_rewrites import named_group
 from icecomb.spark.planner.session.session_work import PendingWorks
 from icecomb.spark.planner.table.change_columns import CHANGELOGS
+from icecomb.spark.planner.table.selectors import MOVED_ROWS
 from icecomb.spark.planner.table.states import TableState, TableStates
 from icecomb.spark.schema import check_has_type
 
@@ -85,6 +86,12 @@ class Scans:
             # the session may have cached older metadata, without the group's partition spec
             state = replace(state, metadata=rewrite.job.metadata)
             return (yield from scan_plan(state, rewrite.tasks(), request, ScanMetrics()))
+        if state.moves_rows:
+            raise UnsupportedError(
+                f"{state.name}.{MOVED_ROWS} is for rewrite_data_files only",
+                hint="select _row_id and _last_updated_sequence_number of the table itself",
+                table=state.name,
+            )
         scan = _scan(state, selection, options)
         if request.changes:
             check_is_whole(state, options)

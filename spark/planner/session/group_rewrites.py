@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CommitFailedError, FileIOError
+from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.spark.planner.protocol import SessionWork
 from icecomb.spark.planner.session.session_work import PendingWork, PendingWorks
-from icecomb.spark.planner.table.table_name import quoted
+from icecomb.spark.planner.table.selectors import MOVED_ROWS
+from icecomb.spark.planner.table.table_name import below, quoted
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.engine import GroupJob
@@ -48,9 +50,10 @@ class GroupRewrite(PendingWork):
         job, here = self.job, {GROUP: self.id}
         reading = {"split-size": str(job.group.split_size), "file-open-cost": "1"}
         writing = {"target-file-size-bytes": str(job.file_bytes)}
-        return SessionWork(
-            self.id, quoted(catalog, *job.identifier), here | reading, here | writing
-        )
+        name = job.identifier
+        if lineage(job.metadata):
+            name = below(name, MOVED_ROWS)
+        return SessionWork(self.id, quoted(catalog, *name), here | reading, here | writing)
 
     def check(self, state: TableState) -> None:
         """Check that the session has found the group's table, with the same columns.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.inspect.inspection import NAMES, TIME_TRAVELLING
+from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.spark.planner.table.change_columns import CHANGES
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from icecomb.spark.planner.table.states import TableState
 
 _SELECTOR: Final = re.compile(r"(branch|tag)_(.+)|(snapshot_id|at_timestamp)_([0-9]+)", re.DOTALL)
+MOVED_ROWS: Final = "moved_rows"
+"""The name below a table of version 3 by which `rewrite_data_files` names its rows with their
+lineage; there is nothing to read there for others."""
 SELECTORS: Final = (
     f"branch_…, tag_…, snapshot_id_…, at_timestamp_… (ms) and the metadata tables "
     f"{', '.join((*NAMES, CHANGES))}"
@@ -35,6 +39,8 @@ def select(state: TableState, selector: str) -> TableState | None:
     """
     if selector.lower() in {*NAMES, CHANGES}:
         return replace(state, metadata_table=selector.lower())
+    if selector == MOVED_ROWS and lineage(state.metadata):
+        return replace(state, moves_rows=True)
     found = _SELECTOR.fullmatch(selector)
     if found is None:
         return None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import NoSuchTableError
 from icecomb.format.inspect.inspection import TIME_TRAVELLING, Inspect
+from icecomb.format.rows.values.metadata_columns import with_lineage
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.spark.planner.protocol import Reference, TableName
 from icecomb.spark.planner.table.catalogs import Catalogs
@@ -49,6 +50,8 @@ class TableState:
         metadata_table: The name of the metadata table, if it is one.
         changes_after: The snapshot before the first of CHANGES FROM; None if there is none.
         changes_until: The last snapshot of CHANGES FROM; None if the table has none.
+        moves_rows: Whether its rows have the columns of row lineage behind the table's, to be
+            written to other files by a rewrite.
     """
 
     catalog: str
@@ -63,6 +66,7 @@ class TableState:
     metadata_table: str | None = None
     changes_after: int | None = None
     changes_until: int | None = None
+    moves_rows: bool = False
 
     @property
     def name(self) -> str:
@@ -76,13 +80,16 @@ class TableState:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether this is a past version or a metadata table, which no statement can change."""
-        return self.time_travel or self.metadata_table is not None
+        """Whether this is a past version or a metadata table, which no statement can change.
+
+        Rows with their lineage are written by a rewrite, which is not a statement of SQL.
+        """
+        return self.time_travel or self.metadata_table is not None or self.moves_rows
 
     @property
     def is_selected(self) -> bool:
         """Whether the table's name selects one of its states or metadata tables."""
-        return self.time_travel or self.branch is not None or self.metadata_table is not None
+        return self.is_read_only or self.branch is not None
 
     @property
     def read_ref(self) -> str | None:
@@ -99,7 +106,8 @@ class TableState:
     def schema(self) -> Schema:
         """Schema of the snapshot in time travel, of the metadata table if any, else the table's."""
         if self.metadata_table is None:
-            return self.scan().schema()
+            schema = self.scan().schema()
+            return with_lineage(schema) if self.moves_rows else schema
         if self.metadata_table in CHANGELOGS:
             return changelog_schema(self.scan().schema(), self.metadata_table)
         return self.inspected().schema
@@ -149,6 +157,7 @@ class TableState:
             self.metadata_table,
             self.changes_after,
             self.changes_until,
+            self.moves_rows,
         )
 
 
@@ -202,6 +211,7 @@ class TableStates:
             metadata_table=reference.metadata_table,
             changes_after=reference.changes_after,
             changes_until=reference.changes_until,
+            moves_rows=reference.moves_rows,
         )
 
     def pin(self, catalog: str, table: Table) -> TableState:
@@ -241,6 +251,7 @@ class TableStates:
             metadata_table=reference.metadata_table,
             changes_after=reference.changes_after,
             changes_until=reference.changes_until,
+            moves_rows=reference.moves_rows,
         )
 
     def _read(self, catalog: str, location: str) -> tuple[TableMetadata, FileIO]:

@@ -37,6 +37,11 @@ def named(table: TableName) -> Named:
     return Named((*one_level(table.namespace), table.name))
 
 
+def below(table: tuple[str, ...], selector: str) -> tuple[str, ...]:
+    """Return the name of what a selector names below a table."""
+    return (f"{table[0]}#{selector}",) if is_location(table) else (*table, selector)
+
+
 def identifier(table: TableName) -> tuple[str, ...]:
     """Return the catalog name of a table or view that a statement creates, changes or drops.
 

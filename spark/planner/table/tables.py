@@ -156,7 +156,7 @@ def described(state: TableState, identity: str | None = None) -> TableDescriptio
         has_files=state.has_files,
         takes_any_rows=state.metadata_table is None and takes_any_rows(state.metadata),
         evolves=not state.is_read_only and SCHEMA_EVOLUTION.of(state.metadata.properties),
-        has_lineage=state.has_files and bool(lineage(state.metadata)),
+        has_lineage=(state.has_files and not state.moves_rows and bool(lineage(state.metadata))),
         table=state.identifier,
         below=False,
     )

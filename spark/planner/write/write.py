@@ -132,7 +132,7 @@ class Writes:
             if rewrite is None
             else CommitTarget()
         )
-        _check_writable(state, request)
+        _check_writable(state, request, rewritten=rewrite is not None)
         begin = head(state.metadata, target.branch)
         if rewrite is None and begin is not None:
             check_branch(state.metadata, state.metadata.snapshot_by_id(begin), target.branch)
@@ -167,7 +167,7 @@ class Writes:
         moves = bool(lineage(metadata)) and _moves_rows(request)
         files = file_instructions(
             options.of(DATA_FORMAT, properties, "write-format"),
-            with_lineage(schema) if moves else schema,
+            with_lineage(schema) if moves or state.moves_rows else schema,
             options.of(TARGET_FILE_BYTES, properties, "target-file-size-bytes"),
             modes,
             properties,
@@ -433,11 +433,12 @@ def _explaining_older_rows(write: WriteState) -> Iterator[None]:
         raise
 
 
-def _check_writable(state: TableState, request: BeginWrite) -> None:
+def _check_writable(state: TableState, request: BeginWrite, *, rewritten: bool) -> None:
     for field in state.schema.fields:
         check_has_type(field, written=True)
-    _check_defaults(state)
-    if state.is_read_only:
+    if not rewritten:
+        _check_defaults(state)
+    if state.is_read_only and not rewritten:
         raise UnsupportedError(
             f"A version of table {state.name} cannot be written to",
             hint="write to the table itself, or to a branch of it (….branch_name)",

@@ -332,12 +332,6 @@ def test_copied_row_groups_of_an_upgraded_table_get_new_ids(lake):
     assert {updated for _, updated in found.values()} == {2}
 
 
-def test_executors_do_not_rewrite_rows_with_ids(lake):
-    table = new_table(lake, [(0, "a")])
-    with pytest.raises(UnsupportedError, match="do not keep the ids of rows"):
-        table.maintenance.rewrite_data_files(options=ALL, engine="spark")
-
-
 def test_added_files_cannot_state_ids(lake):
     table = new_table(lake, [(0, "a"), (1, "b")])
     table.delete("id = 0")

@@ -17,6 +17,7 @@ def test_files_of_a_session_that_fails_after_its_write_are_deleted():
     works = PendingWorks()
     job: Any = SimpleNamespace(
         identifier=("db", "t"),
+        metadata=SimpleNamespace(format_version=2),
         io=SimpleNamespace(delete=deleted.extend),
         group=SimpleNamespace(tasks=(), split_size=1),
         file_bytes=1,

@@ -96,7 +96,7 @@ class IcecombScan
     this.first = first;
     List<StructField> stored = new ArrayList<>();
     for (StructField field : required.fields()) {
-      if (table.schema().getFieldIndex(field.name()).isDefined()) {
+      if (MetadataColumns.isStored(field.name(), table.schema())) {
         stored.add(field);
       }
     }

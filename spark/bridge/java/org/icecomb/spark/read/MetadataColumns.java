@@ -84,6 +84,20 @@ public final class MetadataColumns {
     return columns.toArray(new MetadataColumn[0]);
   }
 
+  /**
+   * Whether a column is one of the table's own: where rows are moved, its schema has those of row
+   * lineage, too.
+   *
+   * @param schema the table's schema with ids
+   */
+  static boolean isStored(String name, StructType schema) {
+    if (schema.getFieldIndex(name).isEmpty()) {
+      return false;
+    }
+    int id = Schemas.id(schema.apply(name));
+    return id != ROW_ID_ID && id != LAST_UPDATED_ID;
+  }
+
   /** The value of {@link #FILE_ID} in a file: {@code xxhash64(_file)}, the same in every scan. */
   static long fileId(String path) {
     byte[] text = path.getBytes(StandardCharsets.UTF_8);
