@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -23,7 +23,11 @@ from icecomb.format.relocation.delete_paths import (
     changed_deletes,
     described,
 )
-from icecomb.format.relocation.metadata_paths import changed_document, statistics_files
+from icecomb.format.relocation.metadata_paths import (
+    changed_document,
+    statistics_files,
+    with_statistics,
+)
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.metadata_file import is_gzip, read_metadata_json
 
@@ -105,13 +109,23 @@ class Relocation:
         end: The metadata file of the last version, as the table's metadata spells it.
         start: The metadata file of a version whose files were brought to the target before; only
             what is new since is in the result.
+        without: Statistics files to leave out, by where they would be now.
     """
 
-    def __init__(self, io: FileIO, route: Route, end: str, start: str | None = None) -> None:
+    def __init__(
+        self,
+        io: FileIO,
+        route: Route,
+        end: str,
+        start: str | None = None,
+        *,
+        without: Container[str] = (),
+    ) -> None:
         self._io = io
         self._route = route
         self._end = end
         self._start = start
+        self._without = without
         self._data: dict[str, str] = {}
         self._deletes: dict[str, ChangedDeletes | None] = {}
         self._copied: dict[str, MovedFile] = {}
@@ -192,7 +206,9 @@ class Relocation:
         yield self._put_version(self._end, document)
 
     def _put_version(self, location: str, document: dict[str, Any]) -> MovedFile:
-        changed = changed_document(document, self._route.kept, self._route.rewritten)
+        route = self._route
+        chosen = with_statistics(document, lambda path: route.found(path) not in self._without)
+        changed = changed_document(chosen, route.kept, route.rewritten)
         text = json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode()
         TableMetadata.from_json(text, location)
         content = gzip.compress(text, mtime=0) if is_gzip(location) else text
