@@ -71,6 +71,7 @@ class IcecombScan
   private ScanPlan plan;
   private PlannedTasks tasks;
   private Set<String> needed;
+  private List<Condition> narrowed = List.of();
   private AppendStream stream;
   private final BlockLocations locations = new BlockLocations();
 
@@ -113,7 +114,10 @@ class IcecombScan
     String chosen = files == null ? "" : ", files: " + files.size();
     String rows = limit == null ? "" : ", limit: " + limit;
     String top = first == null ? "" : ", first rows: " + first;
-    return "icecomb " + table.name() + " [filters: " + conditionsJson() + chosen + rows + top + "]";
+    return "IcecombScan(table=" + table.name()
+        + ", filters=" + Condition.description(conditions)
+        + ", runtimeFilters=" + Condition.description(narrowed)
+        + chosen + rows + top + ")";
   }
 
   @Override
@@ -204,6 +208,7 @@ class IcecombScan
     if (known.isEmpty()) {
       return null;
     }
+    narrowed = known;
     NarrowScan request =
         new NarrowScan(
             table.selection(conditionsJson().addAll(Condition.toJson(known)), options));
