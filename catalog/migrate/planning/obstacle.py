@@ -22,6 +22,7 @@ from icecomb.catalog.migrate.source.source import (
 from icecomb.catalog.migrate.source.source_schema import SourceSchema
 from icecomb.catalog.report.finding import Finding, Mentions, blocker, note, warning
 from icecomb.format.rows.files.described_file import FileProblem
+from icecomb.format.spec.types import TIMESTAMP_TYPES
 
 _FORMATS: Final = ("Parquet", "ORC", "Avro")
 FORMATS: Final = f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
@@ -69,8 +70,9 @@ _FILES: Final = {
         "rewrite the file, or change the column's type in Hive",
     ),
     "timestamp-unit": (
-        "files hold timestamps that are not in microseconds",
-        "rewrite the file with microseconds",
+        "files hold timestamps in another unit than the column",
+        "--timestamp timestamp_ns or timestamptz_ns takes nanoseconds over (with --property "
+        "format-version=3), the others microseconds; rewrite files of another unit",
     ),
     "foreign-type": (
         "files hold types that Iceberg does not have",
@@ -78,7 +80,7 @@ _FILES: Final = {
     ),
     "timestamp-zone": (
         "files and table disagree on whether a timestamp has a zone",
-        "choose the other --timestamp, or rewrite the file",
+        "choose the --timestamp with, or without, tz, or rewrite the file",
     ),
     "writer-zone": (
         "files hold times that Hive shows in another zone than the table would",
@@ -176,11 +178,11 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
     timestamps = [
         column.name
         for column in converted.schema.columns
-        if str(column.field_type) in {"timestamp", "timestamptz"}
+        if isinstance(column.field_type, TIMESTAMP_TYPES)
     ]
     for kind in sorted({str(converted.schema.find_type(name)) for name in timestamps}):
         names = tuple(name for name in timestamps if str(converted.schema.find_type(name)) == kind)
-        instants = ", instants; Hive shows a timestamp as local time" if kind[-2:] == "tz" else ""
+        instants = ", instants; Hive shows a timestamp as local time" if "tz" in kind else ""
         yield note(
             "timestamps",
             f"{', '.join(names)}: becomes {kind}{instants}",
