@@ -71,8 +71,7 @@ _FILES: Final = {
     ),
     "timestamp-unit": (
         "files hold timestamps in another unit than the column",
-        "--timestamp timestamp_ns or timestamptz_ns takes nanoseconds over (with --property "
-        "format-version=3), the others microseconds; rewrite files of another unit",
+        "rewrite the file in that unit: nanoseconds for --timestamp timestamp_ns, timestamptz_ns",
     ),
     "foreign-type": (
         "files hold types that Iceberg does not have",
