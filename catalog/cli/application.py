@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.table.table import Table
+    from icecomb.format.storage.file_io import FileIO
 
 OK: Final = 0
 ERROR: Final = 1
@@ -151,6 +152,10 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "icecomb.catalog.cli.repair:repair",
         "Point a table to another of its metadata files, or correct its entry.",
     ),
+    "table": (
+        "icecomb.catalog.cli.repair:table",
+        "Bring a table to another location, or back from a copy of its folder.",
+    ),
     "views": (
         "icecomb.catalog.cli.views:views",
         "Iceberg views of a metastore.",
@@ -220,6 +225,13 @@ class Application:
         from icecomb.catalog import open_table
 
         return open_table(name) if "/" in name else self.catalog().load_table(name)
+
+    def files(self) -> FileIO:
+        """Open files by their locations, without a catalog, with the settings of such tables."""
+        from icecomb.catalog.configuration.configuration import load_configuration
+        from icecomb.format.storage.file_io import FileIO
+
+        return FileIO(load_configuration("path", self.arguments).properties)
 
     def close(self) -> None:
         """Close the opened catalogs."""

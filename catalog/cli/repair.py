@@ -1,4 +1,4 @@
-"""Commands that repair: a commit of unknown outcome, a lost pointer target."""
+"""Commands that repair: a commit of unknown outcome, a lost pointer target, a lost catalog."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, UNKNOWN_COMMIT, Application
 from icecomb.catalog.cli.output.output import exact_moment
+from icecomb.format.errors import TableAlreadyExistsError
 
 if TYPE_CHECKING:
     from icecomb.catalog.lost_commits import LostCommit
@@ -183,3 +184,84 @@ def register(application: Application, table: str, metadata_file: str) -> None:
     """Register an existing metadata file as TABLE. It is not copied, and never deleted."""
     made = application.catalog().register_table(table, metadata_file)
     application.output.facts({"table": ".".join(made.name()), "metadata": made.metadata_location})
+
+
+@click.group()
+def table() -> None:
+    """Bring a table to another location, or back from a copy of its folder."""
+
+
+@table.command()
+@click.argument("metadata_file")
+@click.option("--from", "source", metavar="PREFIX", help="Of its paths; by default its location.")
+@click.option("--to", "target", metavar="PREFIX", required=True, help="The prefix they get.")
+@click.option("--register", "name", metavar="NAME", help="Register the result as this table.")
+@click.option("--copy", is_flag=True, help="Copy the files that are not at the target.")
+@click.option("--check-sizes", is_flag=True, help="Compare data files with what manifests state.")
+@click.option("--yes", is_flag=True, help="Do it; without --yes, only show what would happen.")
+@click.pass_obj
+def relocate(
+    application: Application,
+    metadata_file: str,
+    *,
+    source: str | None,
+    target: str,
+    name: str | None,
+    copy: bool,
+    check_sizes: bool,
+    yes: bool,
+) -> int:
+    """Rewrite all paths of a table for another location, from its files alone.
+
+    METADATA_FILE is the newest one where the files are now, which need not be where its paths say
+    they are. --to may be that folder: data files stay, and what contains paths is written beside
+    the originals. No catalog is needed without --register. No file that exists is changed; after an
+    interruption the same command goes on.
+
+    Exit code 3 if files are missing, or have another length than stated.
+    """
+    from icecomb.catalog.hadoop.catalog import absolute
+    from icecomb.catalog.maintenance import backup
+
+    catalog = None if name is None else application.catalog()
+    io = application.files() if catalog is None else catalog.io
+    if catalog is not None and name is not None and catalog.table_exists(name):
+        raise TableAlreadyExistsError(
+            f"{name} exists already", hint="Choose another name, or drop it first.", table=name
+        )
+    here, there = (absolute(text, io.properties) for text in (metadata_file, target))
+    plan = backup.plan_relocation(io, here, source, there, check_sizes=check_sizes)
+    done = yes and not plan.is_blocked
+    copied = 0
+    if done:
+        copied = backup.relocate(io, plan, copy=copy, progress=application.progress)
+        if catalog is not None and name is not None:
+            catalog.register_table(name, plan.new_metadata_file)
+    application.output.facts(
+        {
+            "metadata": plan.metadata_file,
+            "uuid": str(plan.metadata.table_uuid),
+            "paths begin with": plan.source,
+            "files are in": plan.folder,
+            "paths will begin with": plan.target,
+            "new metadata": plan.new_metadata_file,
+            "snapshots": len(plan.metadata.snapshots),
+            "files": len(plan.files),
+            "files rewritten": sum(file.is_rewritten for file in plan.files),
+            "files to copy": len(plan.to_copy) - copied,
+            "bytes to copy": 0 if copied else plan.bytes_to_copy,
+            "files copied": copied,
+            "missing": [str(one) for one in plan.missing],
+            "of another length": [str(one) for one in plan.wrong_sizes],
+            "missing, and left out": [str(one) for one in plan.left_out],
+            "registered as": name if done else None,
+            "relocated": done,
+        }
+    )
+    if plan.is_blocked:
+        application.warn("restore what is missing, or choose the metadata file of an older version")
+        return BLOCKED
+    if not yes:
+        needs = " and --copy" if plan.to_copy and not copy else ""
+        application.warn(f"dry run: add --yes{needs} to do it")
+    return OK

@@ -60,6 +60,16 @@ def statistics_files(document: dict[str, Any]) -> Iterator[tuple[str, int | None
             yield one["statistics-path"], one.get("file-size-in-bytes")
 
 
+def with_statistics(document: dict[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:
+    """Return a metadata file's object with only some of its statistics files."""
+    chosen = {
+        name: [one for one in document[name] if is_kept(one["statistics-path"])]
+        for name in _STATISTICS
+        if document.get(name)
+    }
+    return {**document, **chosen}
+
+
 def _snapshot(snapshot: dict[str, Any], rewritten: Callable[[str, str], str]) -> dict[str, Any]:
     changed = dict(snapshot)
     if "manifest-list" in snapshot:

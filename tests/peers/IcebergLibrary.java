@@ -22,6 +22,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.AppendFiles;
@@ -94,7 +95,14 @@ import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.iceberg.transforms.Transforms;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
+import org.apache.iceberg.variants.PhysicalType;
+import org.apache.iceberg.variants.ShreddedObject;
+import org.apache.iceberg.variants.ValueArray;
 import org.apache.iceberg.variants.Variant;
+import org.apache.iceberg.variants.VariantArray;
+import org.apache.iceberg.variants.VariantMetadata;
+import org.apache.iceberg.variants.VariantObject;
+import org.apache.iceberg.variants.VariantValue;
 import org.apache.iceberg.variants.Variants;
 
 /**
@@ -221,6 +229,13 @@ public final class IcebergLibrary {
         List<String> columns = new ArrayList<>();
         request.get("columns").forEach(each -> columns.add(each.asText()));
         return TableStatistics.compute(table, columns);
+      case "partition_statistics":
+        return PartitionCounts.shown(table);
+      case "compute_partition_statistics":
+        return PartitionCounts.compute(table);
+      case "remove_partition_statistics":
+        PartitionCounts.remove(table);
+        return null;
       case "rewrite_manifests":
         table.rewriteManifests().clusterBy(file -> 1).commit();
         return null;
@@ -430,7 +445,7 @@ public final class IcebergLibrary {
   }
 
   /** A value of a partition as manifests have it: times are numbers. */
-  private static Object internal(Object value) {
+  static Object internal(Object value) {
     if (value instanceof ByteBuffer || value instanceof byte[]) {
       return hexadecimal(value);
     }
@@ -1016,7 +1031,13 @@ public final class IcebergLibrary {
         boolean instant = ((Types.TimestampNanoType) type).shouldAdjustToUTC();
         return instant ? fine.atOffset(ZoneOffset.UTC) : fine;
       case VARIANT:
-        return Variant.of(Variants.emptyMetadata(), Variants.of(node.asText()));
+        if (node.isTextual()) {
+          return Variant.of(Variants.emptyMetadata(), Variants.of(node.asText()));
+        }
+        TreeSet<String> names = new TreeSet<>();
+        collect(node, names);
+        VariantMetadata metadata = Variants.metadata(names);
+        return Variant.of(metadata, variant(node, metadata));
       case GEOMETRY:
       case GEOGRAPHY:
         return ByteBuffer.wrap(HexFormat.of().parseHex(node.asText()));
@@ -1044,6 +1065,98 @@ public final class IcebergLibrary {
       default:
         throw new IllegalArgumentException("no values of " + type);
     }
+  }
+
+  private static void collect(JsonNode tree, Collection<String> names) {
+    tree.fieldNames().forEachRemaining(names::add);
+    tree.forEach(each -> collect(each, names));
+  }
+
+  /** A variant value of a tree: an object, or its type and what it is of that type. */
+  private static VariantValue variant(JsonNode tree, VariantMetadata metadata) {
+    if (tree.isObject()) {
+      ShreddedObject object = Variants.object(metadata);
+      tree.properties()
+          .forEach(each -> object.put(each.getKey(), variant(each.getValue(), metadata)));
+      return object;
+    }
+    JsonNode value = tree.get(1);
+    switch (PhysicalType.valueOf(tree.get(0).asText())) {
+      case ARRAY:
+        ValueArray array = Variants.array();
+        value.forEach(each -> array.add(variant(each, metadata)));
+        return array;
+      case NULL:
+        return Variants.ofNull();
+      case BOOLEAN_TRUE:
+        return Variants.of(true);
+      case BOOLEAN_FALSE:
+        return Variants.of(false);
+      case INT8:
+        return Variants.of((byte) value.intValue());
+      case INT16:
+        return Variants.of((short) value.intValue());
+      case INT32:
+        return Variants.of(value.intValue());
+      case INT64:
+        return Variants.of(value.longValue());
+      case FLOAT:
+        return Variants.of((float) value.doubleValue());
+      case DOUBLE:
+        return Variants.of(value.doubleValue());
+      case DECIMAL4:
+      case DECIMAL8:
+      case DECIMAL16:
+        return Variants.of(new BigDecimal(value.asText()));
+      case DATE:
+        return Variants.ofDate(value.intValue());
+      case TIME:
+        return Variants.ofTime(value.longValue());
+      case TIMESTAMPTZ:
+        return Variants.ofTimestamptz(value.longValue());
+      case TIMESTAMPNTZ:
+        return Variants.ofTimestampntz(value.longValue());
+      case TIMESTAMPTZ_NANOS:
+        return Variants.ofTimestamptzNanos(value.longValue());
+      case TIMESTAMPNTZ_NANOS:
+        return Variants.ofTimestampntzNanos(value.longValue());
+      case BINARY:
+        return Variants.of(ByteBuffer.wrap(HexFormat.of().parseHex(value.asText())));
+      case UUID:
+        return Variants.ofUUID(value.asText());
+      default:
+        return Variants.of(value.asText());
+    }
+  }
+
+  private static Object tree(VariantValue value) {
+    PhysicalType type = value.type();
+    if (type == PhysicalType.OBJECT) {
+      VariantObject object = value.asObject();
+      Map<String, Object> fields = new TreeMap<>();
+      object.fieldNames().forEach(name -> fields.put(name, tree(object.get(name))));
+      return fields;
+    }
+    if (type == PhysicalType.ARRAY) {
+      VariantArray array = value.asArray();
+      List<Object> elements = new ArrayList<>();
+      for (int at = 0; at < array.numElements(); at++) {
+        elements.add(tree(array.get(at)));
+      }
+      return List.of(type.name(), elements);
+    }
+    if (type == PhysicalType.NULL) {
+      return List.of(type.name());
+    }
+    Object found = value.asPrimitive().get();
+    if (found instanceof BigDecimal) {
+      found = ((BigDecimal) found).toPlainString();
+    } else if (found instanceof ByteBuffer) {
+      found = hexadecimal(found);
+    } else if (found instanceof UUID) {
+      found = found.toString();
+    }
+    return List.of(type.name(), found);
   }
 
   private static double number(JsonNode node) {
@@ -1075,6 +1188,8 @@ public final class IcebergLibrary {
                 ? ((OffsetDateTime) value).withOffsetSameInstant(ZoneOffset.UTC).toLocalDateTime()
                 : (LocalDateTime) value;
         return fine.format(DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss.SSSSSSSSS"));
+      case VARIANT:
+        return tree(((Variant) value).value());
       case DATE:
       case STRING:
       case UUID:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 _SOURCES = [
-    Path(__file__).with_name(f"{name}.java") for name in ("IcebergLibrary", "TableStatistics")
+    Path(__file__).with_name(f"{name}.java")
+    for name in ("IcebergLibrary", "PartitionCounts", "TableStatistics")
 ]
 _NEEDED = (
     *("hadoop-client-*", "hive-common-*", "hive-exec-*", "hive-metastore-*", "hive-serde-*"),

@@ -7,7 +7,7 @@ import itertools
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 
 from icecomb.format.spec.transform import (
     BucketTransform,
@@ -146,6 +146,13 @@ def test_functions_run_in_generated_code_with_the_values_of_rows(spark):
         spark.sql("SELECT lake.system.bucket(n - 16, i) FROM lake.function_tests.t").collect()
 
 
+def test_functions_of_a_namespace_that_is_not_there_are_not_listed_in_silence(spark):
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.function_tests")
+    assert spark.sql("SHOW USER FUNCTIONS IN lake.function_tests").collect() == []
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        spark.sql("SHOW USER FUNCTIONS IN lake.nowhere_at_all").collect()
+
+
 def test_the_version_is_icecomb_s_and_functions_are_listed(spark):
     [[version]] = spark.sql("SELECT lake.system.iceberg_version()").collect()
     assert version.startswith("icecomb ")
@@ -153,26 +160,32 @@ def test_the_version_is_icecomb_s_and_functions_are_listed(spark):
     assert {"lake.system.bucket", "lake.system.iceberg_version"} <= listed
 
 
-REFUSED = [
-    *(
-        "bucket('16', 1)",
-        "bucket(16L, 1)",
-        "bucket(16)",
-        "bucket(4, 1.5D)",
-        "years('x')",
-        "days(1)",
-    ),
-    *("hours(DATE'2020-01-01')", "truncate(4, DATE'2020-01-01')", "iceberg_version(1)"),
-]
+# in the words of Iceberg's functions
+INPUTS = "Wrong number of inputs"
+TEMPORAL = "Expected value to be date or timestamp"
+REFUSED = {
+    "bucket('16', 1)": "Expected number of buckets to be tinyint, shortint or int",
+    "bucket(16L, 1)": "Expected number of buckets to be tinyint, shortint or int",
+    "bucket(16)": rf"{INPUTS} \(expected numBuckets and value\)",
+    "truncate(16)": rf"{INPUTS} \(expected width and value\)",
+    "days()": INPUTS,
+    "bucket(4, 1.5D)": "Expected column to be date, tinyint, smallint, int, bigint, decimal, times",
+    "years('x')": TEMPORAL,
+    "days(1)": TEMPORAL,
+    "hours(DATE'2020-01-01')": "Expected value to be timestamp",
+    "truncate('x', 1)": "Expected truncation width to be tinyint, shortint or int",
+    "truncate(4, DATE'2020-01-01')": "Expected truncation col to be tinyint, shortint, int, bigint",
+    "iceberg_version(1)": "cannot process input",
+}
 
 
 @pytest.mark.parametrize("call", REFUSED)
 def test_what_no_function_takes_is_refused(spark, call):
-    with pytest.raises(PySparkException):
+    with pytest.raises(PySparkException, match=REFUSED[call]):
         spark.sql(f"SELECT lake.system.{call}")
 
 
 @pytest.mark.parametrize("call", REFUSED)
 def test_iceberg_refuses_the_same(iceberg_java, call):
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=REFUSED[call]):
         iceberg_java.sql(f"SELECT ice.system.{call}")

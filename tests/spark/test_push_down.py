@@ -128,6 +128,26 @@ def test_filters_that_partitions_decide_are_not_evaluated_on_rows(spark, where, 
     assert sorted(answer(spark, query)) == [[i] for i in ids]
 
 
+# most are of Iceberg's TestFilterPushDown
+SHOWN = {
+    "country = 'c1'": "country IS NOT NULL, country = 'c1'",
+    "country NOT IN ('c1', 'c2')": "(country IS NOT NULL AND country NOT IN ('c1', 'c2'))",
+    "country LIKE 'c%' AND id IN (1, 5)": "country IS NOT NULL, country LIKE 'c%', id IN (1, 5)",
+    "country NOT LIKE 'c5%'": "country IS NOT NULL, NOT (country LIKE 'c5%')",
+    "country <=> NULL OR id >= 1": "(country IS NULL OR id >= 1)",
+    "x = double('NaN')": "x IS NOT NULL, is_nan(x)",
+    "x != double('NaN')": "x IS NOT NULL, NOT (is_nan(x))",
+    "x = double('-infinity')": "x IS NOT NULL, x = -Infinity",
+    "ts < TIMESTAMP '2021-07-01T00:00:00.000Z'": "ts IS NOT NULL, ts < 1625097600000000",
+    "lake.system.bucket(4, id) = 3": "bucket[4](id) = 3",
+}
+
+
+@pytest.mark.parametrize("where", SHOWN)
+def test_plans_show_the_pushed_filters_in_icebergs_words(spark, where):
+    assert f", filters={SHOWN[where]}," in plan(spark, f"SELECT id FROM {SALES} WHERE {where}")
+
+
 FUNCTIONS = [
     # what is asked, and the same in a way that only rows can answer
     ("{f}.bucket(4, id) = 3", "{f}.bucket(4, id) + 0 = 3"),

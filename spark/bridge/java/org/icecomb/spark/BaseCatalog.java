@@ -366,6 +366,7 @@ abstract class BaseCatalog
   @Override
   public Identifier[] listFunctions(String[] namespace) {
     if (!PartitionFunctions.serves(namespace)) {
+      loadNamespaceMetadata(namespace);
       return new Identifier[0];
     }
     List<String> names = PartitionFunctions.names();

@@ -33,6 +33,7 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.functions.PartitionFunctions;
 import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.statement.StatementCatalog;
 import scala.runtime.AbstractFunction1;
@@ -520,8 +521,9 @@ abstract class BaseSessionCatalog
 
   @Override
   public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
-    Identifier[] found = ours.listFunctions(namespace);
-    return found.length > 0 ? found : functions().listFunctions(namespace);
+    return PartitionFunctions.serves(namespace)
+        ? ours.listFunctions(namespace)
+        : functions().listFunctions(namespace);
   }
 
   @Override

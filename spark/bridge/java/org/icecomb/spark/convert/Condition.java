@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
@@ -28,6 +29,9 @@ public sealed interface Condition extends Serializable {
 
   /** The condition in the planner's JSON. */
   ObjectNode toJson();
+
+  /** The condition as plans show it, in the words of Iceberg's own scans. */
+  String description();
 
   /**
    * The condition on one data file, as a filter of Spark's data sources.
@@ -110,6 +114,11 @@ public sealed interface Condition extends Serializable {
     return array;
   }
 
+  /** Conditions that all hold, as plans show them. */
+  static String description(List<Condition> conditions) {
+    return conditions.stream().map(Condition::description).collect(Collectors.joining(", "));
+  }
+
   private static Condition child(Expression expression, StructType schema) {
     return expression instanceof Predicate predicate ? of(predicate, schema) : null;
   }
@@ -128,6 +137,11 @@ public sealed interface Condition extends Serializable {
       return Json.object().put("op", holds ? "always_true" : "always_false");
     }
 
+    @Override
+    public String description() {
+      return String.valueOf(holds);
+    }
+
     /** Always null: the planner has already left out the files that this would. */
     @Override
     public Filter onFile(FileColumns columns, boolean weaker) {
@@ -143,6 +157,11 @@ public sealed interface Condition extends Serializable {
       ObjectNode json = Json.object().put("op", and ? "and" : "or");
       json.putArray("children").add(left.toJson()).add(right.toJson());
       return json;
+    }
+
+    @Override
+    public String description() {
+      return "(" + left.description() + (and ? " AND " : " OR ") + right.description() + ")";
     }
 
     @Override
@@ -171,6 +190,13 @@ public sealed interface Condition extends Serializable {
     }
 
     @Override
+    public String description() {
+      return condition instanceof In in
+          ? "(" + in.term() + " IS NOT NULL AND " + in.term() + " NOT IN (" + in.listed() + "))"
+          : "NOT (" + condition.description() + ")";
+    }
+
+    @Override
     public Filter onFile(FileColumns columns, boolean weaker) {
       Filter inner = condition.onFile(columns, false);
       return inner == null ? null : new org.apache.spark.sql.sources.Not(inner);
@@ -184,6 +210,11 @@ public sealed interface Condition extends Serializable {
       ObjectNode json = Json.object().put("op", isNull ? "is_null" : "not_null");
       term.into(json);
       return json;
+    }
+
+    @Override
+    public String description() {
+      return term + (isNull ? " IS NULL" : " IS NOT NULL");
     }
 
     @Override
@@ -232,6 +263,15 @@ public sealed interface Condition extends Serializable {
     }
 
     @Override
+    public String description() {
+      return term + " IN (" + listed() + ")";
+    }
+
+    private String listed() {
+      return values.stream().map(Values::description).collect(Collectors.joining(", "));
+    }
+
+    @Override
     public Filter onFile(FileColumns columns, boolean weaker) {
       String name = term.physicalName(columns, term.type());
       if (name == null) {
@@ -256,6 +296,8 @@ public sealed interface Condition extends Serializable {
         Map.of(
             "=", "eq", "<>", "not_eq", "<=>", "eq_null_safe", "<", "lt", "<=", "lt_eq", ">", "gt",
             ">=", "gt_eq", "STARTS_WITH", "starts_with");
+    private static final Map<String, String> SIGNS =
+        Map.of("lt", "<", "lt_eq", "<=", "gt", ">", "gt_eq", ">=");
     private static final Map<String, String> MIRRORED =
         Map.of(
             "eq", "eq", "not_eq", "not_eq", "eq_null_safe", "eq_null_safe", "lt", "gt", "lt_eq",
@@ -291,6 +333,24 @@ public sealed interface Condition extends Serializable {
       json.set("type", Schemas.toJson(term.type()));
       json.set("value", Values.toJson(value));
       return json;
+    }
+
+    @Override
+    public String description() {
+      boolean isNaN = value instanceof Number number && Double.isNaN(number.doubleValue());
+      String shown = Values.description(value);
+      return switch (operator) {
+        case "eq" -> isNaN ? "is_nan(" + term + ")" : term + " = " + shown;
+        case "not_eq" -> isNaN ? "not_nan(" + term + ")" : term + " != " + shown;
+        case "eq_null_safe" -> {
+          if (value == null) {
+            yield term + " IS NULL";
+          }
+          yield isNaN ? "is_nan(" + term + ")" : term + " = " + shown;
+        }
+        case "starts_with" -> term + " LIKE '" + value + "%'";
+        default -> term + " " + SIGNS.get(operator) + " " + shown;
+      };
     }
 
     @Override

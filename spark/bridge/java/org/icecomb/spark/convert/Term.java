@@ -65,6 +65,13 @@ record Term(String[] column, String transform, DataType type) implements Seriali
     }
   }
 
+  /** The term as plans show it. */
+  @Override
+  public String toString() {
+    String name = String.join(".", column);
+    return transform == null ? name : transform + "(" + name + ")";
+  }
+
   /** The term's name in a data file, or null if the file has no column of its values. */
   String physicalName(Condition.FileColumns columns, DataType literalType) {
     return transform == null ? columns.physicalName(column, literalType) : null;

@@ -11,6 +11,7 @@ import com.fasterxml.jackson.databind.node.TextNode;
 import com.fasterxml.jackson.databind.node.DoubleNode;
 import java.math.BigDecimal;
 import java.util.Base64;
+import java.util.HexFormat;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.types.ArrayType;
@@ -83,6 +84,16 @@ public final class Values {
       return TextNode.valueOf(value.toString());
     }
     throw new IllegalArgumentException("No JSON form for " + value.getClass().getName());
+  }
+
+  /** A value of Spark's internal form as plans show it: text in quotes, binary as X'…'. */
+  static String description(Object value) {
+    if (value instanceof UTF8String || value instanceof String) {
+      return "'" + value + "'";
+    }
+    return value instanceof byte[] bytes
+        ? "X'" + HexFormat.of().withUpperCase().formatHex(bytes) + "'"
+        : String.valueOf(value);
   }
 
   /** Writes a value of Spark's internal form: arrays as lists, maps of texts as objects. */

@@ -88,17 +88,42 @@ public final class PartitionFunctions {
       StructField[] fields = inputs.fields();
       boolean hasParameter = kind == Kind.BUCKET || kind == Kind.TRUNCATE;
       if (fields.length != (hasParameter ? 2 : 1)) {
-        throw new UnsupportedOperationException(description());
+        throw new UnsupportedOperationException("Wrong number of inputs" + expectedInputs());
       }
       if (hasParameter && !isCount(fields[0].dataType())) {
         throw new UnsupportedOperationException(
-            name + ": the first argument is a tinyint, smallint or int, not "
-                + fields[0].dataType().catalogString());
+            kind == Kind.BUCKET
+                ? "Expected number of buckets to be tinyint, shortint or int"
+                : "Expected truncation width to be tinyint, shortint or int");
       }
       DataType source = widened(fields[fields.length - 1].dataType());
       // The parameter is known only from the rows; 1 is used while types are checked.
-      new PartitionTransform(kind, 1, source);
+      if (transform(name, 1, source) == null) {
+        throw new UnsupportedOperationException(expectedValue());
+      }
       return BoundFunction.of(name, kind, source);
+    }
+
+    private String expectedInputs() {
+      return switch (kind) {
+        case BUCKET -> " (expected numBuckets and value)";
+        case TRUNCATE -> " (expected width and value)";
+        default -> "";
+      };
+    }
+
+    /** The values that it takes, in the words of Iceberg's functions. */
+    private String expectedValue() {
+      return switch (kind) {
+        case BUCKET ->
+            "Expected column to be date, tinyint, smallint, int, bigint, decimal, timestamp, "
+                + "string, or binary";
+        case TRUNCATE ->
+            "Expected truncation col to be tinyint, shortint, int, bigint, decimal, string, or "
+                + "binary";
+        case HOUR -> "Expected value to be timestamp";
+        default -> "Expected value to be date or timestamp";
+      };
     }
 
     private static boolean isCount(DataType type) {

@@ -72,6 +72,7 @@ class IcecombScan
   private ScanPlan plan;
   private PlannedTasks tasks;
   private Set<String> needed;
+  private List<Condition> narrowed = List.of();
   private AppendStream stream;
   private final BlockLocations locations = new BlockLocations();
 
@@ -115,7 +116,10 @@ class IcecombScan
     String chosen = files == null ? "" : ", files: " + files.size();
     String rows = limit == null ? "" : ", limit: " + limit;
     String top = first == null ? "" : ", first rows: " + first;
-    return "icecomb " + table.name() + " [filters: " + conditionsJson() + chosen + rows + top + "]";
+    return "IcecombScan(table=" + table.name()
+        + ", filters=" + Condition.description(conditions)
+        + ", runtimeFilters=" + Condition.description(narrowed)
+        + chosen + rows + top + ")";
   }
 
   @Override
@@ -206,6 +210,7 @@ class IcecombScan
     if (known.isEmpty()) {
       return null;
     }
+    narrowed = known;
     NarrowScan request =
         new NarrowScan(
             table.selection(conditionsJson().addAll(Condition.toJson(known)), options));
@@ -295,7 +300,8 @@ class IcecombScan
             conf.contains(OPEN_COST_BYTES) ? conf.filesOpenCostInBytes() : null),
         changes(),
         limit,
-        first == null ? null : first.rows());
+        first == null ? null : first.rows(),
+        conf.cboEnabled() || conf.planStatsEnabled());
   }
 
   private List<Integer> fieldIds() {

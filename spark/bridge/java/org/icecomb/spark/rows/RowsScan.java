@@ -25,6 +25,7 @@ final class RowsScan implements Scan, Batch {
   private final TableHandle table;
   private final StructType required;
   private final ArrayNode conditions;
+  private final String described;
   private final Integer limit;
   private final CaseInsensitiveStringMap options;
 
@@ -37,6 +38,7 @@ final class RowsScan implements Scan, Batch {
     this.table = table;
     this.required = required;
     this.conditions = Condition.toJson(conditions);
+    this.described = Condition.description(conditions);
     this.limit = limit;
     this.options = options;
   }
@@ -49,7 +51,7 @@ final class RowsScan implements Scan, Batch {
   @Override
   public String description() {
     String rows = limit == null ? "" : ", limit: " + limit;
-    return "icecomb " + table.name() + " [filters: " + conditions + rows + "]";
+    return "IcecombScan(table=" + table.name() + ", filters=" + described + rows + ")";
   }
 
   @Override
