@@ -359,6 +359,7 @@ def test_the_statements_of_the_page_of_procedures(run, catalog):
     assert results["add_files"] == [[1, 1]]
     assert results["snapshot"] == results["migrate"] == [[1]]
     assert results["compute_partition_stats"] != []
+    assert results["compute_table_stats"][0][0].endswith(".stats")
     [[number, _, wrote, was_identifier]] = results["undelete_column"]
     # no snapshot is newer than the column: that nothing was written without it is not known
     assert (wrote, was_identifier) == (True, False)
