@@ -41,6 +41,7 @@ def test_the_python_page_runs_from_its_first_block_to_its_last(tmp_path: Path) -
     ("page", "least"),
     [
         *(("maintenance.md", 7), ("deletes.md", 2), ("health.md", 2), ("format-version-3.md", 4)),
+        ("moving.md", 3),
         pytest.param(
             *("command-line.md", 9), marks=pytest.mark.gate("its shell starts icecomb three times")
         ),
@@ -185,6 +186,7 @@ def test_the_pages_say_of_each_dry_run_that_it_is_one() -> None:
         "command-line.md",
         "maintenance.md",
         "migration.md",
+        "moving.md",
         "paimon.md",
     }
     for page, command, comment in found:

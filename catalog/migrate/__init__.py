@@ -84,6 +84,7 @@ def plan(
 
     name = database_and_table(identifier)
     version = new_format_version(given_properties(properties))
+    choices.check_version(version)
     options = PlanOptions(choices, footers, _sample(sample), engine_names(interop), version)
     return Planner(on_metastore(catalog), options).plan(name, progress)
 
@@ -133,6 +134,7 @@ def plan_many(
     metastore, jobs = on_metastore(catalog), checked_int("jobs", jobs, 1)
     tables = select(metastore.client, names, is_hive_table).tables
     version = new_format_version(given_properties(properties))
+    choices.check_version(version)
     options = PlanOptions(choices, footers, _sample(sample), engine_names(interop), version)
     return Planner(metastore, options).plans(tables, jobs, progress)
 

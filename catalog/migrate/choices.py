@@ -6,8 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-TIMESTAMP_CHOICES: Final = ("timestamptz", "timestamp")
-"""Types for Hive's ``timestamp``; the default is the first, as in Iceberg Java's migrate."""
+from icecomb.format.errors import UnsupportedError
+from icecomb.format.spec.schema import V3_FORMAT_VERSION
+
+TIMESTAMP_CHOICES: Final = ("timestamptz", "timestamp", "timestamptz_ns", "timestamp_ns")
+"""Types for Hive's ``timestamp``; the default is the first, as in Iceberg Java's migrate.
+
+Those in nanoseconds keep all nine digits of Hive's, and need format version 3.
+"""
 ACCEPTABLE: Final = {
     "bucketing": "lose the table's Hive bucketing (the rows stay, the layout is not promised)",
     "missing-partitions": "leave out partitions whose folder does not exist",
@@ -29,6 +35,20 @@ class Choices:
     timestamp: str = TIMESTAMP_CHOICES[0]
     time_zone: str = "UTC"
     accept: tuple[str, ...] = ()
+
+    def check_version(self, format_version: int) -> None:
+        """Refuse a type of timestamps that tables of a format version cannot have.
+
+        Raises:
+            UnsupportedError: If there is one.
+        """
+        if self.timestamp.endswith("_ns") and format_version < V3_FORMAT_VERSION:
+            raise UnsupportedError(
+                f"Type {self.timestamp} belongs to format version 3 (v3), and the table would have "
+                f"version {format_version}",
+                hint="give it --property format-version=3, or choose --timestamp "
+                f"{self.timestamp.removesuffix('_ns')}",
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Return the choices as JSON values for the journal."""

@@ -8,7 +8,7 @@ could not distinguish them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -40,6 +40,8 @@ from icecomb.format.spec.types import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from icecomb.format.evolution.deleted_column import DeletedColumn
+
 Path: TypeAlias = "str | tuple[str, ...]"
 """A column as ``"a"``, or a field inside it as ``"a.b"`` or ``("a", "b")``."""
 
@@ -65,6 +67,7 @@ class SchemaEdit:
         case_sensitive: Whether given names distinguish `Id` from `id`.
         allow_incompatible: Whether changes are allowed that existing rows may contradict: columns
             that become required, required columns without a default, types that do not widen.
+        deleted: A function that finds the field of a struct (None: the columns) of a name.
     """
 
     def __init__(
@@ -75,8 +78,10 @@ class SchemaEdit:
         *,
         case_sensitive: bool = True,
         allow_incompatible: bool = False,
+        deleted: Callable[[int | None, str], DeletedColumn] | None = None,
     ) -> None:
         self.schema = schema
+        self._deleted = deleted
         self.format_version = format_version
         self.case_sensitive = case_sensitive
         self.allow_incompatible = allow_incompatible
@@ -144,6 +149,38 @@ class SchemaEdit:
                 hint="Drop it in an update of its own.",
             )
         self.deletes.add(field.field_id)
+
+    def undelete(self, path: Path, *, required: bool | None = None) -> None:
+        """Add a column again that was dropped, after its siblings, under its old ids."""
+        assert self._deleted is not None  # noqa: S101 - of every edit of a table
+        parent, name = self._split(path)
+        full = ".".join((*parent, name))
+        parent_id = ROOT if not parent else self._struct_id(parent, full)
+        self._check_free(parent_id, name, full)
+        found = self._deleted(None if parent_id == ROOT else parent_id, name)
+        field = found.field
+        for each in (field, *walk(field.field_type)):
+            if self.schema.contains(each.field_id) and not self._is_deleted(each.field_id):
+                raise SchemaError(
+                    f"Cannot undelete column {full!r}: its field id {each.field_id} is in use, by "
+                    f"{self.schema.find_column_name(each.field_id)!r}",
+                    hint="Rename that column.",
+                )
+        if required is False:
+            field = replace(field, required=False)
+        if (
+            field.required
+            and field.initial_default is None
+            and found.written_since
+            and not self.allow_incompatible
+        ):
+            raise SchemaError(
+                f"Cannot undelete required column {full!r}: rows may have been written without it",
+                hint="Undelete it as an optional one: undelete_column(name, required=False)",
+            )
+        self.adds.setdefault(parent_id, []).append(field)
+        self._added[full] = field.field_id
+        self._parents[field.field_id] = parent_id
 
     def rename(self, path: Path, new_name: str) -> None:
         """Rename a field; its id stays."""

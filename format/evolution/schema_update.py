@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CommitFailedError, SchemaError, ValidationError
+from icecomb.format.evolution.deleted_column import find_deleted_column
 from icecomb.format.evolution.given_default import with_given_defaults
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
 from icecomb.format.evolution.schema_edit import Path, SchemaEdit
@@ -128,6 +129,28 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         self._record(lambda edit: edit.delete(path))
         return self
 
+    def undelete_column(
+        self,
+        path: Path,
+        required: bool | None = None,  # noqa: FBT001 - as the other arguments of this name
+    ) -> Self:
+        """Add a dropped column again under its old ids, so that its values in files are back.
+
+        Rows that were written, or rewritten by a compaction, without the column have its initial
+        default, mostly null. It comes after the others, and is not an identifier field.
+
+        Args:
+            path: Its last name; a field inside a struct comes back to the struct that had it.
+            required: False to allow nulls; by default as it was.
+
+        Raises:
+            SchemaError: If no schema of the table had it, its name is taken or its id in use, or it
+                is required and rows may have been written without it, see
+                `allow_incompatible_changes`.
+        """
+        self._record(lambda edit: edit.undelete(path, required=required))
+        return self
+
     def rename_column(self, path_from: Path, new_name: str) -> Self:
         """Rename a field.
 
@@ -245,13 +268,17 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
         )
 
     def _begin(self, base: TableMetadata) -> SchemaEdit:
-        return SchemaEdit(
+        edit = SchemaEdit(
             base.schema(),
             base.last_column_id,
             base.format_version,
             case_sensitive=self._case_sensitive,
             allow_incompatible=self._allow_incompatible,
+            deleted=lambda parent_id, name: find_deleted_column(
+                base, parent_id, name, case_sensitive=edit.case_sensitive
+            ),
         )
+        return edit
 
 
 def _check_uses(base: TableMetadata, schema: Schema) -> None:

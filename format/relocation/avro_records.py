@@ -6,7 +6,7 @@ the same change of the same file has the same bytes each time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Any, Final
 
@@ -18,24 +18,22 @@ from icecomb.format.avro.container import (
     plain_form,
     read_header,
 )
-from icecomb.format.avro.encoder import Encoder
+from icecomb.format.avro.encoder import encode_string
 from icecomb.format.avro.records import fits_exactly, read_records
+from icecomb.format.errors import CorruptFileError, reason_of
 
 _CODECS: Final = {"null": "uncompressed", "zstandard": "zstd", "snappy": "snappy"}
 """What Iceberg calls Avro's codecs; others are written as gzip."""
 _OWN: Final = frozenset(("avro.schema", "avro.codec"))
 
 
-class AvroRecords:
-    """The records of a manifest or manifest list, to be changed in memory.
+class AvroFile:
+    """A manifest or manifest list in memory.
 
     Args:
         data: The file's bytes.
         location: Its location, for errors.
-        names: Names of field ids, which the records use.
-
-    Attributes:
-        records: The records, to be changed in place.
+        names: Names of field ids, which records use.
 
     Raises:
         CorruptFileError: If it is not an Avro file, or is damaged.
@@ -51,24 +49,112 @@ class AvroRecords:
             self._plain = other
         _, at = read_header(data)
         self._sync = data[at : at + SYNC_SIZE]
-        self.records: list[dict[str, Any]] = read_records(self._container, self._plain)
 
-    def to_bytes(self) -> bytes:
-        """Return the file with the records as they are now."""
+    def _file(self, records: Iterable[bytes]) -> bytes:
+        """Return the file with other encoded records."""
         container = self._container
         codec = container.text("avro.codec") or "null"
         writer = ContainerWriter(
-            RecordForm(container.text("avro.schema") or "", _encoder(self._plain)),
+            RecordForm(container.text("avro.schema") or "", _not_encoded),
             {key: container.text(key) or "" for key in container.metadata if key not in _OWN},
             codec=_CODECS.get(codec, "gzip"),
             sync=self._sync,
         )
-        for record in self.records:
-            writer.add(record)
+        for record in records:
+            writer.add_encoded(record)
         return writer.finish()
 
 
-def _encoder(plain: Any) -> Encoder:
+class AvroRecords(AvroFile):
+    """The records of a file, to be changed in memory.
+
+    Attributes:
+        records: The records, to be changed in place.
+    """
+
+    def __init__(self, data: bytes, location: str, names: Mapping[int, str]) -> None:
+        super().__init__(data, location, names)
+        self.records: list[dict[str, Any]] = read_records(self._container, self._plain)
+
+    def to_bytes(self) -> bytes:
+        """Return the file with the records as they are now."""
+        return self._file(map(_encoder(self._plain), self.records))
+
+
+class FilePaths(AvroFile):
+    """The paths of the files of a manifest, to be replaced without encoding the entries again.
+
+    Args:
+        data: The manifest's bytes.
+        location: Its location, for errors.
+        names: Names of field ids, which entries use.
+        members: Members of `data_file` to decode, `file_path` among them.
+
+    Attributes:
+        entries: The entries, with these members only.
+    """
+
+    def __init__(
+        self, data: bytes, location: str, names: Mapping[int, str], members: Container[str]
+    ) -> None:
+        super().__init__(data, location, names)
+        self.entries: list[dict[str, Any]] = []
+        self._encoded: list[bytes] = []
+        for entry, encoded in self._decoded(members):
+            self.entries.append(entry)
+            self._encoded.append(encoded)
+
+    def to_bytes(self, paths: Sequence[str]) -> bytes:
+        """Return the manifest with other paths, one for each entry."""
+        return self._file(map(self._replaced, self.entries, self._encoded, paths))
+
+    def _decoded(self, members: Container[str]) -> Iterator[tuple[dict[str, Any], bytes]]:
+        import fastavro
+
+        fields = [_with_members(field, members) for field in self._plain["fields"]]
+        written = fastavro.parse_schema(self._plain)
+        chosen = fastavro.parse_schema({**self._plain, "fields": fields})
+        content = b"".join(self._container.blocks)
+        body, start = BytesIO(content), 0
+        problem = ""
+        for _ in range(self._container.record_count):
+            try:
+                entry: Any = fastavro.schemaless_reader(body, written, chosen)
+            except Exception as error:  # noqa: BLE001 - damaged bytes surface as errors of many kinds
+                problem = f" ({type(error).__name__}: {reason_of(error)[:200]})"
+                break
+            end = body.tell()
+            yield entry, content[start:end]
+            start = end
+        if problem or start != len(content):
+            raise CorruptFileError(
+                f"{self._container.location} holds records that do not decode{problem}",
+                hint="Read an older snapshot, or restore the file from a backup.",
+                path=self._container.location,
+            )
+
+    def _replaced(self, entry: Mapping[str, Any], encoded: bytes, path: str) -> bytes:
+        old = encode_string(entry["data_file"]["file_path"])
+        if encoded.count(old) == 1:
+            return encoded.replace(old, encode_string(path))
+        # another member has the same text
+        import fastavro
+
+        record: Any = fastavro.schemaless_reader(
+            BytesIO(encoded), fastavro.parse_schema(self._plain), None
+        )
+        record["data_file"]["file_path"] = path
+        return _encoder(self._plain)(record)
+
+
+def _with_members(field: Mapping[str, Any], members: Container[str]) -> Mapping[str, Any]:
+    if field["name"] != "data_file":
+        return field
+    kept = [member for member in field["type"]["fields"] if member["name"] in members]
+    return {**field, "type": {**field["type"], "fields": kept}}
+
+
+def _encoder(plain: Any) -> Callable[[Any], bytes]:
     """Return a function that encodes what fastavro decoded."""
     import fastavro
 
@@ -80,3 +166,7 @@ def _encoder(plain: Any) -> Encoder:
         return out.getvalue()
 
     return encode
+
+
+def _not_encoded(_: Any) -> bytes:
+    raise NotImplementedError("records are given encoded")

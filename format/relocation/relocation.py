@@ -14,9 +14,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from icecomb.format.errors import NoSuchFileError, ValidationError
-from icecomb.format.manifests.manifest import DataFileContent, FileIdentity, ManifestEntryStatus
+from icecomb.format.manifests.manifest import (
+    DataFileContent,
+    FileIdentity,
+    ManifestContent,
+    ManifestEntryStatus,
+)
 from icecomb.format.manifests.schema import ENTRY_NAMES, MANIFEST_FILE_NAMES
-from icecomb.format.relocation.avro_records import AvroRecords
+from icecomb.format.relocation.avro_records import AvroRecords, FilePaths
 from icecomb.format.relocation.delete_paths import (
     ChangedDeletes,
     change_record,
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 8
 """The number of manifests to read at a time."""
+_MEMBERS: Final = ("content", "file_path", "file_size_in_bytes")
+"""What is needed of files that do not change."""
 
 
 class Route(Protocol):
@@ -263,27 +270,47 @@ class Relocation:
             manifest: Its record in a manifest list.
             is_old: Whether it was brought to the target before, and only its length is asked for.
         """
-        file = AvroRecords(data, self._route.found(location), ENTRY_NAMES)
+        found = self._route.found(location)
+        if manifest["content"] == ManifestContent.DATA.value:
+            paths = FilePaths(data, found, ENTRY_NAMES, _MEMBERS)
+            return paths.to_bytes(
+                [
+                    self._moved_file(
+                        entry["data_file"], is_new=self._is_new(entry, manifest, is_old=is_old)
+                    )
+                    for entry in paths.entries
+                ]
+            )
+        file = AvroRecords(data, found, ENTRY_NAMES)
         for entry in file.records:
             record = entry["data_file"]
-            live = entry["status"] != ManifestEntryStatus.DELETED.value
-            added_by = entry.get("snapshot_id") or manifest["added_snapshot_id"]
-            is_new = live and not is_old and added_by not in self._known_snapshots
-            content = DataFileContent(record.get("content") or 0)
-            if content is DataFileContent.POSITION_DELETES:
+            is_new = self._is_new(entry, manifest, is_old=is_old)
+            if record.get("content") == DataFileContent.POSITION_DELETES.value:
+                live = entry["status"] != ManifestEntryStatus.DELETED.value
                 if live and not is_old:
-                    offset, length = (
-                        record.get(f"content_{n}") for n in ("offset", "size_in_bytes")
-                    )
-                    self._counted.add((record["file_path"], offset, length))
+                    self._counted.add(_identity(record))
                 self._change_deletes(record, live=live, is_new=is_new)
-                continue
-            what = "data file" if content is DataFileContent.DATA else "delete file"
-            target = self._moved_data(record["file_path"], what)
-            if is_new:
-                self._copy(what, record["file_path"], record["file_size_in_bytes"])
-            record["file_path"] = target
+            else:
+                record["file_path"] = self._moved_file(record, is_new=is_new)
         return file.to_bytes()
+
+    def _is_new(
+        self, entry: Mapping[str, Any], manifest: Mapping[str, Any], *, is_old: bool
+    ) -> bool:
+        """Return whether a file is live, and was not brought to the target before."""
+        if is_old or entry["status"] == ManifestEntryStatus.DELETED.value:
+            return False
+        added_by = entry.get("snapshot_id") or manifest["added_snapshot_id"]
+        return added_by not in self._known_snapshots
+
+    def _moved_file(self, record: Mapping[str, Any], *, is_new: bool) -> str:
+        """Return the new location of a file that does not change, and note it if it is new."""
+        is_data = not record.get("content")
+        what = "data file" if is_data else "delete file"
+        target = self._moved_data(record["file_path"], what)
+        if is_new:
+            self._copy(what, record["file_path"], record["file_size_in_bytes"])
+        return target
 
     def _change_deletes(self, record: dict[str, Any], *, live: bool, is_new: bool) -> None:
         location = record["file_path"]
@@ -339,6 +366,10 @@ class Relocation:
         target = self._route.rewritten(location, what)
         source = self._route.put(location, content)
         return MovedFile(what, source, target, len(content), is_rewritten=True)
+
+
+def _identity(record: Mapping[str, Any]) -> FileIdentity:
+    return record["file_path"], record.get("content_offset"), record.get("content_size_in_bytes")
 
 
 def _became_one(first: str, second: str, target: str) -> ValidationError:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.rows.read.arrow_scan import ArrowScan
+    from icecomb.format.scan.column_ranges import ColumnRange
     from icecomb.format.scan.delete_index import DeleteFileIndex
     from icecomb.format.scan.description import Description
     from icecomb.format.scan.file_aggregates import Aggregate
@@ -421,6 +422,25 @@ class TableScan:
         planner, manifests, deletes = self._planning(keep=statistics_for(aggregates))
         known = FileAggregates(self.metadata, self.schema(), deletes)
         return known.rows(planner.selected(manifests, deletes), aggregates, group_by)
+
+    def column_ranges(self, field_ids: Iterable[int]) -> dict[int, ColumnRange]:
+        """Return about what values columns have, from manifests, for estimates.
+
+        Columns of the scan that are not primitive, or that the table has under another type or
+        name, are left out.
+
+        Args:
+            field_ids: Field ids of columns.
+        """
+        from icecomb.format.scan.column_ranges import COUNTED, column_ranges
+        from icecomb.format.spec.column_history import unlike_in_table
+
+        schema = self.schema()
+        unlike = unlike_in_table(self.metadata, schema)
+        columns = {f.field_id for f in schema.fields if f.field_type.is_primitive} - unlike
+        known = [field_id for field_id in field_ids if field_id in columns]
+        planner, manifests, deletes = self._planning(keep=COUNTED)
+        return column_ranges(schema, known, planner.selected(manifests, deletes))
 
     def __repr__(self) -> str:
         return self._description().text()

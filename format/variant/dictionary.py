@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -13,15 +14,18 @@ NO_NAMES: Final = b"\x01\x00\x00"
 """The dictionary without names."""
 _VERSION: Final = 1
 _SORTED: Final = 1 << 4
+_KEPT_BYTES: Final = 1 << 12
+"""The length up to which a dictionary is kept: mostly many variants have the same."""
 
 
-def dictionary(names: Iterable[str]) -> tuple[bytes, dict[str, int]]:
+@lru_cache(maxsize=64)
+def dictionary(names: frozenset[str]) -> tuple[bytes, Mapping[str, int]]:
     """Return the dictionary of field names, sorted, and the number of each name.
 
     Raises:
         UnicodeEncodeError: If a name has halves of characters.
     """
-    ordered = sorted(set(names))
+    ordered = sorted(names)
     if not ordered:
         return NO_NAMES, {}
     encoded = [name.encode() for name in ordered]
@@ -35,13 +39,17 @@ def dictionary(names: Iterable[str]) -> tuple[bytes, dict[str, int]]:
     return b"".join((head, numbers, *encoded)), {name: at for at, name in enumerate(ordered)}
 
 
-def names_of(metadata: bytes) -> list[str]:
+def names_of(metadata: bytes) -> Sequence[str]:
     """Return the names in a dictionary, by number.
 
     Raises:
         UnsupportedError: If it is of another version.
         ValidationError: If its numbers contradict each other, or a name is not UTF-8.
     """
+    return _known_names(metadata) if len(metadata) <= _KEPT_BYTES else _names_of(metadata)
+
+
+def _names_of(metadata: bytes) -> Sequence[str]:
     if not metadata:
         raise malformed("its metadata is empty")
     version, width = metadata[0] & 0x0F, (metadata[0] >> 6) + 1
@@ -64,3 +72,6 @@ def names_of(metadata: bytes) -> list[str]:
         return [metadata[text + start : text + end].decode() for start, end in pairwise(offsets)]
     except UnicodeDecodeError as error:
         raise malformed(f"a name in its metadata is not UTF-8: {error}") from None
+
+
+_known_names = lru_cache(maxsize=64)(_names_of)

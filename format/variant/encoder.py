@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from typing import Any, Final
@@ -30,7 +30,7 @@ def encode(value: Any) -> tuple[bytes, bytes]:
         SchemaError: If a value has no variant form, or it has more than 500 levels.
     """
     try:
-        metadata, ids = dictionary(_names(value))
+        metadata, ids = dictionary(frozenset(_names(value)))
         return metadata, _value(value, ids, 0)
     except UnicodeEncodeError as error:
         raise _unfit(f"a text has half of a character: {error}") from None
@@ -64,10 +64,18 @@ def exact(digits: int, scale: int) -> bytes:
 
 def whole(number: int) -> bytes:
     """Return an integer as a variant value; a decimal, if 64 bits do not hold it."""
+    if -128 <= number < 128:
+        return _SMALL_INTEGERS[number]
     for kind, size in _INTEGERS:
         if -(1 << 8 * size - 1) <= number < 1 << 8 * size - 1:
             return layout.primitive(kind, number.to_bytes(size, "little", signed=True))
     return exact(number, 0)
+
+
+_SMALL_INTEGERS: Final = {
+    number: layout.primitive(layout.INT8, number.to_bytes(1, "little", signed=True))
+    for number in range(-128, 128)
+}
 
 
 def _names(value: Any) -> set[str]:
@@ -76,25 +84,33 @@ def _names(value: Any) -> set[str]:
     rest = [(value, 0)]
     while rest:
         each, depth = rest.pop()
-        if isinstance(each, Mapping):
+        if _is_object(each):
+            names.update(each)
             inside = list(each.values())
-            names.update(name for name in each if isinstance(name, str))
         elif isinstance(each, (list, tuple)):
             inside = list(each)
         else:
             continue
         if depth >= layout.DEEPEST:
             raise _unfit(f"it has more than {layout.DEEPEST} levels")
-        rest.extend((one, depth + 1) for one in inside)
+        rest.extend((one, depth + 1) for one in inside if type(one) not in _BY_TYPE)
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise _unfit(f"the name of a field is {odd[0]!r}, not text")
     return names
 
 
+def _is_object(value: Any) -> bool:
+    # most values are of types that need not be asked whether they are a mapping
+    kind = type(value)
+    return kind is dict or (kind not in _BY_TYPE and isinstance(value, Mapping))
+
+
 def _value(value: Any, ids: Mapping[str, int], depth: int) -> bytes:
-    if isinstance(value, Mapping):
+    if (encode_one := _BY_TYPE.get(type(value))) is not None:
+        return encode_one(value)
+    if _is_object(value):
         parts = {}
         for name, each in value.items():
-            if not isinstance(name, str):
-                raise _unfit(f"the name of a field is {name!r}, not text")
             parts[ids[name]] = _value(each, ids, depth + 1)
         order = sorted(parts)
         return layout.object_value(order, [parts[number] for number in order])
@@ -116,7 +132,7 @@ def _primitive(value: Any) -> bytes:
     if isinstance(value, int):
         return whole(value)
     if type(value) is float:
-        return layout.primitive(layout.DOUBLE, struct.pack("<d", value))
+        return _double(value)
     if isinstance(value, Decimal):
         return decimal(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -133,6 +149,23 @@ def _primitive(value: Any) -> bytes:
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return _number(layout.TIME, seconds * 1_000_000 + value.microsecond, 8)
     return _other(value)
+
+
+def _double(value: float) -> bytes:
+    return _DOUBLE + _PACK_DOUBLE(value)
+
+
+_DOUBLE: Final = layout.primitive(layout.DOUBLE)
+_PACK_DOUBLE: Final = struct.Struct("<d").pack
+_TRUTHS: Final = (layout.primitive(layout.FALSE), layout.primitive(layout.TRUE))
+_BY_TYPE: Final[Mapping[type, Callable[[Any], bytes]]] = {
+    type(None): lambda _: layout.VARIANT_NULL,
+    bool: lambda value: _TRUTHS[value],
+    int: whole,
+    float: _double,
+    str: lambda value: layout.string(value.encode()),
+}
+"""The encoders of the types that are met most."""
 
 
 def _other(value: Any) -> bytes:

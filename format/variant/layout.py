@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from icecomb.format.errors import UnsupportedError, ValidationError
@@ -93,10 +94,14 @@ def string(data: bytes) -> bytes:
 
 def array(parts: Sequence[bytes]) -> bytes:
     """Return an array of values."""
-    offsets, width = _offsets(parts)
+    ends = _ends(parts)
+    if len(parts) <= _SMALL and ends[-1] <= _SMALL:
+        return bytes((ARRAY, len(parts), *ends)) + b"".join(parts)
+    width = width_of(ends[-1])
     large = len(parts) > _SMALL
     head = bytes(((large << 2 | width - 1) << 2 | ARRAY,))
-    return b"".join((head, _count(len(parts), large=large), offsets, *parts))
+    count = _count(len(parts), large=large)
+    return b"".join((head, count, packed(ends, width), *parts))
 
 
 def object_value(ids: Sequence[int], parts: Sequence[bytes]) -> bytes:
@@ -106,11 +111,14 @@ def object_value(ids: Sequence[int], parts: Sequence[bytes]) -> bytes:
         ids: The numbers of its field names in the dictionary, in the order of the names.
         parts: The value of each field.
     """
-    offsets, width = _offsets(parts)
-    id_width = width_of(max(ids, default=0))
+    ends, most = _ends(parts), max(ids, default=0)
+    if max(len(parts), ends[-1], most) <= _SMALL:
+        return bytes((OBJECT, len(parts), *ids, *ends)) + b"".join(parts)
+    width, id_width = width_of(ends[-1]), width_of(most)
     large = len(parts) > _SMALL
     head = bytes(((large << 4 | id_width - 1 << 2 | width - 1) << 2 | OBJECT,))
-    return b"".join((head, _count(len(parts), large=large), packed(ids, id_width), offsets, *parts))
+    count = _count(len(parts), large=large)
+    return b"".join((head, count, packed(ids, id_width), packed(ends, width), *parts))
 
 
 def members(data: bytes, at: int, limit: int) -> Members:
@@ -212,11 +220,6 @@ def _count(number: int, *, large: bool) -> bytes:
     return number.to_bytes(4 if large else 1, "little")
 
 
-def _offsets(parts: Sequence[bytes]) -> tuple[bytes, int]:
-    """Return the offsets of values, the end of the last one too, and their width."""
-    offsets, end = [0], 0
-    for part in parts:
-        end += len(part)
-        offsets.append(end)
-    width = width_of(end)
-    return packed(offsets, width), width
+def _ends(parts: Sequence[bytes]) -> list[int]:
+    """Return zero and the offset after each value."""
+    return list(accumulate(map(len, parts), initial=0))

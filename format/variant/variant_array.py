@@ -42,7 +42,17 @@ def variants_from_arrow(array: pa.Array | pa.ChunkedArray) -> list[Variant | Non
             f"An array of {kind} has no variants",
             hint="Give a column of type variant: struct<metadata: binary, value: binary>.",
         )
-    return [None if row is None else Variant(**row) for row in array.to_pylist()]
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return [
+        Variant(metadata, value) if present else None
+        for chunk in chunks
+        for present, metadata, value in zip(
+            chunk.is_valid().to_pylist(),
+            chunk.field("metadata").to_pylist(),
+            chunk.field("value").to_pylist(),
+            strict=True,
+        )
+    ]
 
 
 def variant_array(values: Sequence[tuple[bytes, bytes] | None]) -> pa.StructArray:

@@ -125,6 +125,7 @@ class Connection:
             limit=None,
             files=None,
             top=None,
+            estimates_columns=False,
         )
         return size
 

@@ -6,7 +6,7 @@ a late request would make it the table's.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 from faulty_operations import Commit, Operation
@@ -73,6 +73,15 @@ class RewriteInParts(_Rewrite):
 
 
 class RewritePositionDeletes(_Rewrite):
+    """In version 3 they become vectors: version 2 left them."""
+
+    properties: ClassVar[dict[str, str]] = {"format-version": "2"}
+
+    def prepare(self) -> None:
+        super().prepare()
+        with self.table.update_properties() as update:
+            update.set("format-version", self.world.version)
+
     def act(self) -> None:
         done = self.table.maintenance.rewrite_position_delete_files(options=ALL)
         assert done.rewritten_delete_files_count == 2

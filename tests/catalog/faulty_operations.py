@@ -11,7 +11,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 from hmsclient import HMSClient
@@ -47,6 +47,7 @@ class World:
         metastore: The real one.
         direct: A catalog that reaches it without the proxy.
         lock_enabled: Which mode tables are in.
+        version: The format version of new tables.
         settings: More properties of the catalog behind the proxy.
     """
 
@@ -57,6 +58,7 @@ class World:
         *,
         lock_enabled: bool,
         cold: bool = False,
+        version: str = "2",
         **settings: str,
     ) -> None:
         self.direct = direct
@@ -64,7 +66,9 @@ class World:
         self.proxy = ThriftProxy(metastore.port)
         locks = {"iceberg.engine.hive.lock-enabled": str(lock_enabled).lower()}
         place = {"uri": self.proxy.uri, "warehouse": str(metastore.warehouse)}
-        self.catalog = HiveCatalog("faulty", {**place, **locks, **SETTINGS, **settings})
+        self.version = version
+        versioned = {**SETTINGS, "table-default.format-version": version}
+        self.catalog = HiveCatalog("faulty", {**place, **locks, **versioned, **settings})
         self.namespace = f"n{uuid.uuid4().hex[:10]}"
         direct.create_namespace(self.namespace)
         self._raw = HMSClient(host="127.0.0.1", port=metastore.port)
@@ -204,6 +208,7 @@ class Commit(Operation):
     """A change of a table that is there; a new one now and then, so that none gets long."""
 
     length = 12
+    properties: ClassVar[dict[str, str]] = {}
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -220,7 +225,8 @@ class Commit(Operation):
     def prepare(self) -> None:
         if self.used >= self.length or self.world.entry(self.name) is None:
             self.name, self.used, self.rows = self.world.new_name(), 0, []
-            self.world.catalog.create_table(self.name, pa.schema([("id", pa.int64())]))
+            schema = pa.schema([("id", pa.int64())])
+            self.world.catalog.create_table(self.name, schema, properties=self.properties)
         self.used += 1
         self.mark = f"c{uuid.uuid4().hex[:8]}"
         self.table = self.world.catalog.load_table(self.name)
@@ -277,6 +283,33 @@ class Transact(Append):
         metadata = self.world.metadata(self.name)
         assert metadata is not None
         assert (self.mark in metadata["properties"]) == done
+        return done
+
+
+class DeleteRow(Commit):
+    """A row less by merge-on-read: in version 3 another vector of the only data file each time."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        if self.used == 1:
+            self.rows = list(range(self.length + 1))
+            with self.table.transaction() as both:
+                both.set_properties({"write.delete.mode": "merge-on-read"})
+                both.append(pa.table({"id": pa.array(self.rows, pa.int64())}))
+        self.row = self.rows[-1]
+
+    def act(self) -> None:
+        self.table.delete(f"id = {self.row}")
+
+    def happened(self) -> bool:
+        table = self.world.direct.load_table(self.name)
+        found = table.scan().to_arrow()["id"].to_pylist()
+        assert found in (self.rows, self.rows[:-1])
+        (task,) = table.scan().plan_files()
+        assert task.file.record_count - len(found) == sum(f.record_count for f in task.delete_files)
+        assert len(task.delete_files) <= 1 or table.metadata.format_version < 3
+        done = found != self.rows
+        self.rows = found
         return done
 
 
@@ -532,6 +565,7 @@ OPERATIONS: Final[dict[str, type[Operation]]] = {
     "set-property": SetProperty,
     "append": Append,
     "transact": Transact,
+    "delete-row": DeleteRow,
     "set-property-and-discard": SetPropertyAndDiscard,
     "expire": Expire,
     "rewrite-manifests": RewriteManifests,

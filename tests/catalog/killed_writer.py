@@ -1,6 +1,6 @@
 """Kills a writer at the steps of operations; run as a process of its own, which forks them.
 
-    python killed_writer.py PORT WAREHOUSE EVERY OPERATION...
+    python killed_writer.py PORT WAREHOUSE EVERY VERSION OPERATION...
 
 Only every such step counts, from another one on for each operation: 1 = all. Prints how many were killed, and what was wrong afterwards, as JSON.
 """
@@ -106,11 +106,11 @@ def _steps_of(world: World, name: str, fatal_steps: range, problems: list[str]) 
 
 
 def main() -> None:
-    port, warehouse, every, *names = sys.argv[1:]
+    port, warehouse, every, version, *names = sys.argv[1:]
     metastore = SimpleNamespace(port=int(port), warehouse=Path(warehouse))
     uri = f"thrift://127.0.0.1:{port}"
     direct = HiveCatalog("direct", {"uri": uri, "warehouse": warehouse})
-    world = World(metastore, direct, lock_enabled=True)
+    world = World(metastore, direct, lock_enabled=True, version=version)
     problems: list[str] = []
     kills = {
         name: _steps_of(world, name, range(turn % int(every), 1000, int(every)), problems)

@@ -32,7 +32,14 @@ from tests.peers.child_process import ended
 LEAST = 500
 """Faults a run."""
 REWRITES = ("rewrite-data-files", "rewrite-position-deletes", "convert-equality-deletes")
-DELETING = ("transact", "set-property-and-discard", "expire", "rewrite-manifests", *REWRITES)
+DELETING = (
+    "transact",
+    "delete-row",
+    "set-property-and-discard",
+    "expire",
+    "rewrite-manifests",
+    *REWRITES,
+)
 """Those that delete files, of their own when they fail or of others when they do not."""
 FENCED = {
     *("set-property", "append", "replace", "replace-with-rows", *DELETING),
@@ -50,6 +57,8 @@ CASES = [
     ("rewrite-in-parts", "lock-free"),
     ("set-property", "unknown server"),
 ]
+OF_VERSION_3 = {"append", "delete-row", "expire", "convert-equality-deletes", "rewrite-in-parts"}
+"""Those that the gate does to tables of format version 3; `full` does all to tables of both."""
 ALIKE = {"rewrite-manifests", "rewrite-data-files", "rewrite-position-deletes"}
 """Those that take long, and call what others call that rewrite as well."""
 LOOKS = ("get_", "show_locks", "check_lock", "heartbeat")
@@ -77,11 +86,12 @@ def _kinds(case, method):
 class _Case:
     """An operation in a world of its own, done once without a fault: `calls` is what it asked for."""
 
-    def __init__(self, metastore, catalog, case):
+    def __init__(self, metastore, catalog, case, version):
         name, mode = self.case = case
         locks = mode == "locks"
         self.said, self.problems = Counter(), []
-        self.world = World(metastore, catalog, lock_enabled=locks, cold=mode == "unknown server")
+        cold = mode == "unknown server"
+        self.world = World(metastore, catalog, lock_enabled=locks, cold=cold, version=version)
         try:
             self.operation = {**OPERATIONS, **MAINTENANCE}[name](self.world)
             outcome, self.calls = run_case(self.operation, None, "")
@@ -151,7 +161,11 @@ def test_each_kind_of_fault_at_each_kind_of_call_is_told_truly_and_loses_nothing
     monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4))
     chosen = [case for case in CASES if case[0] not in ALIKE]
     with ExitStack() as stack, ThreadPoolExecutor(4) as pool:
-        cases = list(pool.map(lambda case: _Case(metastore, catalog, case), chosen))
+        made = (
+            pool.submit(_Case, metastore, catalog, case, "3" if case[0] in OF_VERSION_3 else "2")
+            for case in chosen
+        )
+        cases = [one.result() for one in list(made)]
         for one in cases:
             stack.callback(one.world.close)
         faults = _by_turns(cases)
@@ -168,13 +182,14 @@ def test_each_kind_of_fault_at_each_kind_of_call_is_told_truly_and_loses_nothing
 
 @pytest.mark.full("every fault at every call of every operation, some five hundred")
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", ["2", "3"])
 def test_whatever_fails_the_catalog_says_the_truth_and_loses_nothing(
-    metastore, catalog, monkeypatch, capsys
+    metastore, catalog, monkeypatch, capsys, version
 ):
     monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4))
 
     def every_fault(case):
-        one = _Case(metastore, catalog, case)
+        one = _Case(metastore, catalog, case, version)
         try:
             for position, method in enumerate(one.calls):
                 one.suffer((position, how) for how in _faults(case, position, method))
@@ -189,12 +204,19 @@ def test_whatever_fails_the_catalog_says_the_truth_and_loses_nothing(
 
 @pytest.mark.slow("kills some twenty writers")
 @pytest.mark.parametrize(
-    "every", [4, pytest.param(1, marks=pytest.mark.full("some ninety killed writers"))]
+    ("every", "version"),
+    [
+        (4, "3"),
+        pytest.param(1, "2", marks=pytest.mark.full("some ninety killed writers")),
+        pytest.param(1, "3", marks=pytest.mark.full("some ninety killed writers")),
+    ],
 )
-def test_a_writer_killed_at_any_step_of_any_operation_leaves_one_truth(metastore, capsys, every):
+def test_a_writer_killed_at_any_step_of_any_operation_leaves_one_truth(
+    metastore, capsys, every, version
+):
     """The gate takes every fourth step, of which the operations begin with another each."""
     names = ["replace-with-rows", "create-with-rows", "register", "rename", "purge", "expire"]
-    names += ["create-view", "replace-view", "rename-view", "drop-view", "append"]
+    names += ["create-view", "replace-view", "rename-view", "drop-view", "append", "delete-row"]
     done = subprocess.run(
         [
             sys.executable,
@@ -202,6 +224,7 @@ def test_a_writer_killed_at_any_step_of_any_operation_leaves_one_truth(metastore
             str(metastore.port),
             metastore.warehouse,
             str(every),
+            version,
             *names,
         ],
         capture_output=True,

@@ -23,8 +23,9 @@ INSTEAD = {
     "ALTER TABLE {t} RECOVER PARTITIONS": ADD_FILES,
     "MSCK REPAIR TABLE {t}": ADD_FILES,
     "LOAD DATA INPATH '/tmp/nothing' INTO TABLE {t}": rf"{ADD_FILES}.*INSERT INTO {{t}} SELECT",
-    "ANALYZE TABLE {t} COMPUTE STATISTICS": "leave it out",
-    "ANALYZE TABLE {t} COMPUTE STATISTICS FOR COLUMNS id": "leave it out",
+    f"ANALYZE TABLE {{t}} {PARTITION} COMPUTE STATISTICS": "leave the clause out",
+    "ANALYZE TABLE {t} COMPUTE STATISTICS NOSCAN": "leave it out",
+    "ANALYZE TABLE {t}.files COMPUTE STATISTICS": "name the table itself",
     "ALTER TABLE {t} SET SERDE 'a'": r"SET TBLPROPERTIES",
     "ALTER TABLE {t} SET SERDEPROPERTIES ('a' = 'b')": r"SET TBLPROPERTIES",
     "SHOW CREATE TABLE {t} AS SERDE": "SHOW CREATE TABLE {t}$",
@@ -33,7 +34,7 @@ INSTEAD = {
 }
 # of whole namespaces, and about new tables: of catalogs that have nobody else's tables
 INSTEAD_IN_OURS = {
-    "ANALYZE TABLES IN {n} COMPUTE STATISTICS": "leave it out",
+    "ANALYZE TABLES IN {n} COMPUTE STATISTICS": "ANALYZE TABLE {n}.… COMPUTE",
 }
 
 
@@ -44,7 +45,7 @@ def check(run, namespace, statements):
     run(f"INSERT INTO {table} VALUES (1, 'a')")
     before = run(f"SHOW CREATE TABLE {table}")
     for statement, hint in statements.items():
-        said = rf"(?s)\n\s*hint: .*{hint.format(t=re.escape(table))}"
+        said = rf"(?s)\n\s*hint: .*{hint.format(t=re.escape(table), n=re.escape(namespace))}"
         with pytest.raises(Exception, match=said.replace("$", r"(?:\n|$)")):
             run(statement.format(t=table, n=namespace, s=namespace.split(".")[-1]))
     assert run(f"SHOW CREATE TABLE {table}") == before

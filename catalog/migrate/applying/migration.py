@@ -57,7 +57,7 @@ from icecomb.format.property.table_property import (
     check_no_entry_properties,
 )
 from icecomb.format.rows.values.unread_field import with_unread
-from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.metadata import TableMetadata, new_format_version
 from icecomb.format.spec.name_mapping import NameMapping
 
 _HIVE_ONLY: Final = re.compile(
@@ -145,6 +145,7 @@ class Takeover:
                 with an old copy.
             ConfigurationError: If the table is in lock-free mode and the metastore does not check
                 what it replaces.
+            UnsupportedError: If the format version lacks the type of timestamps.
             CommitStateUnknownError: If it is unknown whether the entry was converted, or converted
                 and cleaned up; nothing was deleted.
         """
@@ -157,6 +158,7 @@ class Takeover:
                 raise being_reverted(table)
             if table.is_iceberg:
                 return self._finish(table)
+            choices.check_version(new_format_version(self._properties))
             journals.check_sole_migration()
             if journal is not None and not self._abandon(journal):
                 continue

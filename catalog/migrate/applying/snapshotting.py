@@ -26,6 +26,7 @@ from icecomb.catalog.report.finding import Finding, warning
 from icecomb.catalog.table.table_creation import CreateTableTransaction
 from icecomb.format.errors import MigrationError, ValidationError
 from icecomb.format.operation.append import FastAppend
+from icecomb.format.spec.metadata import new_format_version
 
 _PURGE: Final = "external.table.purge"
 
@@ -70,6 +71,7 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
 ) -> Snapshotted:
     """Implement `icecomb.catalog.migrate.snapshot`."""
     given, engines = given_properties(properties), engine_names(interop)
+    choices.check_version(new_format_version(given))
     home = _home(context, target, location)
     for _ in range(ROUNDS):
         table = context.entry.load()

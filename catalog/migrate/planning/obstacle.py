@@ -22,6 +22,7 @@ from icecomb.catalog.migrate.source.source import (
 from icecomb.catalog.migrate.source.source_schema import SourceSchema
 from icecomb.catalog.report.finding import Finding, Mentions, blocker, note, warning
 from icecomb.format.rows.files.described_file import FileProblem
+from icecomb.format.spec.types import TIMESTAMP_TYPES
 
 _FORMATS: Final = ("Parquet", "ORC", "Avro")
 FORMATS: Final = f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
@@ -69,8 +70,8 @@ _FILES: Final = {
         "rewrite the file, or change the column's type in Hive",
     ),
     "timestamp-unit": (
-        "files hold timestamps that are not in microseconds",
-        "rewrite the file with microseconds",
+        "files hold timestamps in another unit than the column",
+        "rewrite the file in that unit: nanoseconds for --timestamp timestamp_ns, timestamptz_ns",
     ),
     "foreign-type": (
         "files hold types that Iceberg does not have",
@@ -78,7 +79,7 @@ _FILES: Final = {
     ),
     "timestamp-zone": (
         "files and table disagree on whether a timestamp has a zone",
-        "choose the other --timestamp, or rewrite the file",
+        "choose the --timestamp with, or without, tz, or rewrite the file",
     ),
     "writer-zone": (
         "files hold times that Hive shows in another zone than the table would",
@@ -176,11 +177,11 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
     timestamps = [
         column.name
         for column in converted.schema.columns
-        if str(column.field_type) in {"timestamp", "timestamptz"}
+        if isinstance(column.field_type, TIMESTAMP_TYPES)
     ]
     for kind in sorted({str(converted.schema.find_type(name)) for name in timestamps}):
         names = tuple(name for name in timestamps if str(converted.schema.find_type(name)) == kind)
-        instants = ", instants; Hive shows a timestamp as local time" if kind[-2:] == "tz" else ""
+        instants = ", instants; Hive shows a timestamp as local time" if "tz" in kind else ""
         yield note(
             "timestamps",
             f"{', '.join(names)}: becomes {kind}{instants}",

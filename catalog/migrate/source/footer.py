@@ -35,6 +35,8 @@ from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (
+    TIMESTAMP_TYPES,
+    ZONED_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -49,8 +51,6 @@ from icecomb.format.spec.types import (
     NestedField,
     StringType,
     StructType,
-    TimestampType,
-    TimestamptzType,
 )
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
@@ -259,7 +259,7 @@ class _Comparison:
             pairs = zip(children(expected), (arrow.key_field, arrow.item_field), strict=True)
             for field, inner in pairs:
                 self._type(field.field_type, inner, f"{path}.{inner.name}")
-        elif isinstance(expected, TimestampType | TimestamptzType) and pa.types.is_timestamp(arrow):
+        elif isinstance(expected, TIMESTAMP_TYPES) and pa.types.is_timestamp(arrow):
             self._timestamp(expected, arrow, path)
         elif not expected.is_primitive or not _fits(expected, arrow):
             self._problem("type-differs", f"it holds {arrow}, the table says {expected}", path)
@@ -268,7 +268,7 @@ class _Comparison:
         physical = self.physical.get(path) or next(
             (kind for name, kind in self.physical.items() if _same_leaf(name, path)), ""
         )
-        zoned = isinstance(expected, TimestamptzType)
+        zoned = isinstance(expected, ZONED_TYPES)
         if physical == "INT96":
             tail = self.tail if isinstance(self.tail, ParquetFooter) else None
             if tail is None or tail.writer_zone is None or tail.writer_zone in _UTC:

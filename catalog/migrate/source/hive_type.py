@@ -27,8 +27,9 @@ from icecomb.format.spec.types import (
     NestedField,
     StringType,
     StructType,
-    TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
+    as_type,
 )
 
 _PLAIN: Final[dict[str, IcebergType]] = {
@@ -46,9 +47,8 @@ _PLAIN: Final[dict[str, IcebergType]] = {
     "char": StringType(),
     "varchar": StringType(),
     "binary": BinaryType(),
-    "timestamp with local time zone": TimestamptzType(),
-    "timestamplocaltz": TimestamptzType(),
 }
+_INSTANTS: Final = frozenset(("timestamp with local time zone", "timestamplocaltz"))
 CHAR_NOTE: Final = "char(n) becomes string: its length is no longer enforced"
 """The note on a column that is or contains a ``char(n)``."""
 _NOTES: Final = {
@@ -81,7 +81,7 @@ def parse_hive_type(text: str, *, timestamp: str = "timestamptz") -> Converted:
     Args:
         text: The type in the metastore.
         timestamp: Type for Hive's ``timestamp``: "timestamptz" (as in Iceberg Java's migrate)
-            or "timestamp".
+            or "timestamp", or one of these in nanoseconds, which instants then have, too.
 
     Raises:
         UnsupportedError: If Iceberg has no equivalent of a type (uniontype, intervals, void).
@@ -118,7 +118,9 @@ class _Parser:
             precision, scale = (*numbers, *_DEFAULT_DECIMAL[len(numbers) :])
             return DecimalType(precision, scale)
         if name == "timestamp":
-            return TimestamptzType() if self.timestamp == "timestamptz" else TimestampType()
+            return as_type(self.timestamp)
+        if name in _INSTANTS:
+            return TimestamptzNanoType() if self.timestamp.endswith("_ns") else TimestamptzType()
         if name not in _PLAIN:
             raise UnsupportedError(
                 f"Hive type {name} has no equal in Iceberg", hint="convert or drop the column first"

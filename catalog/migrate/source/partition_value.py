@@ -20,6 +20,9 @@ from icecomb.format.rows.write.partition_path import is_plain
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
+    NANO_TYPES,
+    TIMESTAMP_TYPES,
+    ZONED_TYPES,
     BooleanType,
     DateType,
     DecimalType,
@@ -29,10 +32,9 @@ from icecomb.format.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampType,
-    TimestamptzType,
 )
 from icecomb.format.spec.values.decimal_value import rescaled
+from icecomb.format.spec.values.temporal import NANOS_PER_MICRO
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 """The text that Hive stores for null (hive.exec.default.partition.name)."""
@@ -112,9 +114,14 @@ def convert(text: str, field_type: IcebergType, *, time_zone: str = "UTC") -> An
         return _decimal(text, field_type)
     if isinstance(field_type, DateType):
         return (_date(text) - _EPOCH.date()).days
-    if isinstance(field_type, TimestampType | TimestamptzType):
-        zone = dt.timezone.utc if isinstance(field_type, TimestampType) else ZoneInfo(time_zone)
-        return _microseconds(text, zone)
+    if isinstance(field_type, TIMESTAMP_TYPES):
+        zone = ZoneInfo(time_zone) if isinstance(field_type, ZONED_TYPES) else dt.timezone.utc
+        found = _nanoseconds(text, zone)
+        if isinstance(field_type, NANO_TYPES):
+            return _in_range(found)
+        if found % NANOS_PER_MICRO:
+            raise ValidationError("finer than microseconds")
+        return found // NANOS_PER_MICRO
     raise ValidationError(_NO_EQUAL.format(field_type))
 
 
@@ -172,15 +179,20 @@ def _decimal(text: str, field_type: DecimalType) -> Decimal:
     return exact
 
 
-def _microseconds(text: str, zone: dt.tzinfo) -> int:
+def _in_range(nanoseconds: int) -> int:
+    if not -(1 << 63) <= nanoseconds < 1 << 63:
+        raise ValidationError("out of the range of nanoseconds, 1677-09-21 to 2262-04-11")
+    return nanoseconds
+
+
+def _nanoseconds(text: str, zone: dt.tzinfo) -> int:
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         # Hive shortens a midnight to its date.
         day = _date(text)
         moment = dt.datetime(day.year, day.month, day.day, tzinfo=zone)
-        return (moment - _EPOCH) // dt.timedelta(microseconds=1)
+        return (moment - _EPOCH) // dt.timedelta(microseconds=1) * NANOS_PER_MICRO
     moment = dt.datetime.fromisoformat(f"{match[1]} {match[2]}").replace(tzinfo=zone)
     fraction = (match[3] or "").ljust(9, "0")
-    if fraction[6:].strip("0"):
-        raise ValidationError("finer than microseconds")
-    return (moment - _EPOCH) // dt.timedelta(microseconds=1) + int(fraction[:6])
+    seconds = (moment - _EPOCH) // dt.timedelta(seconds=1)
+    return seconds * NANOS_PER_MICRO * 1_000_000 + int(fraction)

@@ -257,8 +257,8 @@ def as_hive_reads(array: pa.Array, kind: IcebergType, target: pa.DataType) -> pa
     if isinstance(kind, MapType):
         return _as_hive_map(array, kind, target)
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
-        # INT96 holds nanoseconds, which Iceberg truncates to microseconds.
-        array = array.cast(pa.timestamp("us", array.type.tz), safe=False)
+        # INT96 holds nanoseconds, which a column of microseconds truncates.
+        array = array.cast(pa.timestamp(target.unit, array.type.tz), safe=target.unit == "ns")
         return array.cast(pa.int64()).cast(target)
     return array.cast(target)
 

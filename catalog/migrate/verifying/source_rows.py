@@ -7,7 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from icecomb.format.manifests.manifest import FileFormat
-from icecomb.format.spec.types import IcebergType, ListType, MapType, StructType
+from icecomb.format.spec.schema import walk
+from icecomb.format.spec.types import NANO_TYPES, IcebergType, ListType, MapType, StructType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,11 +22,12 @@ _OBJECTS: Final = 1 << 14
 """Number of rows of Python objects at a time."""
 
 
-def _parquet(stream: pa.NativeFile, _: str, __: Schema) -> Iterator[pa.RecordBatch]:
+def _parquet(stream: pa.NativeFile, _: str, schema: Schema) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
     # INT96 counts nanoseconds, which overflow before 1677 and after 2262.
-    with pq.ParquetFile(stream, coerce_int96_timestamp_unit="us") as file:
+    fine = any(isinstance(f.field_type, NANO_TYPES) for f in walk(schema.as_struct()))
+    with pq.ParquetFile(stream, coerce_int96_timestamp_unit="ns" if fine else "us") as file:
         yield from file.iter_batches(_BATCH_ROWS)
 
 

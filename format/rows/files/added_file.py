@@ -108,8 +108,8 @@ class AddedFiles:
         Raises:
             NoSuchFileError: If the file does not exist.
             CorruptFileError: If it is not a Parquet, ORC or Avro file.
-            SchemaError: If its columns do not fit the table's, or its Parquet times are neither
-                microseconds nor INT96.
+            SchemaError: If its columns do not fit the table's, or its Parquet times are neither in
+                the column's unit nor INT96.
             ValidationError: If a required column holds nulls, a partition value is unknown or not
                 the same in all rows, it has columns of row lineage, or engines do not agree on
                 which file the location is.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,9 @@ from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatist
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import IcebergType
 from icecomb.format.storage.file_io import FileIO
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.parquet.int96 import Int96Nanoseconds
 
 _SMALL_BYTES: Final = 1 << 20
 
@@ -29,6 +33,7 @@ class ParquetReader(DataFileReader):
         size: The length that its manifest states, in bytes; a shorter file is rejected.
         dictionaries: Names of columns to read dictionary-encoded.
         checksums: Whether to verify the pages that have a checksum.
+        nanoseconds: Ids of top-level columns whose INT96 timestamps are read in nanoseconds.
 
     Raises:
         CorruptFileError: If it is not a Parquet file, or is shorter than stated.
@@ -44,6 +49,7 @@ class ParquetReader(DataFileReader):
         dictionaries: Sequence[str] = (),
         *,
         checksums: bool = False,
+        nanoseconds: Collection[int] = (),
     ) -> None:
         super().__init__(io, location, size)
         with reading(location):
@@ -63,11 +69,32 @@ class ParquetReader(DataFileReader):
             schema = self._file.schema_arrow
             self.row_count = self._file.metadata.num_rows
         self.fields: tuple[FileField, ...] = file_fields(schema, name_mapping, location)
+        self._fine: Int96Nanoseconds | None = None
+        if nanoseconds:
+            self._read_nanoseconds(nanoseconds)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
         self._source.close()
+
+    def _read_nanoseconds(self, wanted: Collection[int]) -> None:
+        from icecomb.format.rows.parquet.int96 import Int96Nanoseconds
+
+        metadata, columns = self._file.metadata, self._file.metadata.schema
+        names = [
+            f.name
+            for f in self.fields
+            if f.field_id in wanted
+            and not f.children
+            and columns.column(f.leaves[0]).physical_type == "INT96"
+        ]
+        if names:
+            kind = pa.timestamp("ns")
+            self._fine = Int96Nanoseconds(self._source, self.location, metadata, names)
+            self.fields = tuple(
+                replace(f, arrow_type=kind) if f.name in names else f for f in self.fields
+            )
 
     @property
     def notes(self) -> dict[str, str]:
@@ -126,6 +153,8 @@ class ParquetReader(DataFileReader):
             threads = use_threads and size > _SMALL_BYTES
             with reading(self.location):
                 batches = self._file.iter_batches(batch_size, run, names, use_threads=threads)
+            if self._fine is not None:
+                batches = self._fine.joined(batches, batch_size, run, names)
             while True:
                 with reading(self.location):
                     batch = next(batches, None)

@@ -47,7 +47,7 @@ from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.format.spec.types import NestedField, StructType
+from icecomb.format.spec.types import NANO_TYPES, NestedField, StructType
 from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ class ArrowScan:
         self._checksums = checksums
         self._name_mapping = table_metadata.name_mapping()
         self._ids = frozenset(projected_schema.field_ids)
+        columns = self._as_read.schema().fields
+        self._nanoseconds = [f.field_id for f in columns if isinstance(f.field_type, NANO_TYPES)]
         self._latest: tuple[tuple[FileField, ...], str, Projection] | None = None
         self._deletes = PositionDeletes(io)
         self._equality_deletes: KeySource = keys or EqualityDeletes(io, self._as_read)
@@ -182,7 +184,13 @@ class ArrowScan:
         keys = self._equality_deletes.of(equal)
         if isinstance(task.residual, AlwaysFalse):
             return
-        reader = open_data_file(self._io, task.file, self._name_mapping, checksums=self._checksums)
+        reader = open_data_file(
+            self._io,
+            task.file,
+            self._name_mapping,
+            checksums=self._checksums,
+            nanoseconds=self._nanoseconds,
+        )
         try:
             parts = partial(
                 reader.batches, batch_size=batch_size or self._batch_size, use_threads=use_threads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.manifests.manifest import DataFile, FileFormat
@@ -19,6 +19,7 @@ def open_data_file(
     dictionaries: Sequence[str] = (),
     *,
     checksums: bool = False,
+    nanoseconds: Collection[int] = (),
 ) -> DataFileReader:
     """Open a data or delete file of any format.
 
@@ -29,13 +30,16 @@ def open_data_file(
         dictionaries: Names of columns to read dictionary-encoded, if the format supports it.
         checksums: Whether to verify checksums in formats that have them, where readers do not by
             default.
+        nanoseconds: Ids of columns in nanoseconds; see `ParquetReader`.
 
     Raises:
         CorruptFileError: If the file is damaged, or its row count differs from its manifest's.
         NoSuchFileError: If the file does not exist.
         UnsupportedError: If the format is not supported.
     """
-    reader = _reader(io, file, name_mapping, dictionaries, checksums=checksums)
+    reader = _reader(
+        io, file, name_mapping, dictionaries, checksums=checksums, nanoseconds=nanoseconds
+    )
     try:
         reader.expect_rows(file.record_count)
     except CorruptFileError:
@@ -51,6 +55,7 @@ def _reader(
     dictionaries: Sequence[str],
     *,
     checksums: bool,
+    nanoseconds: Collection[int],
 ) -> DataFileReader:
     if file.file_format is FileFormat.PARQUET:
         return ParquetReader(
@@ -60,6 +65,7 @@ def _reader(
             file.file_size_in_bytes,
             dictionaries,
             checksums=checksums,
+            nanoseconds=nanoseconds,
         )
     if file.file_format is FileFormat.ORC:
         from icecomb.format.rows.orc.reader import OrcReader

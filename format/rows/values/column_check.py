@@ -270,6 +270,6 @@ def _unit(footer: pq.ParquetSchema, leaf: int, wanted: str) -> str | None:
     kind = logical_type(column)
     if kind["Type"] in {"Timestamp", "Time"} and kind["timeUnit"] != wanted:
         return str(kind["timeUnit"])
-    if column.physical_type == "INT96" and wanted != "microseconds":
-        return "INT96, which is read as microseconds"
+    if column.physical_type == "INT96" and wanted != "microseconds" and "." in column.path:
+        return "INT96, which is read as microseconds inside other columns"
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from icecomb.spark.planner.procedures.changelog import create_changelog_view
+from icecomb.spark.planner.procedures.columns import undelete_column
 from icecomb.spark.planner.procedures.files import add_files, migrate, register_table, snapshot
 from icecomb.spark.planner.procedures.maintenance import (
     compute_partition_stats,
@@ -56,5 +57,6 @@ PROCEDURES: Final[dict[str, Procedure]] = {
         rollback_to_timestamp,
         set_current_snapshot,
         snapshot,
+        undelete_column,
     )
 }

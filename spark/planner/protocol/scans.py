@@ -75,6 +75,7 @@ class PlanScan(Repeatable):
             that deletes rows by position (see `Delta`), else None.
         limit: A number of rows that is enough; None for all. Spark truncates the rows itself.
         top: The rows that are enough; None for all. Spark sorts and truncates the rows itself.
+        estimates_columns: Whether the optimizer uses estimates of columns.
     """
 
     selection: Selection
@@ -84,6 +85,7 @@ class PlanScan(Repeatable):
     changes: str | None
     limit: int | None
     top: TopRows | None
+    estimates_columns: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,18 +319,36 @@ class FileRange(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnEstimate(Message):
+    """The estimated values of a column in the files of a scan.
+
+    Args:
+        distinct: The number of distinct values.
+        nulls: The number of nulls; None if it is unknown.
+        min: A value that is not above the smallest one, as `icecomb.spark.values` writes it; None
+            if there is none, or it is unknown.
+        max: A value that is not below the greatest one, likewise.
+    """
+
+    distinct: int
+    nulls: int | None
+    min: Any
+    max: Any
+
+
+@dataclass(frozen=True, slots=True)
 class ScanStatistics(Message):
     """The estimated size of a scan.
 
     Args:
         rows: The number of rows, without deleted ones whose positions are in the plan.
         bytes: The size of its files.
-        distinct_values: Numbers of distinct values of columns, by field id as text.
+        columns: Estimates of columns whose number of distinct values is known, by field id as text.
     """
 
     rows: int
     bytes: int
-    distinct_values: Mapping[str, int]
+    columns: Mapping[str, ColumnEstimate]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Numbers of distinct values of columns, from statistics files."""
+"""Estimates of columns, from statistics files and manifests, for Spark's cost-based optimizer."""
 
 from __future__ import annotations
 
@@ -7,29 +7,45 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.format.statistics.statistics_file import newest_statistics
 from icecomb.format.statistics.theta_sketch import BLOB_TYPE
+from icecomb.spark.planner.protocol import ColumnEstimate
+from icecomb.spark.values import value_to_json
 
 if TYPE_CHECKING:
     from icecomb.format.scan.table_scan import TableScan
 
 
-def distinct_values(scan: TableScan, field_ids: Iterable[int]) -> dict[str, int]:
-    """Return the known numbers of distinct values, by field id as text.
+def column_estimates(
+    scan: TableScan, field_ids: Iterable[int], rows: int
+) -> dict[str, ColumnEstimate]:
+    """Return estimates of the columns whose number of distinct values is known, by id as text.
 
-    They are those of the scanned snapshot, or of its newest ancestor that has any, for all rows,
-    whatever the scan's filter. The number is the property `ndv` of a sketch (Puffin specification,
-    ``apache-datasketches-theta-v1``), which table metadata repeats; the statistics file is not
-    read.
+    The numbers are those of the scanned snapshot, or of its newest ancestor that has any, for all
+    rows: the property `ndv` of a sketch (Puffin specification, ``apache-datasketches-theta-v1``),
+    which table metadata repeats; the statistics file is not read. Nulls, minima and maxima are
+    those of the files that the scan's filter selects.
 
     Args:
         scan: The scan.
         field_ids: The field ids of the columns.
+        rows: The number of rows of the scan.
     """
     snapshot = scan.snapshot()
     file = newest_statistics(scan.metadata, None if snapshot is None else snapshot.snapshot_id)
     wanted = frozenset(field_ids)
-    return {
-        str(field_id): number for field_id, number in _sketched(file or {}) if field_id in wanted
-    }
+    distinct = {each: number for each, number in _sketched(file or {}) if each in wanted}
+    if not distinct:
+        return {}
+    schema, found = scan.schema(), {}
+    for field_id, known in scan.column_ranges(distinct).items():
+        kind = schema.find_type(field_id)
+        nulls = rows if known.is_empty else known.nulls
+        found[str(field_id)] = ColumnEstimate(
+            min(distinct[field_id], rows - min(nulls or 0, rows)),
+            None if nulls is None else min(nulls, rows),
+            value_to_json(kind, known.lower),
+            value_to_json(kind, known.upper),
+        )
+    return found
 
 
 def _sketched(file: Mapping[str, Any]) -> Iterable[tuple[int, int]]:

@@ -25,7 +25,7 @@ from icecomb.spark.planner.protocol import (
     ScanStatistics,
     Selection,
 )
-from icecomb.spark.planner.scan.column_statistics import distinct_values
+from icecomb.spark.planner.scan.column_statistics import column_estimates
 from icecomb.spark.planner.scan.grouping_key import GroupingKey
 from icecomb.spark.planner.scan.partition_columns import partition_columns
 from icecomb.spark.planner.scan.predicates import row_filter
@@ -99,10 +99,10 @@ class Scans:
         metrics = PlanningMetrics()
         tasks = _of_files(_planned(scan, request, metrics), state, request)
         plan = yield from scan_plan(state, tasks, request, ScanMetrics(metrics, begun))
-        if not options.reports_column_statistics():
+        if not request.estimates_columns or not options.reports_column_statistics():
             return plan
-        distinct = distinct_values(scan, request.field_ids)
-        return replace(plan, statistics=replace(plan.statistics, distinct_values=distinct))
+        columns = column_estimates(scan, request.field_ids, plan.statistics.rows)
+        return replace(plan, statistics=replace(plan.statistics, columns=columns))
 
     def narrow_scan(self, request: NarrowScan) -> NarrowedScan:
         """Answer `NarrowScan`."""
@@ -159,7 +159,7 @@ def scan_plan(
     mapping = state.metadata.name_mapping()
     return ScanPlan(
         name_mapping=None if mapping is None else [f.to_json() for f in mapping.fields],
-        statistics=ScanStatistics(rows - files.positions.count, total, distinct_values={}),
+        statistics=ScanStatistics(rows - files.positions.count, total, columns={}),
         vectorized=options.is_vectorized(properties),
         batch_rows=options.batch_rows(properties),
         partition_columns=columns,

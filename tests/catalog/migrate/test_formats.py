@@ -19,7 +19,7 @@ from pyarrow import orc
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.entity import HivePartition, StorageDescriptor
 from icecomb.catalog.migrate.applying.migration import Takeover
-from icecomb.format.errors import CommitFailedError, MigrationError
+from icecomb.format.errors import CommitFailedError, MigrationError, UnsupportedError
 from icecomb.format.rows.avro.reader import AvroReader
 from icecomb.format.rows.orc.reader import OrcReader
 from tests.catalog.migrate.conftest import AVRO, ORC, PARQUET
@@ -226,6 +226,95 @@ def test_timestamps_of_orc_have_no_zone(make_hive_table: Any) -> None:
     assert migrate.verify(table.catalog, table.name).difference_count == 0
 
 
+NANOSECONDS = [1_719_835_200_123_456_789, -1, None]
+"""Local times since 1970; Hive's ``timestamp`` has nine digits."""
+
+
+def nanoseconds(zone: str | None = None) -> pa.Table:
+    return pa.table({"ts": pa.array(NANOSECONDS, pa.int64()).cast(pa.timestamp("ns", zone))})
+
+
+def int96(data: pa.Table, path: Path) -> None:
+    pq.write_table(data, path, use_deprecated_int96_timestamps=True)
+
+
+def nanos(data: pa.Table, path: Path) -> None:
+    pq.write_table(data, path, version="2.6")
+
+
+@pytest.mark.parametrize(
+    ("kind", "storage", "write", "zone"),
+    sampled(
+        [
+            ("timestamptz_ns", PARQUET, int96, None),
+            ("timestamp_ns", PARQUET, int96, None),
+            ("timestamp_ns", PARQUET, nanos, None),
+            ("timestamptz_ns", PARQUET, nanos, "UTC"),
+            ("timestamp_ns", ORC, orc.write_table, None),
+        ],
+        keep=2,
+    ),
+)
+def test_nanoseconds_of_hive_are_kept(
+    make_hive_table: Any, kind: str, storage: StorageDescriptor, write: Any, zone: str | None
+) -> None:
+    first, second = "2024-01-31 10:00:00.123456789", "1969-12-31 23:59:59.999999999"
+    table = make_hive_table(
+        {"ts": "timestamp"},
+        {"p": "timestamp"},
+        {(first,): nanoseconds(zone), (second,): nanoseconds(zone)},
+        storage=storage,
+        write=write,
+    )
+    choices, version = migrate.Choices(timestamp=kind), {"format-version": "3"}
+    assert codes(migrate.plan(table.catalog, table.name, choices, properties=version)) == set()
+    migrate.apply(table.catalog, table.name, choices, properties=version)
+    loaded = table.catalog.load_table(table.name)
+    assert {str(f.field_type) for f in loaded.schema().fields} == {kind}
+    rows = loaded.scan().to_arrow()
+    assert sorted(rows["ts"].cast(pa.int64()).drop_null().to_pylist()) == [
+        -1,
+        -1,
+        NANOSECONDS[0],
+        NANOSECONDS[0],
+    ]
+    assert set(rows["p"].cast(pa.int64()).to_pylist()) == {1_706_695_200_123_456_789, -1}
+    end = "" if kind == "timestamp_ns" else "+00:00"
+    assert loaded.scan(f"ts = '2024-07-01T12:00:00.123456789{end}'").count() == 2
+    assert loaded.scan(f"ts = '2024-07-01T12:00:00.123456788{end}'").count() == 0
+    assert loaded.scan(f"p = '1969-12-31T23:59:59.999999999{end}'").count() == 3
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+
+
+def test_nanoseconds_need_format_version_3_and_files_that_have_them(make_hive_table: Any) -> None:
+    table = make_hive_table({"ts": "timestamp"}, rows=nanoseconds(), write=nanos)
+    choices = migrate.Choices(timestamp="timestamp_ns")
+    for refused in (migrate.plan, migrate.apply):
+        with pytest.raises(UnsupportedError, match=r"timestamp_ns belongs to format version 3"):
+            refused(table.catalog, table.name, choices)
+    with pytest.raises(UnsupportedError, match="property format-version=3"):
+        migrate.snapshot(table.catalog, table.name, f"{table.name}_2", choices)
+    assert not table.entry.is_iceberg
+    pq.write_table(nanoseconds(), table.folder / "part-1.parquet", coerce_timestamps="us",
+                   allow_truncated_timestamps=True)  # fmt: skip
+    version = {"format-version": "3"}
+    found = codes(migrate.plan(table.catalog, table.name, choices, properties=version))
+    assert found == {"timestamp-unit"}
+
+
+def test_nanoseconds_beyond_their_range_are_refused_not_wrapped(make_hive_table: Any) -> None:
+    moments = pa.array([dt.datetime(1500, 1, 1), None], pa.timestamp("us"))  # noqa: DTZ001
+    table = make_hive_table({"ts": "timestamp"}, rows=pa.table({"ts": moments}), write=int96)
+    choices = migrate.Choices(timestamp="timestamp_ns")
+    migrate.apply(table.catalog, table.name, choices, properties={"format-version": "3"})
+    loaded = table.catalog.load_table(table.name)
+    with pytest.raises(UnsupportedError, match="has times that nanoseconds cannot hold"):
+        loaded.scan().to_arrow()
+    migrate.revert(table.catalog, table.name, dry_run=False)
+    migrate.apply(table.catalog, table.name, migrate.Choices(timestamp="timestamp"))
+    assert table.rows()[0] == {"ts": dt.datetime(1500, 1, 1)}  # noqa: DTZ001
+
+
 def test_timestamps_of_avro_are_instants(make_hive_table: Any) -> None:
     moment = dt.datetime(2024, 7, 1, 12, 0, 0, 123000, dt.timezone.utc)
     table = make_hive_table({"ts": "timestamp"}, storage=AVRO)
@@ -235,6 +324,12 @@ def test_timestamps_of_avro_are_instants(make_hive_table: Any) -> None:
     assert codes(migrate.plan(table.catalog, table.name, other)) == {"timestamp-zone"}
     migrate.apply(table.catalog, table.name)
     assert table.rows() == [{"ts": moment}]
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+    migrate.revert(table.catalog, table.name, dry_run=False)
+    fine = migrate.Choices(timestamp="timestamptz_ns")
+    migrate.apply(table.catalog, table.name, fine, properties={"format-version": "3"})
+    (read,) = table.catalog.load_table(table.name).scan().to_arrow()["ts"].cast(pa.int64())
+    assert read.as_py() == 1_719_835_200_123_000_000
     assert migrate.verify(table.catalog, table.name).difference_count == 0
 
 

@@ -21,6 +21,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.rows.parquet.reader import ParquetReader
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import SortField, SortOrder
@@ -36,6 +37,7 @@ from icecomb.format.spec.types import (
     StringType,
     StructType,
     TimestampNanoType,
+    TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
     UnknownType,
@@ -379,30 +381,66 @@ def test_filters_of_polars_and_arrow_keep_nanoseconds(create):
     [
         ({"coerce_timestamps": None}, None),
         ({"coerce_timestamps": "us"}, "it holds microseconds, the column has nanoseconds"),
-        (
-            {"use_deprecated_int96_timestamps": True},
-            "it holds INT96, which is read as microseconds",
-        ),
+        ({"use_deprecated_int96_timestamps": True}, None),
     ],
 )
 def test_files_are_added_whose_times_are_in_nanoseconds(create, tmp_path, units, problem):
     table = create(Schema(NestedField(1, "t", TimestampNanoType())))
     path = str(tmp_path / "given.parquet")
-    pq.write_table(pa.table({"t": pa.array([1_000, 2_000], pa.timestamp("ns"))}), path, **units)
+    pq.write_table(pa.table({"t": pa.array([1_001, 2_002], pa.timestamp("ns"))}), path, **units,
+                   allow_truncated_timestamps="coerce_timestamps" in units)  # fmt: skip
     if problem is not None:
         with pytest.raises(IcecombError, match=problem):
             table.add_files([path])
         return
     table.add_files([path])
-    assert counts(table.scan("t > '1970-01-01T00:00:00.000001'").to_arrow()["t"]) == [2_000]
+    assert counts(table.scan("t > '1970-01-01T00:00:00.000001001'").to_arrow()["t"]) == [2_002]
     (file,) = table.inspect.files().to_pylist()
-    bounds = [dict(file[name])[1] for name in ("lower_bounds", "upper_bounds")]
-    assert [int.from_bytes(each, "little") for each in bounds] == [1_000, 2_000]
+    bounds = [dict(file[name]).get(1) for name in ("lower_bounds", "upper_bounds")]
+    known = [] if units.get("use_deprecated_int96_timestamps") else [1_001, 2_002]
+    assert [int.from_bytes(each, "little") for each in bounds if each] == known
+
+
+def test_int96_in_batches_keeps_its_nanoseconds_and_that_of_other_columns_its_range(
+    create, tmp_path
+):
+    fields = ((1, "id", LongType()), (2, "t", TimestampNanoType()), (3, "u", TimestampType()))
+    table = create(Schema(*(NestedField(*each) for each in fields)))
+    path, moments = str(tmp_path / "given.parquet"), [n * 7_001 - 10**9 for n in range(3_000)]
+    moments[5] = None
+    old = pa.array([-(15 * 10**15)] * 3_000, pa.timestamp("us"))  # in 1494
+    given = pa.table(
+        {"id": range(3_000), "t": pa.array(moments, pa.int64()).cast(pa.timestamp("ns")), "u": old}
+    )
+    pq.write_table(given, path, use_deprecated_int96_timestamps=True, row_group_size=700)
+    table.add_files([path])
+    read = table.scan().to_arrow()
+    assert counts(read["t"]) == moments
+    assert read["u"].combine_chunks().equals(old)
+    assert table.scan("t is null").to_arrow()["id"].to_pylist() == [5]
+    assert table.scan(selected_fields=("u",)).to_arrow()["u"].combine_chunks().equals(old)
+    reader = ParquetReader(table.io, path, table.metadata.name_mapping(), nanoseconds=[2])
+    pieces = [batch for _, batch in reader.batches([2, 1], [0, 2, 3, 4], 100)]
+    reader.close()
+    assert max(batch.num_rows for batch in pieces) == 100
+    left = [*moments[:700], *moments[1400:]]
+    assert counts(pa.Table.from_batches(pieces)["t"]) == left
+
+
+def test_int96_inside_other_columns_is_not_added_as_nanoseconds(create, tmp_path):
+    inner = StructType(NestedField(2, "t", TimestampNanoType()))
+    table = create(Schema(NestedField(1, "s", inner)))
+    path = str(tmp_path / "given.parquet")
+    kind = pa.struct({"t": pa.timestamp("ns")})
+    given = pa.table({"s": pa.array([{"t": 1}], kind)})
+    pq.write_table(given, path, use_deprecated_int96_timestamps=True)
+    with pytest.raises(SchemaError, match="INT96, which is read as microseconds inside"):
+        table.add_files([path])
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-@pytest.mark.parametrize("wider", [TimestampNanoType(), TimestamptzType()])
-def test_dates_do_not_become_timestamps(create, file_format, wider):
+@pytest.mark.parametrize("wider", [TimestamptzNanoType(), TimestamptzType()])
+def test_dates_do_not_become_instants(create, file_format, wider):
     table = create(Schema(NestedField(1, "d", DateType())), write_format_default=file_format)
     table.append(pa.table({"d": pa.array([1], pa.date32())}))
     with pytest.raises(SchemaError, match="type of column 'd' from date to timestamp"):

@@ -76,6 +76,7 @@ class Planner:
         limit=None,
         files=None,
         top=None,
+        estimates=False,
         **options,
     ):
         fields = [f for f in table["schema"]["fields"] if columns is None or f["name"] in columns]
@@ -88,6 +89,7 @@ class Planner:
             limit=limit,
             files=files,
             top=top,
+            estimates_columns=estimates,
         )
 
     def aggregate(self, table, functions, *filters, group_by=(), settings=None, **options):

@@ -57,6 +57,18 @@ def test_types_become_what_iceberg_java_makes_of_them(text: str, expected: str) 
     assert str(parse_hive_type(text).type) == expected
 
 
+def test_nanoseconds_are_those_of_timestamps_and_instants() -> None:
+    text = "struct<a:timestamp,b:timestamp with local time zone,c:array<timestamplocaltz>>"
+    found = parse_hive_type(text, timestamp="timestamp_ns").type
+    assert str(found) == (
+        "struct<0: a: optional timestamp_ns, 0: b: optional timestamptz_ns, "
+        "0: c: optional list<timestamptz_ns>>"
+    )
+    assert str(parse_hive_type("timestamp", timestamp="timestamptz_ns").type) == "timestamptz_ns"
+    # Spark's own have microseconds
+    assert str(parse_spark_type("timestamp_ntz", timestamp="timestamp_ns").type) == "timestamp"
+
+
 def test_lossy_conversions_are_noted_at_any_depth() -> None:
     converted = parse_hive_type("map<char(2),array<struct<`a b`:tinyint>>>")
     assert [note.split()[0] for note in converted.notes] == ["char(n)", "tinyint"]

@@ -15,13 +15,21 @@ import pytest
 
 from icecomb.catalog.java import find_javac
 from icecomb.catalog.migrate.source.hive_type import parse_hive_type
-from icecomb.catalog.migrate.source.partition_value import partition_values
+from icecomb.catalog.migrate.source.partition_value import convert, partition_values
 from icecomb.format.errors import ValidationError
 from icecomb.format.rows.write.partition_path import value_of_text
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.format.spec.types import DateType, DoubleType, IntegerType, LongType, NestedField
+from icecomb.format.spec.types import (
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    NestedField,
+    TimestampNanoType,
+    TimestamptzNanoType,
+)
 from tests.peers.ivy import pyspark_jars
 
 VALUES = {
@@ -76,6 +84,29 @@ def test_a_text_that_engines_read_differently_or_as_null_is_no_value(kind: str) 
     for text in REFUSED[kind]:
         with pytest.raises(ValidationError, match="is not a"):
             converted(kind, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1970-01-01 00:00:00.000000001", 1),
+        ("1969-12-31 23:59:59.999999999", -1),
+        ("2262-04-11 23:47:16.854775807", (1 << 63) - 1),
+        ("1677-09-21 00:12:43.145224192", -(1 << 63)),
+        ("1970-01-02", 86_400 * 10**9),
+        ("2262-04-11 23:47:16.854775808", None),
+        ("1677-09-21 00:12:43.145224191", None),
+        ("1500-01-01", None),
+    ],
+)
+def test_nanoseconds_of_a_partition_are_kept_within_their_range(text: str, value: Any) -> None:
+    if value is None:
+        with pytest.raises(ValidationError, match="out of the range of nanoseconds"):
+            convert(text, TimestampNanoType())
+    else:
+        assert convert(text, TimestampNanoType()) == value
+    zoned = convert("1970-01-01 01:00:00.000000001", TimestamptzNanoType(), time_zone="Etc/GMT-1")
+    assert zoned == 1
 
 
 def as_hive_prints(value: Any, kind: str) -> Any:

@@ -42,6 +42,7 @@ def test_only_a_procedure_has_a_group_read_and_written(planner, reference):
             changes=None,
             limit=None,
             top=None,
+            estimates_columns=False,
         )
     with pytest.raises(CommitFailedError, match="No procedure waits"):
         planner.ask("begin_write", reference=reference, operation="append", **given)

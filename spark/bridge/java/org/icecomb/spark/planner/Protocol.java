@@ -167,7 +167,8 @@ public final class Protocol {
       SplitHints hints,
       String changes,
       Integer limit,
-      TopRows top)
+      TopRows top,
+      boolean estimatesColumns)
       implements Repeatable {}
 
   public record DecideFilters(Selection selection) implements Repeatable {}
@@ -208,7 +209,9 @@ public final class Protocol {
 
   public record FileRange(int file, long start, long length, boolean last, long rows) {}
 
-  public record ScanStatistics(long rows, long bytes, Map<String, Long> distinctValues) {}
+  public record ColumnEstimate(long distinct, Long nulls, JsonNode min, JsonNode max) {}
+
+  public record ScanStatistics(long rows, long bytes, Map<String, ColumnEstimate> columns) {}
 
   public record GroupingField(JsonNode transform, JsonNode type) {}
 

@@ -298,7 +298,8 @@ class IcecombScan
             conf.contains(OPEN_COST_BYTES) ? conf.filesOpenCostInBytes() : null),
         changes(),
         limit,
-        first == null ? null : first.rows());
+        first == null ? null : first.rows(),
+        conf.cboEnabled() || conf.planStatsEnabled());
   }
 
   private List<Integer> fieldIds() {

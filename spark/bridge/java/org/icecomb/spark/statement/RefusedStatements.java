@@ -20,8 +20,8 @@ import scala.collection.JavaConverters;
 
 /**
  * A rule that refuses statements that do not apply to Iceberg tables, with a hint that Spark's own
- * error would lack; and a DELETE whose options select other rows. Tables of other catalogs, and
- * Hive tables in the session catalog, are left to Spark.
+ * error would lack; and a DELETE whose options select other rows. ANALYZE TABLE becomes a command
+ * of its own. Tables of other catalogs, and Hive tables in the session catalog, are left to Spark.
  */
 public final class RefusedStatements extends Rule<LogicalPlan> {
 
@@ -43,8 +43,8 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
       ": an Iceberg table knows its files, no folder is listed to find them";
   private static final String FILES_OF_OTHERS =
       "nothing is to be repaired; files that others wrote are taken in by CALL system.add_files";
-  private static final String STATISTICS =
-      "leave it out: each commit stores counts and bounds of its files, which Spark gets";
+  private static final String NO_ROWS = ": what describes a table has no statistics of its own";
+  private static final String OF_ROWS = "name the table itself, which %1$s is about";
   private static final String PARTITIONS = "SELECT * FROM %1$s.partitions";
   private static final String DELETE = "DELETE FROM %1$s WHERE …, which drops whole files where it can";
   private static final String NO_INDEX = ": Iceberg tables have no indexes";
@@ -104,16 +104,13 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
                   "LOAD DATA INTO %s: files are not moved into an Iceberg table",
                   "CALL system.add_files takes Parquet, ORC and Avro files in where they are; INSERT INTO "
                       + "%1$s SELECT * FROM csv.`path` rewrites others")),
-          Map.entry(
-              "AnalyzeTable",
-              new Refusal("ANALYZE TABLE %s: Spark keeps nothing about Iceberg tables", STATISTICS)),
-          Map.entry(
-              "AnalyzeColumn",
-              new Refusal("ANALYZE TABLE %s: Spark keeps nothing about Iceberg tables", STATISTICS)),
+          Map.entry("AnalyzeTable", new Refusal("ANALYZE TABLE %s" + NO_ROWS, OF_ROWS)),
+          Map.entry("AnalyzeColumn", new Refusal("ANALYZE TABLE %s" + NO_ROWS, OF_ROWS)),
           Map.entry(
               "AnalyzeTables",
               new Refusal(
-                  "ANALYZE TABLES IN %s: Spark keeps nothing about Iceberg tables", STATISTICS)),
+                  "ANALYZE TABLES IN %s: each table of icecomb is analyzed by itself",
+                  "ANALYZE TABLE %1$s.… COMPUTE STATISTICS FOR ALL COLUMNS")),
           Map.entry(
               "SetTableSerDeProperties",
               new Refusal(
@@ -136,6 +133,10 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
+    LogicalPlan analyze = AnalyzeStatement.command(plan);
+    if (analyze != null) {
+      return analyze;
+    }
     Refusal refusal = REFUSALS.get(plan.getClass().getSimpleName());
     if (refusal != null && refusal.when().test(plan) && plan.children().nonEmpty()) {
       String name = ours(plan.children().head());
