@@ -114,6 +114,8 @@ def test_other_questions_are_put_to_the_rows(spark, query):
     ("where", "on_rows", "ids"),
     [
         ("country = 'c1'", False, [1, 4, 7, 10]),
+        ("country IN (NULL, 'c1', 'c9')", False, [1, 4, 7, 10]),
+        ("NOT (country IN (NULL, 'c1', 'c9'))", False, []),
         ("country IS NULL AND ts >= TIMESTAMP '2026-01-03 00:00:00'", False, [8, 11]),
         ("country = 'c1' AND id > 4", True, [7, 10]),
         ("lake.system.bucket(4, id) IN (0, 1, 2, 3) AND country <=> NULL", False, [2, 5, 8, 11]),
@@ -134,6 +136,7 @@ SHOWN = {
     "country NOT IN ('c1', 'c2')": "(country IS NOT NULL AND country NOT IN ('c1', 'c2'))",
     "country LIKE 'c%' AND id IN (1, 5)": "country IS NOT NULL, country LIKE 'c%', id IN (1, 5)",
     "country NOT LIKE 'c5%'": "country IS NOT NULL, NOT (country LIKE 'c5%')",
+    "country IN (NULL, 'c1', 'c9')": "country IN ('c1', 'c9')",
     "country <=> NULL OR id >= 1": "(country IS NULL OR id >= 1)",
     "x = double('NaN')": "x IS NOT NULL, is_nan(x)",
     "x != double('NaN')": "x IS NOT NULL, NOT (is_nan(x))",

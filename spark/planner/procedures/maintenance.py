@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from icecomb.format.argument import checked_int
-from icecomb.format.errors import FileIOError
+from icecomb.format.errors import FileIOError, ValidationError
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.signature import (
@@ -272,6 +272,11 @@ def rewrite_manifests(  # noqa: PLR0917 - the procedure's parameters
     engine: Text | None = None,
 ) -> list[Rewritten]:
     """Rewrite the manifests of a partition spec, fewer and sorted by partition."""
+    if sort_by is not None and not sort_by:
+        raise ValidationError(
+            "sort_by must not be empty when provided",
+            hint="leave it out to sort by all partition fields",
+        )
     found = call.load(table)
     result = found.maintenance.rewrite_manifests(
         spec_id=spec_id,

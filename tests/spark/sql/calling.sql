@@ -36,6 +36,8 @@ CALL lake.system.fast_forward('lake.db.t', 'main');
 --! (?i)to
 CALL lake.system.fast_forward(table => 'lake.db.t', branch => 'main', into => 'audit');
 --! (?i)into
+CALL lake.system.rewrite_manifests(table => 'lake.db.t', sort_by => array());
+--! sort_by must not be empty
 CALL lake.system.no_such_procedure('lake.db.t');
 --! no_such_procedure
 CALL lake.system.expire_snapshots(table => 'lake.db.t', older_than => array(1));

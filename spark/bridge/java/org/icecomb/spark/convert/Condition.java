@@ -68,24 +68,32 @@ public sealed interface Condition extends Serializable {
    * @return null if any part of the predicate cannot be converted
    */
   static Condition of(Predicate predicate, StructType schema) {
+    return of(predicate, schema, true);
+  }
+
+  /**
+   * @param isSelecting whether rows are selected for which it is true, not those for which it is
+   *     false: it may then be false where it is unknown
+   */
+  private static Condition of(Predicate predicate, StructType schema, boolean isSelecting) {
     Expression[] children = predicate.children();
     switch (predicate.name()) {
       case "ALWAYS_TRUE", "ALWAYS_FALSE":
         return new Always(predicate.name().equals("ALWAYS_TRUE"));
       case "AND", "OR":
-        Condition left = child(children[0], schema);
-        Condition right = child(children[1], schema);
+        Condition left = child(children[0], schema, isSelecting);
+        Condition right = child(children[1], schema, isSelecting);
         return left == null || right == null
             ? null
             : new Both(predicate.name().equals("AND"), left, right);
       case "NOT":
-        Condition negated = child(children[0], schema);
+        Condition negated = child(children[0], schema, false);
         return negated == null ? null : new Not(negated);
       case "IS_NULL", "IS_NOT_NULL":
         Term term = Term.of(children[0], schema);
         return term == null ? null : new NullCheck(term, predicate.name().equals("IS_NULL"));
       case "IN":
-        return In.of(children, schema);
+        return In.of(children, schema, isSelecting);
       default:
         return Comparison.of(predicate.name(), children, schema);
     }
@@ -119,8 +127,9 @@ public sealed interface Condition extends Serializable {
     return conditions.stream().map(Condition::description).collect(Collectors.joining(", "));
   }
 
-  private static Condition child(Expression expression, StructType schema) {
-    return expression instanceof Predicate predicate ? of(predicate, schema) : null;
+  private static Condition child(
+      Expression expression, StructType schema, boolean isSelecting) {
+    return expression instanceof Predicate predicate ? of(predicate, schema, isSelecting) : null;
   }
 
   private static boolean comparable(Expression literal, Term term) {
@@ -231,7 +240,7 @@ public sealed interface Condition extends Serializable {
 
   record In(Term term, List<Object> values) implements Condition {
 
-    static Condition of(Expression[] children, StructType schema) {
+    static Condition of(Expression[] children, StructType schema, boolean isSelecting) {
       Term term = Term.of(children[0], schema);
       if (term == null) {
         return null;
@@ -247,9 +256,8 @@ public sealed interface Condition extends Serializable {
         }
       }
       // A null among the values makes "not found" unknown instead of false, which matters under NOT.
-      return values.size() == children.length - 1
-          ? new In(term, values)
-          : null;
+      boolean hasNull = values.size() < children.length - 1;
+      return hasNull && !isSelecting ? null : new In(term, values);
     }
 
     @Override
@@ -274,7 +282,7 @@ public sealed interface Condition extends Serializable {
     @Override
     public Filter onFile(FileColumns columns, boolean weaker) {
       String name = term.physicalName(columns, term.type());
-      if (name == null) {
+      if (name == null || values.isEmpty()) {
         return null;
       }
       if (FloatingPoint.is(term.type())) {

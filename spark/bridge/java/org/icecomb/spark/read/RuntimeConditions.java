@@ -5,7 +5,6 @@ import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.expressions.Expression;
-import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.StructType;
@@ -23,7 +22,7 @@ final class RuntimeConditions {
   static List<Condition> of(Predicate[] predicates, StructType schema) {
     List<Condition> conditions = new ArrayList<>();
     for (Predicate predicate : predicates) {
-      Condition condition = Condition.of(named(withoutNulls(predicate), schema), schema);
+      Condition condition = Condition.of(named(predicate, schema), schema);
       if (condition != null) {
         conditions.add(condition);
       }
@@ -52,16 +51,5 @@ final class RuntimeConditions {
     children = children.clone();
     children[0] = Transforms.column(meant.get(0));
     return new Predicate("IN", children);
-  }
-
-  /** Removes nulls from a list: no row matches them, and the predicate is not under NOT. */
-  private static Predicate withoutNulls(Predicate predicate) {
-    return predicate.name().equals("IN")
-        ? new Predicate(
-            "IN",
-            Arrays.stream(predicate.children())
-                .filter(child -> !(child instanceof Literal<?> value && value.value() == null))
-                .toArray(Expression[]::new))
-        : predicate;
   }
 }
