@@ -8,7 +8,6 @@ import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, UNKNOWN_COMMIT, Application
 from icecomb.catalog.cli.output.output import exact_moment
-from icecomb.format.errors import TableAlreadyExistsError
 
 if TYPE_CHECKING:
     from icecomb.catalog.lost_commits import LostCommit
@@ -221,14 +220,15 @@ def relocate(
     Exit code 3 if files are missing, or have another length than stated.
     """
     from icecomb.catalog.hadoop.catalog import absolute
+    from icecomb.catalog.identifier import database_and_table
     from icecomb.catalog.maintenance import backup
 
-    catalog = None if name is None else application.catalog()
+    catalog = None if name is None else application.metastore()
     io = application.files() if catalog is None else catalog.io
-    if catalog is not None and name is not None and catalog.table_exists(name):
-        raise TableAlreadyExistsError(
-            f"{name} exists already", hint="Choose another name, or drop it first.", table=name
-        )
+    if catalog is not None and name is not None:
+        place = database_and_table(name)
+        catalog.load_namespace_properties(place[:1])
+        catalog.entries.check_free(place)
     here, there = (absolute(text, io.properties) for text in (metadata_file, target))
     plan = backup.plan_relocation(io, here, source, there, check_sizes=check_sizes)
     done = yes and not plan.is_blocked

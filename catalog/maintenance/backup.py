@@ -315,6 +315,8 @@ def _to_copy(
 ) -> Iterable[MovedFile]:
     """Yield the files that are not at the target yet."""
     moving = [file for file in files if file.source in sizes and file.source != file.target]
+    if not moving:
+        return
     place = route.kept(metadata.location, "table location")
     there = _sizes(io, [place], [file.target for file in moving])
     for file in moving:

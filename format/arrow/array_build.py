@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa
 
@@ -57,8 +57,12 @@ def mask(length: int, *, value: bool) -> pa.BooleanArray:
 
 def integers(values: Sequence[int | None]) -> pa.Int64Array:
     """Return an array of 64-bit integers; None is null."""
-    data = pa.py_buffer(array("q", [value or 0 for value in values]))
-    return pa.Array.from_buffers(pa.int64(), len(values), [_validity(values), data])
+    validity = None
+    try:
+        numbers = array("q", cast("Sequence[int]", values))
+    except TypeError:
+        numbers, validity = array("q", [value or 0 for value in values]), _validity(values)
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [validity, pa.py_buffer(numbers)])
 
 
 def binaries(values: Sequence[bytes | None]) -> pa.LargeBinaryArray:

@@ -229,7 +229,7 @@ class ManifestColumns:
             rows: Row numbers; None = all.
         """
         indices = _indices(rows)
-        count = len(self) if indices is None else len(indices)
+        count = len(self) if rows is None else len(rows)
         columns: dict[str, Iterable[Any]] = {
             name: _values(name, array, indices) for name, array in self._columns.items()
         }
@@ -264,9 +264,9 @@ class ManifestColumns:
         """Return the partitions of the chosen rows as internal values."""
         indices = _indices(rows)
         if not self._partition:
-            return [()] * (len(self) if indices is None else len(indices))
+            return [()] * (len(self) if rows is None else len(rows))
         values = [
-            _internal(column.field_type, array if indices is None else array.take(indices))
+            _internal(column.field_type, _picked(array, indices))
             for column, array in zip(self.partition_columns, self._partition, strict=True)
         ]
         return list(zip(*values, strict=True))
@@ -418,10 +418,18 @@ def _key_values(lists: pa.Array) -> tuple[pa.Array, pa.Array]:
     return pairs.field(key), pairs.field(1 - key)
 
 
-def _indices(rows: Sequence[int] | None) -> pa.Array | None:
+def _indices(rows: Sequence[int] | None) -> pa.Array | range | None:
     from icecomb.format.arrow.array_build import integers
 
-    return None if rows is None else integers(list(rows))
+    if rows is None or (isinstance(rows, range) and rows.step == 1):
+        return rows
+    return integers(list(rows))
+
+
+def _picked(array: pa.Array, indices: pa.Array | range | None) -> pa.Array:
+    if isinstance(indices, range):
+        return array.slice(indices.start, len(indices))
+    return array if indices is None else array.take(indices)
 
 
 def _numbers(integers: pa.Array) -> Any:
@@ -431,12 +439,11 @@ def _numbers(integers: pa.Array) -> Any:
     return numbers_of(integers)
 
 
-def _values(name: str, array: pa.Array, indices: pa.Array | None) -> list[Any]:
+def _values(name: str, array: pa.Array, indices: pa.Array | range | None) -> list[Any]:
     """Return a column's Python values, without an Arrow scalar per row if possible."""
     import pyarrow as pa
 
-    if indices is not None:
-        array = array.take(indices)
+    array = _picked(array, indices)
     if array.null_count == len(array):
         return [None] * len(array)
     if name in STATISTICS:

@@ -217,12 +217,8 @@ def _flat(plain: Any, location: str) -> Any:
 
 
 def _rows_of(table: pa.Table, starts: Sequence[int], lengths: Sequence[int]) -> pa.Table:
-    from icecomb.format.arrow.array_build import integers
-
-    if len(starts) == 1:
-        return table.slice(starts[0], lengths[0])
-    ranges = (range(start, start + n) for start, n in zip(starts, lengths, strict=True))
-    return table.take(integers(list(chain.from_iterable(ranges)))).combine_chunks()
+    parts = [table.slice(start, n) for start, n in zip(starts, lengths, strict=True)]
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks()
 
 
 def _only_chunk(column: pa.ChunkedArray) -> pa.Array:

@@ -160,7 +160,10 @@ class Relocation:
             for one in document.get("snapshots") or ()
             if one["snapshot-id"] not in self._known_snapshots
         ]
-        old = set(self._manifests(begun.get("snapshots") or (), {}))
+        present = {one["snapshot-id"] for one in document.get("snapshots") or ()}
+        # the lists of others may be gone by now, and their files are not needed
+        both = [one for one in begun.get("snapshots") or () if one["snapshot-id"] in present]
+        old = set(self._manifests(both, {}))
         lists: dict[str, AvroRecords] = {}
         manifests = self._manifests(snapshots, lists)
         # data files first: position deletes are compared with them

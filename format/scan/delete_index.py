@@ -155,9 +155,12 @@ class DeleteFileIndex:
         """
         vectors = columns.vectors if rows is None else columns.vectors.take(integers(rows))
         if vectors.true_count:
-            is_vector, every = truths_of(vectors), np.arange(len(columns))
-            chosen = every if rows is None else every[list(rows)]
             plain = columns.without_statistics()
+            if rows is None and vectors.true_count == len(columns):
+                self._vectors.add(plain, range(len(columns)), *_distinct_keys(columns, None))
+                return
+            is_vector = truths_of(vectors)
+            chosen = np.arange(len(columns)) if rows is None else np.array(rows)
             own, rows = chosen[is_vector].tolist(), chosen[~is_vector].tolist()
             self._vectors.add(plain, own, *_distinct_keys(columns, integers(own)))
             if not rows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
+from itertools import repeat
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -58,8 +59,9 @@ class VectorIndex:
             CorruptFileError: If a data file has several vectors, or one has no data file.
         """
         start, part = len(self._indices), _Part(columns, rows)
-        paths = part.column("referenced_data_file").to_pylist()
-        if None in paths:
+        targets = part.column("referenced_data_file")
+        paths = targets.to_pylist()
+        if targets.null_count:
             raise damaged_vector(part.file(paths.index(None)), "does not name its data file")
         self._parts.append(part)
         self._starts.append(start)
@@ -97,8 +99,8 @@ class VectorIndex:
             CorruptFileError: If the vector of one is older, or of another partition.
         """
         self.settle()
-        get = self._indices.get
-        found: Longs = np.array([get(path, _NONE) for path in paths], np.int64)
+        places = map(self._indices.get, paths, repeat(_NONE))
+        found: Longs = np.fromiter(places, np.int64, len(paths))
         there = np.flatnonzero(found != _NONE)
         known = np.array([self._keys.get(key, _NONE) for key in keys], np.int64)
         own = found[there]

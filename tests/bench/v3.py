@@ -5,15 +5,21 @@
 `read`: one of a hundred rows is deleted, spread over all files. `runs`: half of the rows are, in
 runs. `lineage`: reading with and without `_row_id`. `delete`: one of a hundred rows, time and bytes.
 `hundred`: a hundred deletes of one of a thousand rows; the first and the last, and reading after each.
+`planning`: a hundred thousand files, of metadata alone, with and without a vector for each.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
+from icecomb.format.operation.row_delta import RowDelta
 from tests.bench.measure import (
     Figures,
     clocked,
@@ -28,8 +34,10 @@ from tests.bench.measure import (
 from tests.bench.peer_icecomb import append, catalog, create
 from tests.bench.rows import arrow_rows
 
-CASES = "read,runs,lineage,delete,hundred"
+CASES = "read,runs,lineage,delete,hundred,planning"
 FILE_ROWS = 2_000_000
+COMMITS = 100
+EACH = 1000
 TABLES = {"v3": "3", "v2": "2", "none": "2"}
 HALF = "l < 549755813888"
 
@@ -45,6 +53,49 @@ def make(folder: Path, rows: int) -> None:
         table.transaction().set_properties(changed).commit_transaction()
         for start in range(0, rows, each):
             append(table, arrow_rows(each, start=start).sort_by("l"))
+
+
+def make_planned(folder: Path) -> None:
+    """Tables of data files that do not exist, a thousand a commit; and of as many vectors."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in ("v3", "none"):
+        table = create(catalog(str(folder)), name, arrow_rows(1).schema, partitioned_by="i")
+        changed = {"format-version": "3", "commit.manifest-merge.enabled": "false"}
+        table.transaction().set_properties(changed).commit_transaction()
+        append(table, arrow_rows(1))
+        [manifest] = read_manifests(table.io, table.current_snapshot())
+        [first] = [entry.data_file for entry in read_manifest(table.io, manifest)]
+        table.delete()
+        for commit in range(COMMITS):
+            files = [
+                replace(first, file_path=f"{first.file_path}/{at}", partition=(commit,))
+                for at in range(commit * EACH, (commit + 1) * EACH)
+            ]
+            change = table.new_fast_append()
+            for file in files:
+                change.append_data_file(replace(file, first_row_id=None))
+            table.commit(change)
+            if name == "v3":
+                table.commit(_with_vectors(table, files))
+
+
+def _with_vectors(table: Any, files: list[DataFile]) -> RowDelta:
+    change = RowDelta(table.io)
+    for at, file in enumerate(files):
+        vector = DataFile(
+            content=DataFileContent.POSITION_DELETES,
+            file_path=f"{files[0].file_path}.puffin",
+            file_format=FileFormat.PUFFIN,
+            partition=file.partition,
+            record_count=1,
+            file_size_in_bytes=4 + EACH * 46,
+            referenced_data_file=file.file_path,
+            content_offset=4 + at * 46,
+            content_size_in_bytes=46,
+        )
+        change.add_deletes(vector)
+    return change
 
 
 def measure(arguments: argparse.Namespace, name: str, case: str) -> None:

@@ -26,12 +26,14 @@ def path_of(location: str) -> Path:
     return Path(location.removeprefix("file:").replace("//", "/"))
 
 
-def follow(file_list: str) -> list[tuple[str, str]]:
-    """Copy the files of a list, in its order; a file that is there is not written over."""
+def follow(file_list: str, *, again: bool = False) -> list[tuple[str, str]]:
+    """Copy the files of a list, in its order; a file that is there must not be in it, or be the same."""
     with path_of(file_list).open(encoding="utf-8", newline="") as lines:
         pairs = [(source, target) for source, target in csv.reader(lines)]
     for source, target in pairs:
-        assert not path_of(target).exists(), target
+        if path_of(target).exists():
+            assert again, target
+            assert path_of(target).read_bytes() == path_of(source).read_bytes()
         path_of(target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path_of(source), path_of(target))
     return pairs

@@ -351,14 +351,19 @@ def test_the_statements_of_the_page_of_procedures(run, catalog):
         text = text.replace("/path/to/00000.metadata.json", table.refresh().metadata_location)
         text = text.replace("hdfs://nn/warehouse/orders", table.location())
         name = re.search(r"system\.(\w+)", statement) or re.search(r"FROM (\w+)", statement)
-        assert name is not None
-        results[name[1]] = run(text)
+        results[statement if name is None else name[1]] = run(text)
     assert results["ancestors_of"] == [
         [s.snapshot_id, s.timestamp_ms] for s in table.snapshots()[1::-1]
     ]
     assert results["orders_changes"] == [[2, "INSERT", 0, second]]
     assert results["add_files"] == [[1, 1]]
     assert results["snapshot"] == results["migrate"] == [[1]]
+    assert results["compute_partition_stats"] != []
+    assert results["compute_table_stats"][0][0].endswith(".stats")
+    [[number, _, wrote, was_identifier]] = results["undelete_column"]
+    # no snapshot is newer than the column: that nothing was written without it is not known
+    assert (wrote, was_identifier) == (True, False)
+    assert catalog.load_table((namespace, "orders")).schema().find_field("note").field_id == number
     ids = [row[0] for row in run(f"SELECT id FROM lake.{namespace}.again")]
     assert sorted(ids) == [1, 2, 7]
     for name in ("orders", "trial", "old_orders", "again"):

@@ -363,3 +363,6 @@ def test_a_backup_is_registered_in_a_metastore_and_goes_on(catalog, namespace, i
     code, _, err = icecomb(*arguments)
     assert code == 1
     assert "exists already" in err
+    code, _, err = icecomb(*arguments[:-1], "nowhere.back", "--yes")
+    assert code == 1
+    assert "nowhere" in err

@@ -174,6 +174,24 @@ def test_an_incremental_copy_has_what_is_new_and_states_true_lengths(lake, tmp_p
     assert [(p, n) for p, n in stated_lengths(metadata) if p.stat().st_size != n] == []
 
 
+def test_an_incremental_copy_goes_on_after_snapshots_were_expired(lake, tmp_path):
+    table = made(lake)
+    target = tmp_path / "moved"
+    first, _ = copied(table, target)
+    table.append(frame(60, 61))
+    table.maintenance.expire_snapshots().retain_last(1).older_than(2**50).commit()
+    expected = ids(table.refresh()), ids(table, "side"), ids(table, "old")
+    done = table.maintenance.rewrite_table_path(
+        table.metadata.location, str(target), start_version=first.name
+    )
+    follow(done.file_list_location, again=True)
+    folder_of(table).rename(tmp_path / "gone")
+    copy = open_table(target / "metadata" / done.latest_version)
+    assert (ids(copy), ids(copy, "side"), ids(copy, "old")) == expected
+    metadata = target / "metadata" / done.latest_version
+    assert [(p, n) for p, n in stated_lengths(metadata) if p.stat().st_size != n] == []
+
+
 def test_a_copy_up_to_an_older_version_is_the_table_of_that_time(lake, tmp_path):
     table = made(lake)
     older = table.metadata_location

@@ -120,6 +120,9 @@ def test_whatever_is_written_is_read(folder, entries):
     assert columns.entries() == entries
     rows = [i for i in range(len(entries)) if i % 2]
     assert columns.entries(rows) == [entries[i] for i in rows]
+    half = len(entries) // 2
+    assert columns.entries(range(half)) == entries[:half]
+    assert columns.entries(range(half, len(entries))) == entries[half:]
     for name in STATISTICS:
         for column_id in (1, 5):
             expected = [(getattr(e.data_file, name) or {}).get(column_id) for e in entries]

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from icecomb.format.errors import ValidationError
-from icecomb.spark.planner.procedures import PROCEDURES
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.procedure_calls import find
 from icecomb.spark.planner.procedures.signature import (
@@ -21,42 +20,6 @@ from icecomb.spark.planner.procedures.signature import (
     procedure,
 )
 from icecomb.spark.planner.table.table_name import quoted
-
-# procedures.md: Iceberg 1.11's, with ! where required and ? where null, and 1.12's ignore_missing_files
-ICEBERG = {
-    "rollback_to_snapshot": "table! string, snapshot_id! bigint -> previous_snapshot_id bigint, current_snapshot_id bigint",
-    "rollback_to_timestamp": "table! string, timestamp! timestamp -> previous_snapshot_id bigint, current_snapshot_id bigint",
-    "set_current_snapshot": "table! string, snapshot_id bigint, ref string -> previous_snapshot_id bigint?, current_snapshot_id bigint",
-    "cherrypick_snapshot": "table! string, snapshot_id! bigint -> source_snapshot_id bigint, current_snapshot_id bigint",
-    "publish_changes": "table! string, wap_id! string -> source_snapshot_id bigint, current_snapshot_id bigint",
-    "fast_forward": "table! string, branch! string, to! string -> branch_updated string, previous_ref bigint?, updated_ref bigint",
-    "ancestors_of": "table! string, snapshot_id bigint -> snapshot_id bigint?, timestamp bigint?",
-    "expire_snapshots": "table! string, older_than timestamp, retain_last int, max_concurrent_deletes int, stream_results boolean, snapshot_ids array<bigint>, clean_expired_metadata boolean -> deleted_data_files_count bigint?, deleted_position_delete_files_count bigint?, deleted_equality_delete_files_count bigint?, deleted_manifest_files_count bigint?, deleted_manifest_lists_count bigint?, deleted_statistics_files_count bigint?",
-    "rewrite_manifests": "table! string, use_caching boolean, spec_id int, sort_by array<string> -> rewritten_manifests_count int, added_manifests_count int",
-    "register_table": "table! string, metadata_file! string -> current_snapshot_id bigint?, total_records_count bigint?, total_data_files_count bigint?",
-    "add_files": "table! string, source_table! string, partition_filter map<string,string>, check_duplicate_files boolean, parallelism int -> added_files_count bigint, changed_partition_count bigint?",
-    "migrate": "table! string, properties map<string,string>, drop_backup boolean, backup_table_name string, parallelism int, ignore_missing_files boolean -> migrated_files_count bigint",
-    "snapshot": "source_table! string, table! string, location string, properties map<string,string>, parallelism int, ignore_missing_files boolean -> imported_files_count bigint",
-    "create_changelog_view": "table! string, changelog_view string, options map<string,string>, compute_updates boolean, identifier_columns array<string>, net_changes boolean -> changelog_view string",
-}
-
-WITH_ENGINE = ("expire_snapshots", "remove_orphan_files", "rewrite_manifests")
-"""What has no options that could name an engine."""
-
-
-def _text(found):
-    taken = ", ".join(
-        f"{p.name}{'!' if p.required else ''} {p.type.name}" for p in found.parameters
-    )
-    given = ", ".join(f"{c.name} {c.type.name}{'' if c.required else '?'}" for c in found.columns)
-    return f"{taken} -> {given}"
-
-
-@pytest.mark.parametrize("name", ICEBERG)
-def test_a_procedure_has_iceberg_s_parameters_and_columns(name):
-    ours = ", engine string" if name in WITH_ENGINE else ""
-    assert _text(PROCEDURES[name]).replace(f"{ours} ->", " ->") == ICEBERG[name]
-    assert ours in _text(PROCEDURES[name])
 
 
 @dataclass(frozen=True, slots=True)
