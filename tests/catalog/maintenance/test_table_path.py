@@ -289,6 +289,15 @@ def test_compressed_metadata_stays_compressed_and_unknown_members_stay(lake, tmp
     assert ids(open_table(metadata)) == ids(table)
 
 
+@pytest.mark.parametrize(("codec", "name"), [("zstd", b"zstandard"), ("snappy", b"snappy")])
+def test_manifests_keep_their_codec(lake, tmp_path, codec, name):
+    table = made(lake, **{"write.manifest.compression-codec": codec})
+    metadata, _ = copied(table, tmp_path / "moved")
+    assert ids(open_table(metadata)) == ids(table)
+    for path in metadata.parent.glob("*.avro"):
+        assert name in path.read_bytes()[:20_000], path
+
+
 def test_members_that_icecomb_does_not_know_are_kept(lake, tmp_path):
     table = made(lake)
     path = path_of(table.metadata_location)
