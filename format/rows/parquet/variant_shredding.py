@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import VariantType
 from icecomb.format.spec.values.decimal_value import scaled
 from icecomb.format.variant import layout
-from icecomb.format.variant.dictionary import names_of
+from icecomb.format.variant.dictionary import name_of, names_of
 
 _Values: TypeAlias = Sequence[bytes | None]
 _LEAST_SHARE: Final = 0.1
@@ -67,7 +67,7 @@ class ShreddedColumns:
                 rows = table.column(f.name).slice(0, sample)
                 with _named(f.name):
                     for names, value in _variants(rows):
-                        seen.add(value, 0, len(value), names)
+                        seen.add(value, 0, layout.extent(value, 0, len(value)), names)
                 if (kind := seen.kind()) is not None:
                     self._kinds[f.name] = kind
 
@@ -117,26 +117,27 @@ class _Seen:
     fields: dict[str, _Seen] = field(default_factory=dict)
     element: _Seen | None = None
 
-    def add(self, data: bytes, at: int, limit: int, names: Sequence[str], depth: int = 0) -> None:
-        """Take the value at an offset into account."""
+    def add(self, data: bytes, at: int, end: int, names: Sequence[str], depth: int = 0) -> None:
+        """Take a value into account of which these are the first byte and the byte after it."""
         if depth > _DEEPEST:
             return
-        end = layout.extent(data, at, limit)
         kind = _kind(data, at)
         if kind in {_OBJECT, _ARRAY}:
             inside = layout.members(data, at, end)
             if inside.ids is None:
                 self.element = self.element or _Seen()
-            for place, start in enumerate(inside.starts):
+            for place, (start, after) in enumerate(inside.spans):
                 below = self.element
                 if inside.ids is not None:
-                    below = self.fields.setdefault(_name(names, inside.ids[place]), _Seen())
+                    below = self.fields.setdefault(name_of(names, inside.ids[place]), _Seen())
                 assert below is not None  # noqa: S101 - an array's elements have one
-                below.add(data, start, inside.end, names, depth + 1)
+                below.add(data, start, after, names, depth + 1)
         elif kind in _PRECISIONS:
             number, scale = _unscaled(data, at, end)
-            self.scales[scale] += 1
             digits = max(len(str(abs(number))), scale)
+            if digits > max(_PRECISIONS.values()):
+                return
+            self.scales[scale] += 1
             self.digits[scale] = max(self.digits.get(scale, 0), digits)
             kind = layout.DECIMAL4
         elif kind in _INTEGERS:
@@ -226,9 +227,9 @@ def _objects(
             continue
         inside = layout.members(value, 0, len(value))
         others: list[tuple[int, bytes]] = []
-        for number, start in zip(inside.ids or (), inside.starts, strict=True):
-            part = value[start : layout.extent(value, start, inside.end)]
-            column = shredded.get(_name(names[row], number))
+        for number, (start, end) in zip(inside.ids or (), inside.spans, strict=True):
+            part = value[start:end]
+            column = shredded.get(name_of(names[row], number))
             if column is None:
                 others.append((number, part))
             elif column[row] is not None:
@@ -250,10 +251,9 @@ def _arrays(values: _Values, names: Sequence[Sequence[str]], kind: pa.ListType) 
         if value is None or value[0] & 3 != layout.ARRAY:
             continue
         inside = layout.members(value, 0, len(value))
-        for start in inside.starts:
-            elements.append(value[start : layout.extent(value, start, inside.end)])
-            known.append(names[row])
-        counts[row], rest[row], missing[row] = len(inside.starts), None, False
+        elements.extend(value[start:end] for start, end in inside.spans)
+        known.extend(repeat(names[row], len(inside.spans)))
+        counts[row], rest[row], missing[row] = len(inside.spans), None, False
     ends = pa.array(accumulate(counts, initial=0), pa.int32())
     content = _grouped(elements, known, kind.value_type)
     typed = pa.ListArray.from_arrays(ends, content, kind, mask=pa.array(missing))
@@ -329,12 +329,6 @@ def _kind(data: bytes, at: int) -> int:
     if basic != layout.PRIMITIVE:
         return _OBJECT if basic == layout.OBJECT else _ARRAY
     return layout.TRUE if header == layout.FALSE else header
-
-
-def _name(names: Sequence[str], number: int) -> str:
-    if number >= len(names):
-        raise layout.malformed(f"a field has the name {number}, its metadata has {len(names)}")
-    return names[number]
 
 
 def _group(kind: pa.DataType | None) -> pa.StructType:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import uuid
+from collections import Counter
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
 
@@ -16,6 +18,7 @@ from icecomb.catalog import load_catalog
 from icecomb.format import Variant, variants_from_arrow, variants_to_arrow
 from icecomb.format.errors import (
     CorruptFileError,
+    IcecombError,
     SchemaError,
     UnsupportedError,
     ValidationError,
@@ -614,3 +617,59 @@ def test_files_are_shredded_where_the_table_says_so(create):
         update.set("write.parquet.shred-variants", "false")
     table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
     assert values(table, "id >= 100") == objects[1:]
+
+
+def test_members_that_overlap_do_not_multiply_in_columns():
+    value = b"\x0c\x01"
+    for _ in range(100):
+        head = b"\x0f\x0a" + b"\x00\x00\x00\x00" * 10
+        value = head + len(value).to_bytes(4, "little") + value
+    with pytest.raises(SchemaError, match="share bytes"):
+        shredded([Variant(b"\1\0\0", value)])
+    column = refused(value=b"\x02\x02\x00\x01\x00\x00\x02\x0c\x01", typed={"c": {}}, metadata=b"\1\3\0\1\2\3abc", kind=pa.struct([("c", group(pa.int64()))]))  # fmt: skip
+    with pytest.raises(CorruptFileError, match="share bytes"):
+        read(column)
+
+
+def outcome(operation, argument):
+    """Whether it was read, or refused by a named error."""
+    try:
+        operation(argument)
+    except IcecombError:
+        return "refused"
+    return "read"
+
+
+ROUNDS = [500, pytest.param(100_000, marks=pytest.mark.full("takes minutes"))]
+
+
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_mutated_columns_are_values_or_named_errors(rounds):
+    draw = random.Random(11)
+    objects = [
+        {"a": 1, "b": ["x", {"c": Decimal("1.5")}], "d": {"e": None}},
+        [1, "y", {"a": 2}],
+        "text",
+    ]
+    names = list("abcde")
+    metadata = bytes((1, 5, 0, 1, 2, 3, 4, 5)) + b"abcde"
+    seeds = [encoded(value, names) for value in objects]
+    kind = {"a": pa.int64(), "d": {"e": pa.string()}}
+    outcomes = Counter()
+    for _ in range(rounds):
+        value = bytearray(draw.choice(seeds))
+        known = bytearray(metadata)
+        for data in (value, known) if draw.random() < 0.2 else (value,):
+            for _ in range(draw.randint(1, 3)):
+                data[draw.randrange(len(data))] = draw.choice([0, 1, 255, draw.randrange(256)])
+        given_variant = Variant(bytes(known), bytes(value))
+        row = {"metadata": given_variant.metadata, "value": given_variant.value}
+        typed = {"a": {"typed_value": 5}, "d": {"typed_value": {"e": {"typed_value": "z"}}}}
+        column = pa.array(
+            [row | {"typed_value": typed if draw.random() < 0.3 else None}],
+            pa.struct([("metadata", pa.binary()), *oracle_type(kind)]),
+        )
+        outcomes[outcome(read, column)] += 1
+        outcomes[outcome(shredded, [given_variant])] += 1
+    assert outcomes["read"] > rounds / 10
+    assert outcomes["refused"] > rounds / 10
