@@ -192,7 +192,10 @@ def _variants(column: pa.ChunkedArray) -> Iterator[tuple[Sequence[str], bytes]]:
 def _shred(array: pa.StructArray, kind: pa.DataType) -> pa.StructArray:
     valid = array.is_valid().to_pylist()
     metadata, values = array.field("metadata"), array.field("value").to_pylist()
-    given = [value if present else None for value, present in zip(values, valid, strict=True)]
+    given = [
+        value[: layout.extent(value, 0, len(value))] if present else None
+        for value, present in zip(values, valid, strict=True)
+    ]
     names = [
         names_of(data) if present else ()
         for data, present in zip(metadata.to_pylist(), valid, strict=True)

@@ -619,6 +619,11 @@ def test_files_are_shredded_where_the_table_says_so(create):
     assert values(table, "id >= 100") == objects[1:]
 
 
+def test_bytes_after_a_value_do_not_get_into_columns():
+    long = Variant(b"\1\0\0", Variant.of(1).value + b"\xff" * 9)
+    assert [v.to_python() for v in read(shredded([long]))] == [1]
+
+
 def test_members_that_overlap_do_not_multiply_in_columns():
     value = b"\x0c\x01"
     for _ in range(100):
