@@ -119,6 +119,28 @@ def test_rows_with_variants_are_changed_like_others(create, file_format):
     assert table.scan("value is not null").count() == 4
 
 
+def test_rows_with_variants_are_merged(create):
+    table = create(Schema(*NESTED.fields[:2]))
+    table.append(pa.table({"id": [1, 2], "v": variants_to_arrow([1, {"a": 2}])}))
+    before = table.current_snapshot().snapshot_id
+    source = pa.table({"id": [2, 3], "v": variants_to_arrow(["new", None])})
+    merge = table.merge(source, on="t.id = s.id").when_matched_update_all("t.id > 1")
+    merge.when_not_matched_insert_all().execute()
+    assert values(table) == [1, "new", None]
+    changes = (
+        table.changes(before)
+        .to_arrow()
+        .sort_by([("id", "ascending"), ("_change_type", "ascending")])
+    )
+    found = [v and v.to_python() for v in variants_from_arrow(changes["v"])]
+    kinds = changes["_change_type"].to_pylist()
+    assert list(zip(kinds, found, strict=True)) == [
+        ("UPDATE_AFTER", "new"),
+        ("UPDATE_BEFORE", {"a": 2}),
+        ("INSERT", None),
+    ]
+
+
 def test_a_file_says_that_its_groups_are_variants(create):
     table = create()
     table.append(rows())
