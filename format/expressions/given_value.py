@@ -117,7 +117,7 @@ def _of_arrow(value: Any) -> Any:
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise ExpressionError(
             # a time that Python cannot represent has no text either
-            f"A {value.type} that no column can be compared with: {error}",
+            f"No column can be compared with a value of Arrow type {value.type}: {error}",
             hint="Compare the column with a value of its own type.",
         ) from error
 

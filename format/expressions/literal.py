@@ -305,7 +305,7 @@ def _other(value: Any, field_type: IcebergType) -> Any:
             raise ExpressionError("it is not bytes", hint="Give bytes, in SQL text X'cafe'.")
         return bytes(value)
     raise ExpressionError(
-        f"A {field_type} cannot be compared with a value",
+        f"Values of type {field_type} cannot be compared",
         hint="Compare a column of a primitive type.",
     )
 

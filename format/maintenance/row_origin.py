@@ -23,9 +23,10 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.deletes.position_delete import Positions, distinct
 from icecomb.format.rows.write.file_settings import FileSettings
-from icecomb.format.rows.write.rolling_writer import OpenDataFile, writing
+from icecomb.format.rows.write.rolling_writer import OpenDataFile
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.temporary_file import keeping
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
@@ -116,7 +117,7 @@ class RowOrigins:
         """Return the state for another process, which also takes over the part on disk."""
         spilled = None
         if self._spilled is not None:
-            with writing("of temporary origins of rows"):
+            with keeping("origins of rows"):
                 self._spilled.seek(0)
                 with tempfile.NamedTemporaryFile(prefix="icecomb-origins-", delete=False) as file:
                     spilled = file.name
@@ -153,7 +154,7 @@ class RowOrigins:
             self._files.append((file, _Runs(keys, lengths)))
             return
         self._bytes -= keys.nbytes + lengths.nbytes
-        with writing("of temporary origins of rows"):
+        with keeping("origins of rows"):
             if self._spilled is None:
                 self._spilled = tempfile.TemporaryFile(prefix="icecomb-origins-")  # noqa: SIM115 - `close`
             offset = self._spilled.seek(0, 2)
@@ -193,7 +194,7 @@ class RowOrigins:
 
     def _load(self, offset: int, count: int) -> _Runs:
         assert self._spilled is not None  # noqa: S101 - there are such runs
-        with writing("of temporary origins of rows"):
+        with keeping("origins of rows"):
             self._spilled.seek(offset)
             raw = np.frombuffer(self._spilled.read(2 * 8 * count), np.int64)
         return _Runs(raw[:count], raw[count:])

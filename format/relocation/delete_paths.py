@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
-from icecomb.format.rows.deletes.position_delete import positions_by_path
+from icecomb.format.rows.deletes.position_delete import Positions, positions_by_path
 from icecomb.format.rows.deletes.puffin_file import PuffinReader, PuffinWriter
 from icecomb.format.rows.values.data_metrics import MetricsConfig, MetricsKind, MetricsMode
 from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
@@ -86,17 +87,10 @@ def changed_deletes(
         return _changed_vectors(io.read(file.file_path), file.file_path, moved)
     options = load_file_options(file.file_format.value.lower(), delete_properties(properties))
     settings = FileSettings(_SCHEMA, options, _METRICS, content=DataFileContent.POSITION_DELETES)
-    found = positions_by_path(io, file)
     stream = BytesIO()
     writer = settings.options.open(stream, settings)
-    by_path = sorted(((moved(path), path) for path in found), key=lambda pair: pair[0].encode())
-    for target, path in by_path:
-        positions = found[path]
-        positions.sort()
-        for start in range(0, len(positions), _ROWS):
-            part = pa.array(positions[start : start + _ROWS], pa.int64())
-            paths = pa.repeat(pa.scalar(target, pa.string()), len(part))
-            writer.write([pa.RecordBatch.from_arrays([paths, part], schema=_ARROW)])
+    for group in _row_groups(positions_by_path(io, file), moved):
+        writer.write(group)
     metrics = writer.close()
     content = stream.getvalue()
     return ChangedDeletes(
@@ -108,6 +102,25 @@ def changed_deletes(
         },
         {},
     )
+
+
+def _row_groups(found: Mapping[str, Positions], moved: Moved) -> Iterator[list[pa.RecordBatch]]:
+    """Yield positions by data file, sorted by its new path as the specification has it."""
+    group: list[pa.RecordBatch] = []
+    rows = 0
+    by_path = sorted(((moved(path), path) for path in found), key=lambda pair: pair[0].encode())
+    for target, path in by_path:
+        positions = np.sort(found[path])
+        for start in range(0, len(positions), _ROWS):
+            part = pa.array(positions[start : start + _ROWS], pa.int64())
+            paths = pa.repeat(pa.scalar(target, pa.string()), len(part))
+            group.append(pa.RecordBatch.from_arrays([paths, part], schema=_ARROW))
+            rows += len(part)
+            if rows >= _ROWS:
+                yield group
+                group, rows = [], 0
+    if group:
+        yield group
 
 
 def change_record(

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, UnsupportedError
 from icecomb.format.rows.deletes.puffin_file import PuffinReader
-from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.read.arrow_scan import BATCH_ROWS, ArrowScan
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.ancestry import ancestors_of
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
+_MOST_VALUES: Final = 1 << 21
+"""Values of a batch, of which several are in memory at once."""
+_LEAST_ROWS: Final = 1 << 12
 _UNREADABLE: Final = (CorruptFileError, NoSuchFileError, UnsupportedError)
 
 
@@ -173,8 +176,14 @@ class _Part:
 
     def batches(self, io: FileIO) -> Iterator[pa.RecordBatch]:
         scan = self.scan
+        rows = max(_LEAST_ROWS, min(BATCH_ROWS, _MOST_VALUES // len(self.field_ids)))
         reader = ArrowScan(
-            scan.metadata, io, scan.projection(), ordered=False, schema=scan.schema()
+            scan.metadata,
+            io,
+            scan.projection(),
+            ordered=False,
+            batch_size=rows,
+            schema=scan.schema(),
         )
         return reader.to_record_batches(scan.plan_files())
 

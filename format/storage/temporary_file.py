@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from icecomb.format.errors import FileIOError
+
+
+@contextmanager
+def keeping(what: str) -> Iterator[None]:
+    """Name the contents of a temporary file in the system's errors; see `cannot_keep`."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_keep(what, error) from error
 
 
 def cannot_keep(what: str, error: OSError) -> FileIOError:

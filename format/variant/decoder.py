@@ -1,7 +1,7 @@
 """Decoding of variant values to Python values.
 
-Memory and time are bounded by the length of the bytes: members of objects and arrays may not share
-bytes, and levels are limited.
+Memory and time are bounded by the length of the bytes: members of objects and arrays are together
+no longer than these, and levels are limited.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from icecomb.format.spec.values.decimal_value import scaled
 from icecomb.format.spec.values.temporal import MICROS_PER_DAY
 from icecomb.format.variant import layout
-from icecomb.format.variant.dictionary import names_of
+from icecomb.format.variant.dictionary import name_of, names_of
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the epoch of local times
 _UTC_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -30,52 +30,38 @@ def decode(metadata: bytes, value: bytes) -> Any:
         UnsupportedError: If the version, or a type, is not known.
         ValidationError: If the bytes are not a variant, or it has more than 500 levels.
     """
-    return _Decoder(names_of(metadata), value).value(0, len(value), 0)
+    end = layout.extent(value, 0, len(value))
+    return _Decoder(names_of(metadata), value).value(0, end, 0)
 
 
 class _Decoder:
     def __init__(self, names: Sequence[str], data: bytes) -> None:
         self._names = names
         self._data = data
-        self._left = len(data)
 
-    def value(self, at: int, limit: int, depth: int) -> Any:
-        """Return the value at an offset; `limit` is the offset after all that may belong to it."""
+    def value(self, at: int, end: int, depth: int) -> Any:
+        """Return the value of which these are the first byte and the byte after it."""
         data = self._data
-        if at >= limit:
-            raise layout.malformed("a value is empty")
-        basic, header = data[at] & 3, data[at] >> 2
-        if basic < layout.OBJECT:
-            end = layout.extent(data, at, limit)
-            self._take(end - at)
-            if basic == layout.SHORT_STRING:
-                return _text(data[at + 1 : end])
-            return _primitive(header, data[at + 1 : end])
+        basic = data[at] & 3
+        if basic == layout.SHORT_STRING:
+            return _text(data[at + 1 : end])
+        if basic == layout.PRIMITIVE:
+            return _primitive(data[at] >> 2, data[at + 1 : end])
         if depth >= layout.DEEPEST:
             raise layout.malformed(f"it has more than {layout.DEEPEST} levels")
-        found = layout.members(data, at, limit)
-        self._take(found.begin - at)
+        found = layout.members(data, at, end)
         if found.ids is None:
             elements = []
-            for start in found.starts:
-                elements.append(self.value(start, found.end, depth + 1))  # noqa: PERF401 - a frame
+            for start, after in found.spans:
+                elements.append(self.value(start, after, depth + 1))
             return elements
         fields: dict[str, Any] = {}
-        for number, start in zip(found.ids, found.starts, strict=True):
-            if number >= len(self._names):
-                raise layout.malformed(
-                    f"a field has the name {number}, its metadata has {len(self._names)}"
-                )
-            name = self._names[number]
+        for number, (start, after) in zip(found.ids, found.spans, strict=True):
+            name = name_of(self._names, number)
             if name in fields:
                 raise layout.malformed(f"an object has the field {name!r} twice")
-            fields[name] = self.value(start, found.end, depth + 1)
+            fields[name] = self.value(start, after, depth + 1)
         return fields
-
-    def _take(self, size: int) -> None:
-        self._left -= size
-        if self._left < 0:
-            raise layout.malformed("members of objects or arrays share bytes")
 
 
 def _text(data: bytes) -> str:

@@ -49,6 +49,17 @@ def names_of(metadata: bytes) -> Sequence[str]:
     return _known_names(metadata) if len(metadata) <= _KEPT_BYTES else _names_of(metadata)
 
 
+def name_of(names: Sequence[str], number: int) -> str:
+    """Return the name of a number that an object has for a field.
+
+    Raises:
+        ValidationError: If the dictionary does not have it.
+    """
+    if number >= len(names):
+        raise malformed(f"a field has the name {number}, its metadata has {len(names)}")
+    return names[number]
+
+
 def _names_of(metadata: bytes) -> Sequence[str]:
     if not metadata:
         raise malformed("its metadata is empty")

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 from icecomb.format.errors import UnsupportedError, ValidationError
 
@@ -56,15 +56,12 @@ class Members:
 
     Attributes:
         ids: The numbers of an object's field names in the dictionary; None for an array.
-        starts: The offsets of the members in the value's buffer.
-        begin: The offset of the first byte of all members.
-        end: The offset of the byte after all members.
+        spans: The offsets of the first byte of each member in the value's buffer, and of the byte
+            after it.
     """
 
     ids: Sequence[int] | None
-    starts: Sequence[int]
-    begin: int
-    end: int
+    spans: Sequence[tuple[int, int]]
 
 
 def malformed(what: str) -> ValidationError:
@@ -124,6 +121,9 @@ def object_value(ids: Sequence[int], parts: Sequence[bytes]) -> bytes:
 def members(data: bytes, at: int, limit: int) -> Members:
     """Return the members of the object or array at an offset.
 
+    Together they are not longer than what contains them, so that whoever follows them is done in
+    time however they overlap.
+
     Args:
         data: The buffer of the whole value.
         at: The offset of the object or array, at least one byte before `limit`.
@@ -131,32 +131,23 @@ def members(data: bytes, at: int, limit: int) -> Members:
 
     Raises:
         ValidationError: If its numbers contradict each other, or reach beyond `limit`.
+        UnsupportedError: If a member is of a type that is not known.
     """
-    header, is_object = data[at] >> 2, data[at] & 3 == OBJECT
-    width = (header & 3) + 1
-    large = header >> 4 & 1 if is_object else header >> 2 & 1
-    begin = at + 1 + (4 if large else 1)
-    if begin > limit:
-        raise malformed(f"the object or array at {at} is cut")
-    count = int.from_bytes(data[at + 1 : begin], "little")
-    id_width = (header >> 2 & 3) + 1 if is_object else 0
-    first = begin + count * id_width
-    values = first + (count + 1) * width
-    if values > limit:
-        raise malformed(f"the {count} members of the object or array at {at} reach beyond its end")
-    offsets = unpacked(data, first, count + 1, width)
-    end = values + offsets[count]
+    frame = _frame(data, at, limit)
+    offsets = unpacked(data, frame.offsets, frame.size + 1, frame.width)
+    end = frame.values + offsets[frame.size]
     if end > limit:
         raise malformed(f"the members of the object or array at {at} end at {end}, of {limit}")
-    starts = [values + offset for offset in offsets[:count]]
-    if starts and max(starts) >= end:
-        raise malformed(f"a member of the object or array at {at} begins at its end")
-    ids = unpacked(data, begin, count, id_width) if is_object else None
-    return Members(ids, starts, values, end)
+    starts = [frame.values + offset for offset in offsets[: frame.size]]
+    spans = [(start, extent(data, start, end)) for start in starts]
+    if sum(after - start for start, after in spans) > end - frame.values:
+        raise malformed(f"members of the object or array at {at} share bytes")
+    ids = unpacked(data, frame.ids, frame.size, frame.id_width) if frame.id_width else None
+    return Members(ids, spans)
 
 
 def extent(data: bytes, at: int, limit: int) -> int:
-    """Return the offset of the byte after the value at an offset.
+    """Return the offset of the byte after the value at an offset; members are not looked at.
 
     Raises:
         ValidationError: If it reaches beyond `limit`.
@@ -166,8 +157,10 @@ def extent(data: bytes, at: int, limit: int) -> int:
         raise malformed("a value is empty")
     basic, header = data[at] & 3, data[at] >> 2
     if basic in {OBJECT, ARRAY}:
-        return members(data, at, limit).end
-    if basic == SHORT_STRING:
+        frame = _frame(data, at, limit)
+        last = frame.values - frame.width
+        end = frame.values + int.from_bytes(data[last : frame.values], "little")
+    elif basic == SHORT_STRING:
         end = at + 1 + header
     elif header in SIZES:
         end = at + 1 + SIZES[header]
@@ -183,6 +176,33 @@ def extent(data: bytes, at: int, limit: int) -> int:
     if end > limit:
         raise malformed(f"the value at {at} ends at {end}, of {limit}")
     return end
+
+
+class _Frame(NamedTuple):
+    """The number of members of an object or array, and where its other numbers begin."""
+
+    size: int
+    ids: int
+    id_width: int
+    offsets: int
+    width: int
+    values: int
+
+
+def _frame(data: bytes, at: int, limit: int) -> _Frame:
+    header, is_object = data[at] >> 2, data[at] & 3 == OBJECT
+    width = (header & 3) + 1
+    large = header >> 4 & 1 if is_object else header >> 2 & 1
+    ids = at + 1 + (4 if large else 1)
+    if ids > limit:
+        raise malformed(f"the object or array at {at} is cut")
+    count = int.from_bytes(data[at + 1 : ids], "little")
+    id_width = (header >> 2 & 3) + 1 if is_object else 0
+    offsets = ids + count * id_width
+    values = offsets + (count + 1) * width
+    if values > limit:
+        raise malformed(f"the {count} members of the object or array at {at} reach beyond its end")
+    return _Frame(count, ids, id_width, offsets, width, values)
 
 
 def width_of(number: int) -> int:

@@ -93,9 +93,31 @@ class ConvertEqualityDeletes(_Rewrite):
         assert done.rewritten_equality_delete_files_count == 1
 
 
+class ComputeTableStats(Commit):
+    """Statistics that are set are there; `needed_files` has their file."""
+
+    length = 1
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.table.append(pa.table({"id": pa.array([1, 2], pa.int64())}))
+        self.snapshot_id = self.table.metadata.snapshots[0].snapshot_id
+
+    def act(self) -> None:
+        assert self.table.maintenance.compute_table_stats().statistics_file
+
+    def happened(self) -> bool:
+        metadata = self.world.metadata(self.name)
+        assert metadata is not None
+        found = [file["snapshot-id"] for file in metadata.get("statistics", ())]
+        assert found in ([], [self.snapshot_id])
+        return bool(found)
+
+
 MAINTENANCE: Final[dict[str, type[Operation]]] = {
     "rewrite-data-files": RewriteDataFiles,
     "rewrite-in-parts": RewriteInParts,
     "rewrite-position-deletes": RewritePositionDeletes,
     "convert-equality-deletes": ConvertEqualityDeletes,
+    "compute-table-stats": ComputeTableStats,
 }

@@ -19,6 +19,7 @@ def needed_files(table: Table) -> set[str]:
     """What its metadata and every snapshot refer to, as they write it."""
     needed = {table.metadata_location}
     needed |= {one.metadata_file for one in table.metadata.metadata_log}
+    needed |= {one["statistics-path"] for one in table.metadata.statistics}
     for snapshot in table.metadata.snapshots:
         needed.add(snapshot.manifest_list or "")
         needed |= {m.manifest_path for m in read_manifests(table.io, snapshot)}

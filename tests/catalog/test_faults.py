@@ -38,6 +38,7 @@ DELETING = (
     "set-property-and-discard",
     "expire",
     "rewrite-manifests",
+    "compute-table-stats",
     *REWRITES,
 )
 """Those that delete files, of their own when they fail or of others when they do not."""
@@ -59,7 +60,10 @@ CASES = [
 ]
 OF_VERSION_3 = {"append", "delete-row", "expire", "convert-equality-deletes", "rewrite-in-parts"}
 """Those that the gate does to tables of format version 3; `full` does all to tables of both."""
-ALIKE = {"rewrite-manifests", "rewrite-data-files", "rewrite-position-deletes"}
+ALIKE = {
+    *("rewrite-manifests", "rewrite-data-files", "rewrite-position-deletes"),
+    "compute-table-stats",
+}
 """Those that take long, and call what others call that rewrite as well."""
 LOOKS = ("get_", "show_locks", "check_lock", "heartbeat")
 BROKEN = ("request", "reset", "late", "reply", "torn")

@@ -23,9 +23,9 @@ MUTATIONS = [
     # format/variant
     Mutation(
         "members of variants that share bytes multiply",
-        "format/variant/decoder.py",
-        "if self._left < 0:",
-        "if self._left < -len(self._data):",
+        "format/variant/layout.py",
+        "if sum(after - start for start, after in spans) > end - frame.values:",
+        "if sum(after - start for start, after in spans) > 2 * (end - frame.values):",
         ("tests/format/variant/test_variant.py",),
     ),
     Mutation(
@@ -890,6 +890,66 @@ MUTATIONS = [
         "return pa.array(places >= 0)",
         ("tests/catalog/maintenance/test_delete_files.py",),
     ),
+    # format/relocation
+    Mutation(
+        "a prefix that ends inside a path element is replaced",
+        "format/relocation/location_change.py",
+        'return rest if rest.startswith("/") else None',
+        "return rest",
+        ("tests/format/relocation/test_location_change.py",),
+    ),
+    Mutation(
+        "a relocated manifest has the length of the original in its list",
+        "format/relocation/relocation.py",
+        'lengths.get(location, record["manifest_length"])',
+        'record["manifest_length"]',
+        ("tests/catalog/maintenance/test_table_path.py",),
+    ),
+    Mutation(
+        "a relocated delete file has the length of the original in its manifest",
+        "format/relocation/delete_paths.py",
+        '"file_size_in_bytes": len(content),',
+        "",
+        ("tests/catalog/maintenance/test_table_path.py",),
+    ),
+    Mutation(
+        "relocated position deletes keep the paths of the original",
+        "format/relocation/delete_paths.py",
+        "by_path = sorted(((moved(path), path) for path in found)",
+        "by_path = sorted(((path, path) for path in found)",
+        ("tests/catalog/maintenance/test_table_path.py",),
+    ),
+    Mutation(
+        "a relocated deletion vector keeps the path of the original in its file",
+        "format/relocation/delete_paths.py",
+        "properties[_REFERENCED] = moved(properties[_REFERENCED])",
+        "pass",
+        ("tests/catalog/maintenance/test_table_path.py",),
+    ),
+    Mutation(
+        "files that a manifest only carries on are not copied",
+        "format/relocation/relocation.py",
+        "return added_by not in self._known_snapshots",
+        'return entry["status"] == ManifestEntryStatus.ADDED.value',
+        ("tests/catalog/maintenance/test_table_path.py",),
+    ),
+    Mutation(
+        "a file that is gone is to be copied",
+        "format/relocation/relocation.py",
+        'if is_old or entry["status"] == ManifestEntryStatus.DELETED.value:',
+        "if is_old:",
+        (
+            "tests/catalog/maintenance/test_table_path.py",
+            "tests/catalog/maintenance/test_backup.py",
+        ),
+    ),
+    Mutation(
+        "two locations of a table become one",
+        "format/relocation/relocation.py",
+        "if self._data.setdefault(target, location) != location:",
+        "if self._data.setdefault(target, location) == target:",
+        ("tests/catalog/maintenance/test_table_path.py",),
+    ),
     # format/inspect
     Mutation(
         "the last change of a partition is one whose snapshot expired",
@@ -1060,6 +1120,20 @@ MUTATIONS = [
         ("tests/catalog/hadoop/test_lost_publication.py",),
     ),
     # catalog/maintenance
+    Mutation(
+        "a table that stays in its folder writes over its files' names",
+        "catalog/maintenance/backup.py",
+        'self._stays = here.rstrip("/") == there.rstrip("/")',
+        "self._stays = False",
+        ("tests/catalog/maintenance/test_backup.py",),
+    ),
+    Mutation(
+        "a table without all of its data files is relocated",
+        "catalog/maintenance/backup.py",
+        "lacking.append(LackingFile(file.what, file.source))",
+        "pass",
+        ("tests/catalog/maintenance/test_backup.py",),
+    ),
     Mutation(
         "the removal of orphans does not ask for their age",
         "catalog/maintenance/orphans.py",

@@ -27,7 +27,7 @@ from icecomb.format.rows.values.arrow_projection import FileField, Projection
 from icecomb.format.rows.values.metadata_columns import LINEAGE
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import prune
-from icecomb.format.spec.types import NestedField, StructType
+from icecomb.format.spec.types import OPAQUE_TYPES, NestedField, StructType
 from icecomb.format.storage.file_io import FileIO
 
 _BATCH_ROWS = 1 << 17
@@ -256,8 +256,10 @@ def read_keys(
 
     Raises:
         CorruptFileError: If the file does not have its columns.
+        UnsupportedError: If the values of a column cannot be compared.
     """
     places = ColumnPlaces(field_ids, (), metadata)
+    _check_types(field_ids, metadata, file)
     reader = open_data_file(io, file, metadata.name_mapping())
     try:
         missing = set(field_ids) - set(_ids(reader.fields))
@@ -274,6 +276,21 @@ def read_keys(
             yield places.arrays(projection.apply(batch, position))
     finally:
         reader.close()
+
+
+def _check_types(field_ids: Sequence[int], metadata: TableMetadata, file: DataFile) -> None:
+    for field_id in field_ids:
+        schema = metadata.schema_with(field_id)
+        kind = schema.find_type(field_id) if schema.contains(field_id) else None
+        if isinstance(kind, OPAQUE_TYPES):
+            name = schema.find_column_name(field_id)
+            raise UnsupportedError(
+                f"Equality delete file {file.file_path} compares the column {name!r} of type "
+                f"{kind}: such values cannot be compared",
+                hint="Rewrite the rows with the engine that wrote the deletes.",
+                path=file.file_path,
+                column=name,
+            )
 
 
 def _plain(array: pa.Array) -> pa.Array:

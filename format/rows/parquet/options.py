@@ -73,6 +73,8 @@ class ParquetOptions:
         statistics: Whether there are statistics, by column name; True for columns not listed.
         bloom_filters: Bloom filters by column name.
         bloom_max_bytes: The maximum size of a bloom filter, in bytes.
+        shredded_by: The number of rows that decide how variants are shredded; None to write them
+            whole.
     """
 
     compression: str = "ZSTD"
@@ -87,6 +89,7 @@ class ParquetOptions:
     statistics: Mapping[str, bool] = field(default_factory=dict)
     bloom_filters: Mapping[str, BloomFilter] = field(default_factory=dict)
     bloom_max_bytes: int = known.PARQUET_BLOOM_MAX_BYTES.default
+    shredded_by: int | None = None
 
     @property
     def file_format(self) -> FileFormat:
@@ -116,6 +119,7 @@ class ParquetOptions:
         codec = _CODECS[known.PARQUET_CODEC.of(properties)]
         fpp = known.PARQUET_BLOOM_FPP.of_each(properties)
         ndv = known.PARQUET_BLOOM_NDV.of_each(properties)
+        sample = known.PARQUET_VARIANT_SAMPLE_ROWS.of(properties)
         return cls(
             codec,
             compression_level(known.PARQUET_LEVEL, properties, codec),
@@ -133,6 +137,7 @@ class ParquetOptions:
                 if enabled
             },
             known.PARQUET_BLOOM_MAX_BYTES.of(properties),
+            sample if known.PARQUET_SHRED_VARIANTS.of(properties) else None,
         )
 
     def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:

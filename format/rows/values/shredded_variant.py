@@ -18,7 +18,7 @@ import pyarrow as pa
 from icecomb.format.arrow.storage_type import internal_array
 from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
 from icecomb.format.variant import layout
-from icecomb.format.variant.dictionary import NO_NAMES, names_of
+from icecomb.format.variant.dictionary import NO_NAMES, name_of, names_of
 from icecomb.format.variant.variant_array import variant_array
 
 Values: TypeAlias = list[bytes | None]
@@ -156,17 +156,10 @@ def _unshredded(value: bytes, names: Sequence[str]) -> dict[str, bytes]:
     if not value or value[0] & 3 != layout.OBJECT:
         raise layout.malformed("it has shredded fields and a value that is not an object")
     inside = layout.members(value, 0, len(value))
-    found: dict[str, bytes] = {}
-    size = 0
-    for number, start in zip(inside.ids or (), inside.starts, strict=True):
-        if number >= len(names):
-            raise layout.malformed(f"a field has the name {number}, its metadata has {len(names)}")
-        end = layout.extent(value, start, inside.end)
-        size += end - start
-        if size > len(value):
-            raise layout.malformed("members of objects or arrays share bytes")
-        found[names[number]] = value[start:end]
-    return found
+    return {
+        name_of(names, number): value[start:end]
+        for number, (start, end) in zip(inside.ids or (), inside.spans, strict=True)
+    }
 
 
 def _arrays(typed: pa.Array, dictionaries: Sequence[_Names]) -> Values:

@@ -262,7 +262,7 @@ def test_what_has_no_partitions_is_refused_or_has_no_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.gate("counts all partitions after every step of random tables")
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=24, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False), steps=st.integers(4, 10))
 def test_statistics_of_any_table_equal_a_full_count(random, steps):
     with tempfile.TemporaryDirectory() as folder:
@@ -280,10 +280,12 @@ def test_statistics_of_any_table_equal_a_full_count(random, steps):
             if random.random() < 0.5 or table.current_snapshot() is None:
                 made.change()
             else:
-                random.choice([roll_back, fork, expire, merge_manifests, cut])(table, random)
+                random.choice([roll_back, fork, expire, merge_manifests, merge, cut, upgrade])(
+                    table, random
+                )
             if random.random() < 0.6:
                 compute(table)
-            for number in table.metadata.snapshot_ids():
+            for number in {f["snapshot-id"] for f in table.metadata.partition_statistics}:
                 assert shown(table, statistics=True, snapshot_id=number) == shown(
                     table, statistics=False, snapshot_id=number
                 )
@@ -349,3 +351,14 @@ def test_the_shell_computes_them_too(table: Table, capfd: pytest.CaptureFixture[
     found = json.loads(capfd.readouterr().out)
     [known] = table.refresh().metadata.partition_statistics
     assert found["partition_statistics_file"] == known["statistics-path"]
+
+
+def merge(table: Table, random: Any) -> None:
+    rows = table.scan(row_filter=f"id >= {random.randint(0, 20)}").to_arrow()
+    keys = rows.select(["id"]).group_by("id").aggregate([])
+    table.merge(keys, on="t.id = s.id").when_matched_delete("t.id % 2 = 0").execute()
+
+
+def upgrade(table: Table, _: Any) -> None:
+    with table.update_properties() as update:
+        update.set("format-version", "3")

@@ -21,8 +21,13 @@ from copied_table import (
 
 from icecomb.catalog import open_table
 from icecomb.format.errors import FileAlreadyExistsError, NoSuchFileError, ValidationError
+from tests.rings import sampled
 
-FORMATS = ("parquet", "orc", "avro")
+KINDS = (
+    *((2, "parquet"), (2, "orc"), (3, "orc"), (2, "avro"), (3, "avro")),
+    *((3, "parquet"), (1, "orc"), (1, "parquet"), (1, "avro")),
+)
+"""Format version, and format of data and delete files."""
 
 
 def made(lake, version=2, **properties):
@@ -51,8 +56,7 @@ def copied(table, target, **arguments):
     return target / "metadata" / done.latest_version, done
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize(("version", "file_format"), sampled(KINDS, keep=5))
 def test_a_copy_has_the_rows_of_all_snapshots_and_the_original_is_unchanged(
     lake, tmp_path, version, file_format
 ):
@@ -216,6 +220,18 @@ def test_files_added_by_expired_snapshots_are_in_the_list(lake, tmp_path):
     assert ids(open_table(metadata)) == expected
 
 
+def test_files_that_are_gone_are_not_in_the_list(lake, tmp_path):
+    table = lake.create_table("db.t", frame(1).schema)
+    table.append(frame(1, 2))
+    table.append(frame(3))
+    table.delete("id < 3")
+    table.maintenance.expire_snapshots().retain_last(1).older_than(2**50).commit()
+    assert len([*(folder_of(table) / "data").iterdir()]) == 1
+    metadata, _ = copied(table.refresh(), tmp_path / "moved")
+    assert ids(open_table(metadata)) == [3]
+    assert len([*(tmp_path / "moved" / "data").iterdir()]) == 1
+
+
 def test_a_list_is_only_made_when_it_is_asked_for(lake, tmp_path):
     table = made(lake)
     staging = tmp_path / "staged"
@@ -287,6 +303,15 @@ def test_compressed_metadata_stays_compressed_and_unknown_members_stay(lake, tmp
     metadata, _ = copied(table, tmp_path / "moved")
     assert metadata.name.endswith(".gz.metadata.json")
     assert ids(open_table(metadata)) == ids(table)
+
+
+@pytest.mark.parametrize(("codec", "name"), [("zstd", b"zstandard"), ("snappy", b"snappy")])
+def test_manifests_keep_their_codec(lake, tmp_path, codec, name):
+    table = made(lake, **{"write.manifest.compression-codec": codec})
+    metadata, _ = copied(table, tmp_path / "moved")
+    assert ids(open_table(metadata)) == ids(table)
+    for path in metadata.parent.glob("*.avro"):
+        assert name in path.read_bytes()[:20_000], path
 
 
 def test_members_that_icecomb_does_not_know_are_kept(lake, tmp_path):

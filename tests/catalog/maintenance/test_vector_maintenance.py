@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from maintained_table import (
@@ -26,6 +27,7 @@ from maintained_table import (
 )
 
 from icecomb.catalog.hadoop.pointer import HadoopPointer
+from icecomb.catalog.maintenance import orphans
 from icecomb.format.errors import CommitFailedError, ConflictError
 from icecomb.format.maintenance.dangling_deletes import DanglingDeletesRemoval
 from icecomb.format.maintenance.equality_conversion import EqualityConverter
@@ -37,6 +39,7 @@ from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.operation import merging
 from icecomb.format.operation.overwrite import DeleteFiles, RewriteFiles
 from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.rows.deletes.deletion_vector_writer import DeletionVectorWriter
 from icecomb.format.rows.write.data_writer import write_data
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
@@ -411,6 +414,37 @@ def test_orphans_are_files_of_which_no_vector_is_live(lake):
     later = datetime.now(timezone.utc) + timedelta(days=1)
     table.maintenance.remove_orphan_files(older_than=later, any_age=True, dry_run=False)
     assert sorted(puffins(table)) == live
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_vectors_that_are_committed_while_orphans_are_looked_for_stay(lake, monkeypatch, joined):
+    """Their Puffin file is no file of the table when it is listed; one of several is never."""
+    table = new_table(lake, frame(1, 2, 3), frame(4, 5, 6), **V3)
+    tasks = {task.file.record_count: task for task in table.scan().plan_files()}
+    change, written = RowDelta(table.io), []
+    for name, gone in (("one", [0]), ("two", [1]))[: 1 + joined]:
+        writer = DeletionVectorWriter(table.io, table.metadata, name)
+        writer.add(tasks[3].file, np.array(gone))
+        written += writer.close()
+    for file in written:
+        change.add_deletes(file)
+    change.validate_from_snapshot(table.current_snapshot().snapshot_id)
+    look = orphans._Orphans.find
+
+    def find(self):
+        found = look(self)
+        assert {path for path in found if path.endswith(".puffin")} == set(puffins(table))
+        lake.load_table("db.t").commit(change)
+        return found
+
+    monkeypatch.setattr(orphans._Orphans, "find", find)
+    later = datetime.now(timezone.utc) + timedelta(days=1)
+    done = table.maintenance.remove_orphan_files(older_than=later, any_age=True, dry_run=False)
+    assert len(done.orphan_file_location) == (2 if joined else 0)
+    assert len(puffins(table)) == 1
+    assert table.refresh().scan().count() == (4 if joined else 5)
+    assert len(in_order(table)) == (4 if joined else 5)
+    assert_vectors(table)
 
 
 @pytest.mark.gate("six tables that others change all the time")

@@ -230,8 +230,8 @@ INEXACT = [
     (pa.scalar(1, pa.time64("ns")), "would lose data"),
     (np.datetime64("20000-01-01", "s"), "years 1 to 9999"),
     (pd.Timestamp(np.datetime64("20000-01-01", "s")), "years 1 to 9999"),
-    (pa.scalar(2**60, pa.timestamp("us")), "no column can be compared"),
-    (pa.scalar([1]), "no column can be compared"),
+    (pa.scalar(2**60, pa.timestamp("us")), "No column can be compared"),
+    (pa.scalar([1]), "No column can be compared"),
 ]
 
 

@@ -133,5 +133,5 @@ def test_too_many_files_of_a_group_are_refused():
 def test_origins_without_a_temporary_folder_are_an_error_of_icecomb(monkeypatch, tmp_path):
     monkeypatch.setattr(row_origin, "_IN_MEMORY", 0)
     monkeypatch.setattr(row_origin.tempfile, "tempdir", str(tmp_path / "gone"))
-    with pytest.raises(FileIOError, match=r"temporary origins of rows.*No such file"):
+    with pytest.raises(FileIOError, match=r"Cannot keep origins of rows in .*: No such file"):
         RowOrigins().keep("new", np.array([0], np.int64), np.array([1], np.int64))

@@ -123,7 +123,6 @@ def test_a_name_that_is_nearly_a_known_one_is_refused_with_the_one_that_was_mean
         "write.delete.orc.stripe-size-bytes",
         "write.delete.orc.block-size-bytes",
         "write.manifest-lists.enabled",
-        "write.parquet.shred-variants",
         "read.orc.vectorization.enabled",
         "write.metadata.metrics.column.idd",
         "owner",

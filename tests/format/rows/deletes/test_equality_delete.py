@@ -28,6 +28,7 @@ from icecomb.format.spec.types import (
     StringType,
     StructType,
     UUIDType,
+    VariantType,
 )
 from icecomb.format.storage.file_io import FileIO
 
@@ -68,7 +69,11 @@ def write(folder, name, rows, fields, *, equality_ids=None):
 def left(folder, data, *deletes, row_filter=None, fields=FIELDS, **options):
     """The positions of the rows that are left."""
     metadata = new_table_metadata(
-        Schema(fields), UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, str(folder), {}
+        Schema(fields),
+        UNPARTITIONED_PARTITION_SPEC,
+        UNSORTED_SORT_ORDER,
+        str(folder),
+        {"format-version": "3" if any(f.name == "v" for f in fields) else "2"},
     )
     from icecomb.format.rows.values.metadata_columns import ROW_POSITION
 
@@ -182,3 +187,12 @@ def test_any_keys_agree_with_a_model(tmp_path, rows, keys, single, batch_size):
         i for i, r in enumerate(rows) if r not in keys and r["id"] not in single
     ]  # fmt: skip
     assert left(tmp_path, data, both, one, batch_size=batch_size, workers=1) == expected
+
+
+def test_a_variant_is_no_key(tmp_path):
+    fields = (FIELDS[0], NestedField(2, "v", VariantType()))
+    variant = {"metadata": b"\1\0\0", "value": b"\0"}
+    data = write(tmp_path, "data.parquet", [{"id": 1, "v": variant}], fields)
+    deletes = write(tmp_path, "eq.parquet", [{"v": variant}], fields[1:], equality_ids=(2,))
+    with pytest.raises(UnsupportedError, match=r"compares the column 'v' of type variant"):
+        left(tmp_path, data, deletes, fields=fields)
