@@ -83,9 +83,7 @@ def write_statistics(
     Returns:
         The file as table metadata names it.
     """
-    order = [(name, "ascending", "at_start") for name in (*counter.keys, SPEC_ID)]
-    known = [key for key in order if not pa.types.is_null(counts.schema.field(key[0]).type)]
-    rows = pc.sort_indices(counts, sort_keys=known)
+    rows = _in_order(counter, counts)
     columns = StoredColumns(statistics_schema(metadata))
     batch = _batch(counter, counts.take(rows), statistics_schema(metadata))
     settings = FileSettings(columns.schema, ParquetOptions(), MetricsConfig())
@@ -136,7 +134,8 @@ def read_statistics(
         NoSuchFileError: If the file does not exist.
         UnsupportedError: If it is of another format.
     """
-    location, size = str(file["statistics-path"]), file.get("file-size-in-bytes")
+    location, stated = str(file["statistics-path"]), file.get("file-size-in-bytes")
+    size = stated if isinstance(stated, int) else None
     reader: ParquetReader | AvroReader
     if location.endswith(".parquet"):
         reader = ParquetReader(io, location, size=size)
@@ -242,6 +241,20 @@ def _read(
     except (CorruptFileError, NoSuchFileError, SchemaError, UnsupportedError) as problem:
         _LOG.warning("Partition statistics are not used: %s", problem)
         return None
+
+
+def _in_order(counter: PartitionCounter, counts: pa.Table) -> pa.Array:
+    """Return the places of rows sorted by partition and spec, with nulls first and NaN last."""
+    order: list[str] = []
+    for key in counter.keys:
+        kind = counts.schema.field(key).type
+        if pa.types.is_floating(kind):
+            order.append(f"nan{key}")
+            counts = counts.append_column(order[-1], pc.is_nan(counts.column(key)))
+        if not pa.types.is_null(kind):
+            order.append(key)
+    keys = [(name, "ascending", "at_start") for name in (*order, SPEC_ID)]
+    return pc.sort_indices(counts, sort_keys=keys)
 
 
 def _batch(counter: PartitionCounter, counts: pa.Table, schema: Schema) -> pa.RecordBatch:
