@@ -309,6 +309,13 @@ def test_columns_of_variants_go_to_arrow_and_back():
             variants_from_arrow(other)
 
 
+@pytest.mark.full("needs 4 GiB of memory")
+def test_more_than_an_array_holds_is_refused_by_name():
+    large = Variant(b"\1\0\0", bytes(1 << 20))
+    with pytest.raises(SchemaError, match="2100 variants have more than 2 GiB"):
+        variants_to_arrow([large] * 2100)
+
+
 def mutated(draw, given_bytes):
     """Bytes with some of them changed, cut off or put in."""
     data = bytearray(given_bytes)
