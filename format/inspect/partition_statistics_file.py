@@ -196,19 +196,22 @@ def stated_counts(
     """Return what the statistics file of a snapshot states, as a count of all files would be now.
 
     Returns:
-        None if it has no such file, or one of another writer, whose updates may be deletions; or if
-        the table changed in a way that makes it useless, or the file cannot be read.
+        None if it has no such file, or one of another writer in which updates may be deletions; or
+        if the table changed in a way that makes it useless, or the file cannot be read.
     """
     file = _file_of(metadata, snapshot)
     read = None if file is None or counter.has_doubts else _read(counter, io, file)
-    if read is None or not read.has_live_updates:
+    if read is None:
+        return None
+    counts = counter.with_files(read.counts)
+    if not (read.has_live_updates or counter.only_added(counts)):
         return None
     specs = metadata.specs()
-    used = [specs.get(number) for number in pc.unique(read.counts.column(SPEC_ID)).to_pylist()]
+    used = [specs.get(number) for number in pc.unique(counts.column(SPEC_ID)).to_pylist()]
     needed = {field.field_id for spec in used if spec is not None for field in spec.fields}
     if None in used or not needed & {f.field_id for f in counter.union.fields} <= read.fields:
         return None
-    known = counter.known_updates(read.counts)
+    known = counter.known_updates(counts)
     return None if known is None else counter.checked(known, read_manifests(io, snapshot))
 
 
