@@ -247,7 +247,7 @@ def _read(
 
 
 def _in_order(counter: PartitionCounter, counts: pa.Table) -> pa.Array:
-    """Return the places of rows sorted by partition and spec, with nulls first and NaN last."""
+    """Return the indices of rows in the order of partitions and specs: nulls first, NaN last."""
     order: list[str] = []
     for key in counter.keys:
         kind = counts.schema.field(key).type
