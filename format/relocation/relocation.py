@@ -31,7 +31,7 @@ from icecomb.format.relocation.delete_paths import (
 from icecomb.format.relocation.metadata_paths import (
     changed_document,
     statistics_files,
-    with_statistics,
+    with_files,
 )
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.metadata_file import is_gzip, read_metadata_json
@@ -116,7 +116,7 @@ class Relocation:
         end: The metadata file of the last version, as the table's metadata spells it.
         start: The metadata file of a version whose files were brought to the target before; only
             what is new since is in the result.
-        without: Statistics files to leave out, by where they would be now.
+        without: Older metadata files and statistics to leave out, by where they would be now.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class Relocation:
 
     def _put_version(self, location: str, document: dict[str, Any]) -> MovedFile:
         route = self._route
-        chosen = with_statistics(document, lambda path: route.found(path) not in self._without)
+        chosen = with_files(document, lambda path: route.found(path) not in self._without)
         changed = changed_document(chosen, route.kept, route.rewritten)
         text = json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode()
         TableMetadata.from_json(text, location)

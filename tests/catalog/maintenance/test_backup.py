@@ -272,6 +272,12 @@ def test_missing_old_versions_and_statistics_are_left_out_and_named(tmp_path):
     has_all(Path(plan.new_metadata_file), tmp_path / "new")
     found = json.loads(Path(plan.new_metadata_file).read_text())
     assert found["statistics"] == []
+    log = [path_of(one["metadata-file"]).name for one in found["metadata-log"]]
+    assert log == [
+        "v1.metadata.json",
+        *(f"v{n}.metadata.json" for n in range(3, _number(metadata))),
+    ]
+    assert all((tmp_path / "new" / "metadata" / name).exists() for name in log)
     path = found["partition-statistics"][0]["statistics-path"]
     assert Path(path).read_bytes() == b"abc"
     assert path == f"{tmp_path}/new/metadata/y.stats"
@@ -347,6 +353,13 @@ def test_the_command_is_a_dry_run_without_yes(tmp_path, capfd):
     assert code == 0
     assert (facts["relocated"], facts["files copied"], facts["files to copy"]) == (True, 3, 0)
     has_all(Path(facts["new metadata"]), target)
+
+
+def test_the_command_wants_a_metadata_file(tmp_path, capfd):
+    made(tmp_path)
+    code, _, said = command(capfd, tmp_path / "backup", "--to", tmp_path / "new")
+    assert code == 2
+    assert "the newest metadata file" in said
 
 
 def test_the_command_says_what_is_missing_with_an_exit_code(tmp_path, capfd):
