@@ -7,8 +7,9 @@ table `partitions`; Iceberg Java also counts deletions whose manifest entries st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import takewhile
 from typing import Final
 
@@ -133,7 +134,7 @@ class PartitionCounter:
             counts: The counts.
             manifests: The manifests of the counted snapshot.
         """
-        counted = self._counted([counts])
+        counted = self.with_files(counts)
         return counted if _agrees(counted, manifests) else None
 
     def known_updates(self, counts: pa.Table) -> pa.Table | None:
@@ -151,6 +152,19 @@ class PartitionCounter:
             column = pc.if_else(expired, pa.scalar(None, pa.int64()), counts.column(name))
             counts = counts.set_column(counts.column_names.index(name), name, column)
         return counts
+
+    def only_added(self, counts: pa.Table) -> bool:
+        """Return whether the updates of partitions are additions, if they may also be deletions.
+
+        Certain are snapshots that removed no file, and those of whose time there is no other.
+        """
+        snapshots = lazily(self._metadata.snapshots, Snapshot.from_json)
+        times = Counter(snapshots.members("timestamp-ms"))
+        named = pc.unique(counts.column(UPDATED_BY)).to_pylist()
+        found = (self._metadata.snapshot_by_id(n) for n in named if n is not None)
+        return all(
+            one is None or (_removes_nothing(one) and times[one.timestamp_ms] == 1) for one in found
+        )
 
     def over_specs(self, counts: pa.Table) -> pa.Table:
         """Return counts by partition alone, with the spec of the file that was added last."""
@@ -252,15 +266,16 @@ class PartitionCounter:
 
     def _counted(self, parts: Sequence[pa.Table]) -> pa.Table:
         """Return the counts of partitions that have files, from parts."""
-        names = [*self.keys, SPEC_ID, *COUNTS, UPDATED_AT, UPDATED_BY]
         if not parts:
             return self.nothing()
         found = parts[0] if len(parts) == 1 else self._grouped(pa.concat_tables(parts))
-        files = [pc.not_equal(found.column(name), 0) for name in FILE_COUNTS]
-        there = files[0]
-        for one in files[1:]:
-            there = pc.or_(there, one)
-        return found.select(names).filter(there)
+        return self.with_files(found)
+
+    def with_files(self, counts: pa.Table) -> pa.Table:
+        """Return the counts of the partitions that have files, without other columns."""
+        names = [*self.keys, SPEC_ID, *COUNTS, UPDATED_AT, UPDATED_BY]
+        files = [pc.not_equal(counts.column(name), 0) for name in FILE_COUNTS]
+        return counts.select(names).filter(reduce(pc.or_, files))
 
     def nothing(self) -> pa.Table:
         """Return the counts of no partition."""
@@ -290,6 +305,13 @@ class PartitionCounter:
             if left and at is not None and snapshots[at].sequence_number <= sequence:
                 return True
         return False
+
+
+def _removes_nothing(snapshot: Snapshot) -> bool:
+    removed = (
+        value for key, value in snapshot.summary.items() if key.startswith(("deleted-", "removed-"))
+    )
+    return snapshot.operation is not None and all(value == "0" for value in removed)
 
 
 def _agrees(counts: pa.Table, manifests: Sequence[ManifestFile]) -> bool:

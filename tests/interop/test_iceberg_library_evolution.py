@@ -282,3 +282,21 @@ def test_the_metadata_of_both_says_the_same(respecified, library):
     assert theirs["spec"]["fields"] == ours.spec().to_json()["fields"]
     shown = [(s.snapshot_id, s.parent_snapshot_id) for s in ours.snapshots()]
     assert [(s["id"], s["parent"]) for s in theirs["snapshots"]] == shown
+
+
+def test_a_dropped_column_that_came_back_has_its_values_for_all_readers(library):
+    schema = Schema(
+        NestedField(1, "id", LongType()),
+        NestedField(2, "st", StructType(NestedField(3, "x", LongType()), NestedField(4, "y", LongType()))),
+        NestedField(5, "s", StringType()),
+    )  # fmt: skip
+    name = library.create("undeleted", schema)
+    library.iceberg.append(name, [[1, [10, 11], "a"]])
+    table = library.catalog.load_table(name)
+    for column in ("s", "st.x"):
+        with table.update_schema() as update:
+            update.delete_column(column)
+    library.iceberg.append(name, [[2, [21]]])
+    with table.refresh().update_schema() as update:
+        update.undelete_column("s").undelete_column("st.x")
+    assert library.agree("undeleted") == [[1, [11, 10], "a"], [2, [21, None], None]]

@@ -114,3 +114,30 @@ def test_iceberg_java_reads_sketches_of_no_value_and_of_one(folder, iceberg_libr
     table.maintenance.compute_table_stats()
     (shown,) = iceberg_library.ask("statistics", "hadoop:statistics.few")
     assert [blob["estimate"] for blob in shown["blobs"]] == [0, 1]
+
+
+@pytest.mark.full("Iceberg Java's procedure in a second Spark")
+def test_the_procedure_of_iceberg_makes_the_same_bytes(catalog, iceberg_java):
+    # up to 4096 values: of more, its sketches keep fewer hashes where Spark merged them repeatedly
+    # Spark has no times, and hashes the text of a UUID where the specification has its 16 bytes
+    names = [name for name in COLUMNS if name not in {"t", "u"}]
+    catalog.create_namespace("statistics")
+    tables = []
+    for name in ("ours", "theirs"):
+        table = catalog.create_table(f"statistics.{name}", SCHEMA.select(*names))
+        table.append(frame(0, 4000).select(names))
+        table.delete("i < 0")
+        tables.append(table)
+    ours, theirs = tables
+    ours.maintenance.compute_table_stats()
+    ((path,),) = iceberg_java.sql("CALL ice.system.compute_table_stats('statistics.theirs')")
+    (file,) = theirs.refresh().metadata.statistics
+    assert file["statistics-path"] == path
+    assert contents(ours) == contents(theirs)
+    for table in tables:
+        table.append(frame(0, 40).select(names))
+        table.maintenance.compute_table_stats()
+    assert contents(ours) == contents(theirs)
+    for name in ("ours", "theirs"):
+        catalog.drop_table(f"statistics.{name}")
+    catalog.drop_namespace("statistics")

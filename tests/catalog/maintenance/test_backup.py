@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from copied_table import ON_READ, content_of, frame, ids, path_of, stated_lengths, texts
+from copied_table import ON_READ, content_of, frame, ids, path_of, records, stated_lengths, texts
 
 from icecomb.catalog import cli, load_catalog, open_table
 from icecomb.catalog.maintenance import backup
@@ -118,6 +118,20 @@ def test_a_table_moved_there_and_back_has_its_bytes_of_before(tmp_path):
         for folder in (Path(original), tmp_path / "gone")
     ]
     assert of_rows[0] == of_rows[1]
+
+
+def test_snapshots_without_a_list_of_version_1_are_relocated(tmp_path):
+    metadata = made(tmp_path, 1)
+    document = json.loads(metadata.read_text())
+    for snapshot in document["snapshots"]:
+        # as the first writers of Iceberg did (spec: Snapshots, `manifests`)
+        listed = records(metadata.parent / Path(snapshot.pop("manifest-list")).name)
+        snapshot["manifests"] = [one["manifest_path"] for one in listed]
+    metadata.write_text(json.dumps(document))
+    found = relocated(metadata, tmp_path / "new", copy=True)
+    shutil.rmtree(tmp_path / "backup")
+    assert ids(open_table(found)) == LEFT
+    assert ids(open_table(found), "side") == [*range(20), 100]
 
 
 def test_a_prefix_may_be_that_of_a_whole_warehouse(tmp_path):

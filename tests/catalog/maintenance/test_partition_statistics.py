@@ -105,6 +105,22 @@ def test_the_file_has_the_columns_and_ids_of_the_specification(table: Table) -> 
     assert {row["total_record_count"] for row in found} == {None}
 
 
+def test_rows_are_sorted_by_partition_with_nulls_first_and_nan_last(tmp_path: Path) -> None:
+    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", pa.schema([("x", pa.float64()), ("s", pa.string())]))
+    with table.update_spec() as update:
+        update.add_identity("x")
+        update.add_identity("s")
+    table.append(
+        pa.table({"x": [float("nan"), 1.0, None, -1.0, 1.0], "s": ["a", "b", "c", "d", None]})
+    )
+    done = table.maintenance.compute_partition_stats()
+    stored = pq.read_table(done.partition_statistics_file.removeprefix("file:"))
+    found = [row["partition"]["s"] for row in stored.to_pylist()]
+    assert found == ["c", "d", None, "b", "a"]
+
+
 def test_a_snapshot_keeps_the_file_that_it_has_unless_that_cannot_be_read(table: Table) -> None:
     first = table.maintenance.compute_partition_stats()
     version = table.metadata_location
