@@ -265,7 +265,9 @@ class _Route:
         """Implement `Route.missing`: what was there when it was planned is not passed over."""
         if self.writes and what not in _DISPENSABLE:
             raise error
-        self.lacking.append(LackingFile(what, self.found(location)))
+        one = LackingFile(what, self.found(location))
+        if one not in self.lacking:
+            self.lacking.append(one)
 
 
 def _places(change: LocationChange, metadata_file: str, metadata: TableMetadata) -> tuple[str, str]:

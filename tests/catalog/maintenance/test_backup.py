@@ -17,6 +17,8 @@ from icecomb.format.errors import (
     FileIOError,
     ValidationError,
 )
+from icecomb.format.manifests.schema import ENTRY_NAMES, MANIFEST_FILE_NAMES
+from icecomb.format.relocation.avro_records import AvroRecords
 from icecomb.format.storage.file_io import FileIO
 
 LEFT = [i for i in range(20) if i not in {3, 13, 14}]
@@ -132,6 +134,34 @@ def test_snapshots_without_a_list_of_version_1_are_relocated(tmp_path):
     shutil.rmtree(tmp_path / "backup")
     assert ids(open_table(found)) == LEFT
     assert ids(open_table(found), "side") == [*range(20), 100]
+
+
+def change(path, names, how) -> None:
+    """Change the records of a manifest or list in place."""
+    file = AvroRecords(path.read_bytes(), str(path), names)
+    for record in file.records:
+        how(record)
+    path.write_bytes(file.to_bytes())
+
+
+@pytest.mark.parametrize("by", [-100, 100])
+def test_wrong_lengths_of_delete_files_and_manifests_are_put_right(tmp_path, by):
+    # Iceberg Java up to 1.11 left them in tables that it copied (iceberg#12554, #13719)
+    metadata = made(tmp_path)
+
+    def of_deletes(entry):
+        if entry["data_file"]["content"] == 1:
+            entry["data_file"]["file_size_in_bytes"] += by
+
+    def of_manifest(record):
+        record["manifest_length"] += by
+
+    for path in metadata.parent.glob("*.avro"):
+        if path.name.startswith("snap-"):
+            change(path, MANIFEST_FILE_NAMES, of_manifest)
+        else:
+            change(path, ENTRY_NAMES, of_deletes)
+    has_all(relocated(metadata, tmp_path / "new", copy=True), tmp_path / "new")
 
 
 def test_a_prefix_may_be_that_of_a_whole_warehouse(tmp_path):
