@@ -457,8 +457,8 @@ class Maintenance:
         """Count the files and rows of each partition, for queries of `partitions`; rows stay.
 
         The counts become the partition statistics file of a snapshot, which Iceberg Java reads,
-        too. Where an ancestor of it has such a file of this client, only what changed since is
-        read, unless deletions demand a full count. A snapshot that has a file keeps it.
+        too. Where an ancestor of it has such a file, only what changed since is read, unless
+        deletions demand a full count. A snapshot that has a file keeps it.
 
         >>> table.maintenance.compute_partition_stats()  # doctest: +SKIP
 

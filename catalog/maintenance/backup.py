@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
 from icecomb.catalog.maintenance.table_path import file_list
 from icecomb.catalog.report.progress import SILENT, each
 from icecomb.format.errors import (
@@ -199,7 +200,7 @@ def relocate(
     change = LocationChange(plan.source, plan.target, io.properties)
     route = _Route(io, change, plan.folder, writes=True)
     written, _ = _places(change, plan.metadata_file, plan.metadata)
-    without = frozenset(one.location for one in plan.left_out if one.what == _STATISTICS)
+    without = frozenset(one.location for one in plan.left_out)
     with io.side_by_side(plan.new_metadata_file):
         Relocation(io, route, written, without=without).run()
     for location, content in route.last:
@@ -252,7 +253,7 @@ class _Route:
 
     def put(self, location: str, content: bytes) -> str:
         """Implement `Route.put`: metadata files are kept for last."""
-        is_metadata = location.endswith((".metadata.json", ".metadata.json.gz"))
+        is_metadata = location.endswith(METADATA_SUFFIXES)
         target = self.rewritten(location, _METADATA)
         if is_metadata:
             self.last.append((target, content))
@@ -264,7 +265,9 @@ class _Route:
         """Implement `Route.missing`: what was there when it was planned is not passed over."""
         if self.writes and what not in _DISPENSABLE:
             raise error
-        self.lacking.append(LackingFile(what, self.found(location)))
+        one = LackingFile(what, self.found(location))
+        if one not in self.lacking:
+            self.lacking.append(one)
 
 
 def _places(change: LocationChange, metadata_file: str, metadata: TableMetadata) -> tuple[str, str]:

@@ -7,8 +7,9 @@ table `partitions`; Iceberg Java also counts deletions whose manifest entries st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import takewhile
 from typing import Final
 
@@ -95,23 +96,21 @@ class PartitionCounter:
     def after(self, earlier: pa.Table, base_id: int, snapshot: Snapshot) -> pa.Table | None:
         """Return the counts of a snapshot, from those of one of its ancestors and later changes.
 
-        Returns:
-            The same as a count of all files; None if only that can tell: a file that was the newest
-            of its partition is gone, or manifests do not state all that changed.
-
         Args:
             earlier: The counts of the ancestor, with updates by snapshots that still exist.
             base_id: The ancestor.
             snapshot: The snapshot.
+
+        Returns:
+            The same as a count of all files; None if only that can tell: a file that was the newest
+            of its partition is gone, or manifests do not state all that changed.
         """
         parts = [self._with_order(earlier)]
+        manifests = read_manifests(self._io, snapshot)
         ancestors = ancestors_of(self._metadata, snapshot.snapshot_id)
-        manifests: Sequence[ManifestFile] = ()
         for later in takewhile(lambda one: one.snapshot_id != base_id, ancestors):
-            found = read_manifests(self._io, later)
-            if later.snapshot_id == snapshot.snapshot_id:
-                manifests = found
-            for manifest in found:
+            is_newest = later.snapshot_id == snapshot.snapshot_id
+            for manifest in manifests if is_newest else read_manifests(self._io, later):
                 if manifest.added_snapshot_id is None:
                     return None
                 if manifest.added_snapshot_id == later.snapshot_id:
@@ -119,8 +118,6 @@ class PartitionCounter:
                     if changed is None:
                         return None
                     parts.append(changed)
-        if not manifests:
-            manifests = read_manifests(self._io, snapshot)
         result = self._grouped(pa.concat_tables(parts))
         if self._is_doubtful(result):
             return None
@@ -133,7 +130,7 @@ class PartitionCounter:
             counts: The counts.
             manifests: The manifests of the counted snapshot.
         """
-        counted = self._counted([counts])
+        counted = self.with_files(counts)
         return counted if _agrees(counted, manifests) else None
 
     def known_updates(self, counts: pa.Table) -> pa.Table | None:
@@ -151,6 +148,19 @@ class PartitionCounter:
             column = pc.if_else(expired, pa.scalar(None, pa.int64()), counts.column(name))
             counts = counts.set_column(counts.column_names.index(name), name, column)
         return counts
+
+    def only_added(self, counts: pa.Table) -> bool:
+        """Return whether the updates of partitions are additions, if they may also be deletions.
+
+        Certain are snapshots that removed no file, and those of whose time there is no other.
+        """
+        snapshots = lazily(self._metadata.snapshots, Snapshot.from_json)
+        times = Counter(snapshots.members("timestamp-ms"))
+        named = pc.unique(counts.column(UPDATED_BY)).to_pylist()
+        found = (self._metadata.snapshot_by_id(n) for n in named if n is not None)
+        return all(
+            one is None or (_removes_nothing(one) and times[one.timestamp_ms] == 1) for one in found
+        )
 
     def over_specs(self, counts: pa.Table) -> pa.Table:
         """Return counts by partition alone, with the spec of the file that was added last."""
@@ -252,15 +262,16 @@ class PartitionCounter:
 
     def _counted(self, parts: Sequence[pa.Table]) -> pa.Table:
         """Return the counts of partitions that have files, from parts."""
-        names = [*self.keys, SPEC_ID, *COUNTS, UPDATED_AT, UPDATED_BY]
         if not parts:
             return self.nothing()
         found = parts[0] if len(parts) == 1 else self._grouped(pa.concat_tables(parts))
-        files = [pc.not_equal(found.column(name), 0) for name in FILE_COUNTS]
-        there = files[0]
-        for one in files[1:]:
-            there = pc.or_(there, one)
-        return found.select(names).filter(there)
+        return self.with_files(found)
+
+    def with_files(self, counts: pa.Table) -> pa.Table:
+        """Return the counts of the partitions that have files, without other columns."""
+        names = [*self.keys, SPEC_ID, *COUNTS, UPDATED_AT, UPDATED_BY]
+        files = [pc.not_equal(counts.column(name), 0) for name in FILE_COUNTS]
+        return counts.select(names).filter(reduce(pc.or_, files))
 
     def nothing(self) -> pa.Table:
         """Return the counts of no partition."""
@@ -290,6 +301,13 @@ class PartitionCounter:
             if left and at is not None and snapshots[at].sequence_number <= sequence:
                 return True
         return False
+
+
+def _removes_nothing(snapshot: Snapshot) -> bool:
+    removed = (
+        value for key, value in snapshot.summary.items() if key.startswith(("deleted-", "removed-"))
+    )
+    return snapshot.operation is not None and all(value == "0" for value in removed)
 
 
 def _agrees(counts: pa.Table, manifests: Sequence[ManifestFile]) -> bool:

@@ -83,9 +83,7 @@ def write_statistics(
     Returns:
         The file as table metadata names it.
     """
-    order = [(name, "ascending", "at_start") for name in (*counter.keys, SPEC_ID)]
-    known = [key for key in order if not pa.types.is_null(counts.schema.field(key[0]).type)]
-    rows = pc.sort_indices(counts, sort_keys=known)
+    rows = _in_order(counter, counts)
     columns = StoredColumns(statistics_schema(metadata))
     batch = _batch(counter, counts.take(rows), statistics_schema(metadata))
     settings = FileSettings(columns.schema, ParquetOptions(), MetricsConfig())
@@ -136,7 +134,8 @@ def read_statistics(
         NoSuchFileError: If the file does not exist.
         UnsupportedError: If it is of another format.
     """
-    location, size = str(file["statistics-path"]), file.get("file-size-in-bytes")
+    location, stated = str(file["statistics-path"]), file.get("file-size-in-bytes")
+    size = stated if isinstance(stated, int) else None
     reader: ParquetReader | AvroReader
     if location.endswith(".parquet"):
         reader = ParquetReader(io, location, size=size)
@@ -197,19 +196,22 @@ def stated_counts(
     """Return what the statistics file of a snapshot states, as a count of all files would be now.
 
     Returns:
-        None if it has no such file, or one of another writer, whose updates may be deletions; or if
-        the table changed in a way that makes it useless, or the file cannot be read.
+        None if it has no such file, or one of another writer in which updates may be deletions; or
+        if the table changed in a way that makes it useless, or the file cannot be read.
     """
     file = _file_of(metadata, snapshot)
     read = None if file is None or counter.has_doubts else _read(counter, io, file)
-    if read is None or not read.has_live_updates:
+    if read is None:
+        return None
+    counts = counter.with_files(read.counts)
+    if not (read.has_live_updates or counter.only_added(counts)):
         return None
     specs = metadata.specs()
-    used = [specs.get(number) for number in pc.unique(read.counts.column(SPEC_ID)).to_pylist()]
+    used = [specs.get(number) for number in pc.unique(counts.column(SPEC_ID)).to_pylist()]
     needed = {field.field_id for spec in used if spec is not None for field in spec.fields}
     if None in used or not needed & {f.field_id for f in counter.union.fields} <= read.fields:
         return None
-    known = counter.known_updates(read.counts)
+    known = counter.known_updates(counts)
     return None if known is None else counter.checked(known, read_manifests(io, snapshot))
 
 
@@ -242,6 +244,20 @@ def _read(
     except (CorruptFileError, NoSuchFileError, SchemaError, UnsupportedError) as problem:
         _LOG.warning("Partition statistics are not used: %s", problem)
         return None
+
+
+def _in_order(counter: PartitionCounter, counts: pa.Table) -> pa.Array:
+    """Return the indices of rows in the order of partitions and specs: nulls first, NaN last."""
+    order: list[str] = []
+    for key in counter.keys:
+        kind = counts.schema.field(key).type
+        if pa.types.is_floating(kind):
+            order.append(f"nan{key}")
+            counts = counts.append_column(order[-1], pc.is_nan(counts.column(key)))
+        if not pa.types.is_null(kind):
+            order.append(key)
+    keys = [(name, "ascending", "at_start") for name in (*order, SPEC_ID)]
+    return pc.sort_indices(counts, sort_keys=keys)
 
 
 def _batch(counter: PartitionCounter, counts: pa.Table, schema: Schema) -> pa.RecordBatch:

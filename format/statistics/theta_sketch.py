@@ -75,7 +75,7 @@ class ThetaSketch:
             ) from error
 
     def content(self) -> bytes:
-        """Return the compact form, the bytes that Iceberg Java writes."""
+        """Return the compact form, as the Java library writes it."""
         found = bytearray(self._union.get_result().serialize())
         if len(found) > 16:
             found[12:16] = _WHOLE_PART

@@ -56,10 +56,21 @@ def variants_from_arrow(array: pa.Array | pa.ChunkedArray) -> list[Variant | Non
 
 
 def variant_array(values: Sequence[tuple[bytes, bytes] | None]) -> pa.StructArray:
-    """Return an array of variants from pairs of metadata and value; None is null."""
-    parts = [
-        pa.array([b"" if pair is None else pair[at] for pair in values], pa.binary())
-        for at in (0, 1)
-    ]
+    """Return an array of variants from pairs of metadata and value; None is null.
+
+    Raises:
+        SchemaError: If they have more than 2 GiB.
+    """
+    parts = [_binary([b"" if pair is None else pair[at] for pair in values]) for at in (0, 1)]
     mask = pa.array([pair is None for pair in values], pa.bool_())
     return pa.StructArray.from_arrays(parts, fields=list(VARIANT_ARROW), mask=mask)
+
+
+def _binary(values: list[bytes]) -> pa.BinaryArray:
+    array = pa.array(values, pa.binary())
+    if isinstance(array, pa.ChunkedArray):
+        raise SchemaError(
+            f"{len(values)} variants have more than 2 GiB",
+            hint="Make, or read, fewer rows at once.",
+        )
+    return array

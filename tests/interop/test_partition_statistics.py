@@ -8,7 +8,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.inspect.partition_statistics import FILE_COUNTS, PartitionCounter
-from icecomb.format.inspect.partition_statistics_file import read_statistics
+from icecomb.format.inspect.partition_statistics_file import read_statistics, stated_counts
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
@@ -114,6 +114,9 @@ def test_iceberg_java_reads_and_continues_our_partition_statistics_and_we_read_i
     counter = PartitionCounter(table.metadata, table.io)
     read = read_statistics(counter, table.io, file)
     assert plain(read.counts) == plain(counted(table))
+    # of appends only it is as good as one of ours
+    used = stated_counts(counter, table.io, table.metadata, table.current_snapshot())
+    assert plain(used) == plain(counted(table))
 
     # a file deleted, a row of another one, another spec, and Iceberg Java's count of what changed since ours
     iceberg_library.ask("remove_partition_statistics", name)
@@ -132,6 +135,7 @@ def test_iceberg_java_reads_and_continues_our_partition_statistics_and_we_read_i
     read = read_statistics(counter, table.io, file)
     assert not read.has_live_updates
     assert plain(read.counts, UPDATES) == plain(counted(table), UPDATES)
+    assert stated_counts(counter, table.io, table.metadata, table.current_snapshot()) is None
     iceberg_library.ask("remove_partition_statistics", name)
     table.refresh().maintenance.compute_partition_stats()
     assert numbers(iceberg_library.ask("partition_statistics", name)) == numbers(continued)

@@ -207,6 +207,7 @@ def test_snapshots_say_which_engine_made_them(catalog, kept, spark):
     assert summary["engine-name"] == "spark"
     assert summary["engine-version"] == spark.version
     assert summary["app-id"] == spark.sparkContext.applicationId
+    assert summary["app-name"] == spark.sparkContext.appName
     assert summary["added-records"] == "4"
     assert summary["added-data-files"] == "4"
 

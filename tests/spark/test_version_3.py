@@ -172,7 +172,7 @@ def test_columns_have_defaults_that_statements_give_and_fill_in(sql_on, catalog,
     sql(f"ALTER TABLE {there} ADD COLUMNS (c INT DEFAULT 5, d DATE DEFAULT DATE '2020-01-02')")
     with pytest.raises(Exception, match=r"Column e cannot have the default current_date\(\)"):
         sql(f"ALTER TABLE {there} ADD COLUMN e DATE DEFAULT current_date()")
-    if minor == "3.5":
+    if minor in {"3.5", "4.0"}:
         with pytest.raises(Exception, match="Cannot find data for the output column `c`"):
             sql(f"INSERT INTO {there} (id) VALUES (2)")
         sql(f"INSERT INTO {there} VALUES (2, DEFAULT, DEFAULT)")

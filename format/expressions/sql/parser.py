@@ -9,7 +9,9 @@ dots lead into structs.
 
 A column may be replaced by a partition transform: `bucket(16, id)`, `truncate(4, s)`, and
 `year(ts)`, `month(ts)`, `day(ts)`, `hour(ts)` in calendar units (2024, '2024-01', '2024-01-31',
-'2024-01-31-12') or `years(ts)` and so on, counted from 1970 as in Iceberg's functions for Spark.
+'2024-01-31-12') or `years(ts)` and so on, counted from 1970 as in Iceberg's functions for Spark,
+which may also be called by their names there: `lake.system.days(ts)`. A comparison of numbers,
+`1 = 1`, holds for all rows or none.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from icecomb.format.errors import ExpressionError, UnsupportedError
@@ -35,6 +38,7 @@ from icecomb.format.expressions.expression import (
     disjunction,
     literal_predicate,
 )
+from icecomb.format.expressions.sql.like_pattern import ends_open, like_prefix
 from icecomb.format.expressions.sql.sql_token import Token, TokenKind, tokens, unreadable
 from icecomb.format.expressions.term import (
     Reference,
@@ -65,6 +69,14 @@ _COMPARISONS = {
     "<=": Operation.LT_EQ,
     ">": Operation.GT,
     ">=": Operation.GT_EQ,
+}
+_COMPARED: dict[Operation, Callable[[Any, Any], bool]] = {
+    Operation.EQ: eq,
+    Operation.NOT_EQ: ne,
+    Operation.LT: lt,
+    Operation.LT_EQ: le,
+    Operation.GT: gt,
+    Operation.GT_EQ: ge,
 }
 _MIRRORED = {
     Operation.LT: Operation.GT,
@@ -100,6 +112,8 @@ _UNITS: dict[str, Callable[[str], UnboundTransform]] = {
     "HOURS": hours,
 }
 _WIDE: dict[str, Callable[[str, int], UnboundTransform]] = {"BUCKET": bucket, "TRUNCATE": truncate}
+_OF_CATALOG = frozenset((*_WIDE, "YEARS", "MONTHS", "DAYS", "HOURS"))
+"""Functions of Spark's catalogs, in their namespace `system`."""
 _OTHER_MATCHES = ("ILIKE", "RLIKE", "REGEXP", "SIMILAR", "GLOB")
 
 
@@ -283,10 +297,13 @@ class _Parser:
     def _compare(self, operation: Operation, left: _Operand, start: Token) -> BooleanExpression:
         if not isinstance(left, _Constant):
             return literal_predicate(operation, self._column(left, start), self._constant())
+        right_start, right = self._next, self._calculation()
+        value = self._value(left, start)
+        if _is_number(left) and _is_number(right):
+            other = self._value(right, right_start)
+            return AlwaysTrue() if _COMPARED[operation](value, other) else AlwaysFalse()
         operation = _MIRRORED.get(operation, operation)
-        right = self._next
-        name = self._column(self._calculation(), right)
-        return literal_predicate(operation, name, self._value(left, start))
+        return literal_predicate(operation, self._column(right, right_start), value)
 
     def _compare_null_safe(self, left: _Operand, start: Token) -> BooleanExpression:
         right_start = self._next
@@ -326,14 +343,14 @@ class _Parser:
         if not is_text or (escape is not None and len(escape) != 1):
             raise self._no_predicate(start, self._tokens[self._at - 1])
         asked = self._span(start, self._tokens[self._at - 1])
-        if (escape is None and "\\\\" in pattern) or (escape and _ends_open(pattern, escape)):
+        if (escape is None and "\\\\" in pattern) or (escape and ends_open(pattern, escape)):
             raise ExpressionError(
                 f"The escape characters of a pattern have no clear meaning: {asked!r}",
                 hint="Name the escape character, and double it where it is meant literally: "
                 "LIKE 'a!!b%' ESCAPE '!'",
                 predicate=self._text,
             )
-        prefix, rest = _like_prefix(pattern, escape)
+        prefix, rest = like_prefix(pattern, escape)
         if not rest:
             return EqualTo(name, prefix)
         if rest.strip("%"):
@@ -403,14 +420,17 @@ class _Parser:
             return self._function(token)
         return self._name(token)
 
-    def _name(self, token: Token) -> _Column:
-        parts = [token.value]
+    def _name(self, token: Token) -> _Operand:
+        part, parts = token, [token.value]
         while self._take_sign("."):
             part = self._take()
             if part.kind not in {TokenKind.WORD, TokenKind.NAME}:
                 self._at -= 1
                 raise self._unexpected()
             parts.append(part.value)
+        of_catalog = [each.lower() for each in parts[-2:-1]] == ["system"]
+        if of_catalog and part.value.upper() in _OF_CATALOG and self._take_sign("("):
+            return self._transform(part)
         return _Column(Reference(".".join(parts)))
 
     def _function(self, name: Token) -> _Operand:
@@ -567,31 +587,9 @@ def _cast(operand: _Operand) -> _Operand:
     return operand if isinstance(operand, _Constant) else _Calculation()
 
 
-def _like_prefix(pattern: str, escape: str | None) -> tuple[str, str]:
-    """Return the text before the first wildcard, and the rest.
-
-    Without `ESCAPE` a backslash before a wildcard makes it literal, as in Spark, Hive and
-    PyIceberg; elsewhere it is an ordinary character.
-    """
-    prefix, position = "", 0
-    while position < len(pattern):
-        character = pattern[position]
-        following = pattern[position + 1 : position + 2]
-        if (escape and character == escape) or (
-            escape is None and character == "\\" and following and following in "%_"
-        ):
-            position += 1
-            character = following
-        elif character in "%_":
-            break
-        prefix += character
-        position += 1
-    return prefix, pattern[position:]
-
-
-def _ends_open(pattern: str, escape: str) -> bool:
-    """Return whether the last character is an escape character that escapes nothing."""
-    return pattern.replace(escape * 2, "").endswith(escape)
+def _is_number(operand: _Operand) -> bool:
+    value = operand.value if isinstance(operand, _Constant) else None
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def _number(text: str) -> int | float | Decimal:

@@ -24,6 +24,7 @@ class Environment(Message):
         hadoop: Its Hadoop settings for file systems and metastores; may contain secrets.
         principal: Its Kerberos principal; None if it has no keytab.
         keytab: The path of its keytab on the driver's host.
+        application_name: Its name; None if it is not known.
     """
 
     metastore_uris: str | None
@@ -32,6 +33,7 @@ class Environment(Message):
     hadoop: Mapping[str, str] = field(repr=False)
     principal: str | None = None
     keytab: str | None = None
+    application_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,8 @@ class Catalogs:
                 "app-id": environment.application_id,
                 "spark.app.id": environment.application_id,
             }
+            if environment.application_name:
+                self._engines[handle]["app-name"] = environment.application_name
         # report what the configuration lacks now, before the first request
         self._open[handle]
         default = request.options.get(DEFAULT_NAMESPACE, "default")

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from copied_table import ON_READ, content_of, frame, ids, path_of, stated_lengths, texts
+from copied_table import ON_READ, content_of, frame, ids, path_of, records, stated_lengths, texts
 
 from icecomb.catalog import cli, load_catalog, open_table
 from icecomb.catalog.maintenance import backup
@@ -17,6 +17,8 @@ from icecomb.format.errors import (
     FileIOError,
     ValidationError,
 )
+from icecomb.format.manifests.schema import ENTRY_NAMES, MANIFEST_FILE_NAMES
+from icecomb.format.relocation.avro_records import AvroRecords
 from icecomb.format.storage.file_io import FileIO
 
 LEFT = [i for i in range(20) if i not in {3, 13, 14}]
@@ -118,6 +120,48 @@ def test_a_table_moved_there_and_back_has_its_bytes_of_before(tmp_path):
         for folder in (Path(original), tmp_path / "gone")
     ]
     assert of_rows[0] == of_rows[1]
+
+
+def test_snapshots_without_a_list_of_version_1_are_relocated(tmp_path):
+    metadata = made(tmp_path, 1)
+    document = json.loads(metadata.read_text())
+    for snapshot in document["snapshots"]:
+        # as the first writers of Iceberg did (spec: Snapshots, `manifests`)
+        listed = records(metadata.parent / Path(snapshot.pop("manifest-list")).name)
+        snapshot["manifests"] = [one["manifest_path"] for one in listed]
+    metadata.write_text(json.dumps(document))
+    found = relocated(metadata, tmp_path / "new", copy=True)
+    shutil.rmtree(tmp_path / "backup")
+    assert ids(open_table(found)) == LEFT
+    assert ids(open_table(found), "side") == [*range(20), 100]
+
+
+def change(path, names, how) -> None:
+    """Change the records of a manifest or list in place."""
+    file = AvroRecords(path.read_bytes(), str(path), names)
+    for record in file.records:
+        how(record)
+    path.write_bytes(file.to_bytes())
+
+
+@pytest.mark.parametrize("by", [-100, 100])
+def test_wrong_lengths_of_delete_files_and_manifests_are_put_right(tmp_path, by):
+    # Iceberg Java up to 1.11 left them in tables that it copied (iceberg#12554, #13719)
+    metadata = made(tmp_path)
+
+    def of_deletes(entry):
+        if entry["data_file"]["content"] == 1:
+            entry["data_file"]["file_size_in_bytes"] += by
+
+    def of_manifest(record):
+        record["manifest_length"] += by
+
+    for path in metadata.parent.glob("*.avro"):
+        if path.name.startswith("snap-"):
+            change(path, MANIFEST_FILE_NAMES, of_manifest)
+        else:
+            change(path, ENTRY_NAMES, of_deletes)
+    has_all(relocated(metadata, tmp_path / "new", copy=True), tmp_path / "new")
 
 
 def test_a_prefix_may_be_that_of_a_whole_warehouse(tmp_path):
@@ -258,6 +302,12 @@ def test_missing_old_versions_and_statistics_are_left_out_and_named(tmp_path):
     has_all(Path(plan.new_metadata_file), tmp_path / "new")
     found = json.loads(Path(plan.new_metadata_file).read_text())
     assert found["statistics"] == []
+    log = [path_of(one["metadata-file"]).name for one in found["metadata-log"]]
+    assert log == [
+        "v1.metadata.json",
+        *(f"v{n}.metadata.json" for n in range(3, _number(metadata))),
+    ]
+    assert all((tmp_path / "new" / "metadata" / name).exists() for name in log)
     path = found["partition-statistics"][0]["statistics-path"]
     assert Path(path).read_bytes() == b"abc"
     assert path == f"{tmp_path}/new/metadata/y.stats"
@@ -333,6 +383,13 @@ def test_the_command_is_a_dry_run_without_yes(tmp_path, capfd):
     assert code == 0
     assert (facts["relocated"], facts["files copied"], facts["files to copy"]) == (True, 3, 0)
     has_all(Path(facts["new metadata"]), target)
+
+
+def test_the_command_wants_a_metadata_file(tmp_path, capfd):
+    made(tmp_path)
+    code, _, said = command(capfd, tmp_path / "backup", "--to", tmp_path / "new")
+    assert code == 2
+    assert "the newest metadata file" in said
 
 
 def test_the_command_says_what_is_missing_with_an_exit_code(tmp_path, capfd):

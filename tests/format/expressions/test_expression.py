@@ -46,6 +46,7 @@ from icecomb.format.expressions.expression import (
 )
 from icecomb.format.expressions.forms.json_form import from_json, to_json
 from icecomb.format.expressions.sql.parser import parse
+from icecomb.format.expressions.term import bucket, days
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     BinaryType,
@@ -210,6 +211,12 @@ def test_a_string_is_not_a_list_of_values():
         ("a is not true", IsNull("a") | NotEqualTo("a", True)),
         ("true", AlwaysTrue()),
         ("a = 1 and false", AlwaysFalse()),
+        ("1=1", AlwaysTrue()),
+        ("0 = 1", AlwaysFalse()),
+        ("a = 1 and 2.5 >= 2", EqualTo("a", 1)),
+        ("not 1 <> 1", AlwaysTrue()),
+        ("lake.system.bucket(2, a) = 0", EqualTo(bucket("a", 2), 0)),
+        ("`l`.`system`.`days`(ts) < 9", LessThan(days("ts"), 9)),
         ("a = 0.1", EqualTo("a", 0.1)),
         ("a = 1234567890123456789.01", EqualTo("a", Decimal("1234567890123456789.01"))),
         ("(a) = (-(1)) -- a comment", EqualTo("a", -1)),
@@ -264,7 +271,10 @@ def test_what_means_something_else_to_spark_is_refused(text):
         ("a = null", "Use IS NULL"),
         ("a in (1, null)", "NULL"),
         ("a not in (1, null)", "NULL"),
-        ("1 = 1", "Expected a column"),
+        ("'1' = 1", "Expected a column"),
+        ("1 = null", "Expected a column"),
+        ("lake.other.bucket(2, a) = 0", "unexpected '('"),
+        ("lake.system.upper(a) = 0", "unexpected '('"),
         ("", "empty"),
         ("(" * 100_000 + "a", "it ends too early"),
         ("a = X'0'", "Not hexadecimal"),

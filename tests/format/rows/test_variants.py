@@ -8,6 +8,7 @@ from collections import Counter
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -548,6 +549,36 @@ def test_a_variant_is_no_value_for_a_partition(create):
     table = create()
     with pytest.raises((UnsupportedError, ValidationError), match="variant"), table.update_spec() as update:  # fmt: skip
         update.add_field("s.w", "bucket[4]", "w_bucket")
+
+
+DUCKDB = """
+select i as id, case
+    when i %% 3 = 1 then ('text ' || i)::variant
+    when i %% 3 = 2 then null
+    else {'a': i, 'b': [i, null], 'd': date '2024-01-01', 'e': 1.5::decimal(9, 2), 'n': {'q': i * 0.5::double}}::variant
+end as v from range(9) as t(i) where i %% 3 = 0 or not %s
+"""
+
+
+@pytest.mark.parametrize("uniform", [False, True], ids=["mixed", "uniform"])
+def test_what_duckdb_shredded_is_read(create, tmp_path, uniform):
+    path = str(tmp_path / "duckdb.parquet")
+    duckdb.connect().execute(f"copy ({DUCKDB % uniform}) to '{path}' (format parquet)")
+    assert "typed_value" in str(pq.ParquetFile(path).schema)
+    table = create(Schema(*NESTED.fields[:2]))
+    table.add_files([path])
+    found = table.scan().to_arrow()
+    expected = [
+        {"a": i, "b": [i, None], "d": date(2024, 1, 1), "e": Decimal("1.50"), "n": {"q": i * 0.5}}
+        if i % 3 == 0
+        else f"text {i}"
+        if i % 3 == 1
+        else None
+        for i in range(9)
+        if i % 3 == 0 or not uniform
+    ]
+    assert [v and v.to_python() for v in variants_from_arrow(found["v"])] == expected
+    assert table.scan("v is null").count() == 0, "DuckDB 1.5 writes a null as a variant null"
 
 
 V = Schema(NestedField(1, "v", VariantType()))

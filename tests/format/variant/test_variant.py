@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 import uuid
 from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import numpy as np
 import pandas as pd
@@ -115,9 +116,12 @@ def test_many_members_have_wider_numbers(count):
         ({"\ud800": 1}, "half of a character"),
         (time(1, tzinfo=UTC), "with a zone"),
         (pa.scalar([1]), "is of type list"),
+        (pa.scalar(1 << 62, pa.timestamp("s")), r"timestamp\[s\] out of range"),
+        (np.timedelta64(1, "s"), "is of type duration"),
+        (np.datetime64("2024", "Y"), "is of type datetime64"),
         (object(), "is of type object"),
     ],
-    ids=str,
+    ids=lambda each: each[:20] if isinstance(each, str) else type(each).__name__,
 )
 def test_what_has_no_variant_form_is_refused(value, problem):
     with pytest.raises(SchemaError, match=problem):
@@ -230,6 +234,80 @@ def test_values_survive_encoding(value):
     assert Variant.of(variant.to_python()) == variant
 
 
+def number(data, at, width):
+    return int.from_bytes(data[at : at + width], "little")
+
+
+def naive(metadata, data, at=0):
+    """The value at an offset, by the text of the specification, one number after the other."""
+    basic, header = data[at] & 3, data[at] >> 2
+    if basic == 1:
+        return data[at + 1 : at + 1 + header].decode()
+    if basic == 0:
+        return naive_primitive(header, data[at + 1 :])
+    is_object = basic == 2
+    width, id_width = (header & 3) + 1, (header >> 2 & 3) + 1 if is_object else 0
+    size_width = 4 if header >> (4 if is_object else 2) & 1 else 1
+    size, ids = number(data, at + 1, size_width), at + 1 + size_width
+    offsets = ids + size * id_width
+    values = offsets + (size + 1) * width
+    found = [
+        naive(metadata, data, values + number(data, offsets + n * width, width))
+        for n in range(size)
+    ]
+    if not is_object:
+        return found
+    names = [naive_name(metadata, number(data, ids + n * id_width, id_width)) for n in range(size)]
+    assert names == sorted(names, key=str.encode)
+    return dict(zip(names, found, strict=True))
+
+
+def naive_name(metadata, index):
+    width = (metadata[0] >> 6) + 1
+    size = number(metadata, 1, width)
+    text = 1 + width * (size + 2)
+    start, end = (number(metadata, 1 + width * (index + n), width) for n in (1, 2))
+    return metadata[text + start : text + end].decode()
+
+
+def naive_primitive(kind, data):
+    def signed(size, begin=0):
+        return int.from_bytes(data[begin : begin + size], "little", signed=True)
+
+    micros = timedelta(microseconds=1)
+    local = datetime.fromisoformat("1970-01-01")
+    readers = {
+        0: lambda: None,
+        1: lambda: True,
+        2: lambda: False,
+        3: lambda: signed(1),
+        4: lambda: signed(2),
+        5: lambda: signed(4),
+        6: lambda: signed(8),
+        7: lambda: struct.unpack("<d", data[:8])[0],
+        8: lambda: Decimal(signed(4, 1)).scaleb(-data[0], EXACT),
+        9: lambda: Decimal(signed(8, 1)).scaleb(-data[0], EXACT),
+        10: lambda: Decimal(signed(16, 1)).scaleb(-data[0], EXACT),
+        11: lambda: date.fromordinal(719163 + signed(4)),
+        12: lambda: datetime(1970, 1, 1, tzinfo=UTC) + signed(8) * micros,
+        13: lambda: local + signed(8) * micros,
+        15: lambda: data[4 : 4 + number(data, 0, 4)],
+        16: lambda: str(data[4 : 4 + number(data, 0, 4)], "utf-8"),
+        17: lambda: datetime.time(local + signed(8) * micros),
+        20: lambda: uuid.UUID(bytes=data[:16]),
+    }
+    return readers[kind]()
+
+
+EXACT = Context(prec=80)
+
+
+@given(VALUES)
+def test_a_naive_reader_finds_the_same_values(value):
+    variant = Variant.of(value)
+    assert naive(variant.metadata, variant.value) == value
+
+
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.text(),
     lambda inside: st.lists(inside) | st.dictionaries(st.text(), inside),
@@ -307,6 +385,13 @@ def test_columns_of_variants_go_to_arrow_and_back():
     for other in (pa.array([1]), pa.array([{"metadata": b""}])):
         with pytest.raises(SchemaError, match="has no variants"):
             variants_from_arrow(other)
+
+
+@pytest.mark.full("needs 4 GiB of memory")
+def test_more_than_an_array_holds_is_refused_by_name():
+    large = Variant(b"\1\0\0", bytes(1 << 20))
+    with pytest.raises(SchemaError, match="2100 variants have more than 2 GiB"):
+        variants_to_arrow([large] * 2100)
 
 
 def mutated(draw, given_bytes):

@@ -24,6 +24,7 @@ ENVIRONMENT = {
     "hadoop": {},
     "principal": None,
     "keytab": None,
+    "application_name": "nightly",
 }
 NAMESPACE = ["planner_tests"]
 DEFAULTS = {

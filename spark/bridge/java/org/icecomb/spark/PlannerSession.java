@@ -199,7 +199,8 @@ public final class PlannerSession {
               spark.version(),
               HadoopSettings.stated(hadoop),
               keytab == null ? null : HadoopUser.principal(),
-              keytab);
+              keytab,
+              spark.sparkContext().appName());
     }
     return new OpenCatalog(catalogName, options, environment, user);
   }

@@ -38,7 +38,8 @@ public final class Protocol {
       String sparkVersion,
       Map<String, String> hadoop,
       String principal,
-      String keytab) {
+      String keytab,
+      String applicationName) {
 
     /** Omits the settings, which may be secret. */
     @Override

@@ -381,7 +381,11 @@ final class AvroRows implements DatumReader<Void> {
           case INT ->
               wanted instanceof IntegerType || wanted instanceof DateType
                   ? (in, to) -> to.appendInt(in.readInt())
-                  : wanted instanceof LongType ? (in, to) -> to.appendLong(in.readInt()) : null;
+                  : wanted instanceof LongType
+                      ? (in, to) -> to.appendLong(in.readInt())
+                      : wanted instanceof TimestampNTZType && logical instanceof LogicalTypes.Date
+                          ? (in, to) -> to.appendLong(WidenedColumnVector.midnight(in.readInt()))
+                          : null;
           case LONG -> longs(file, wanted);
           case FLOAT ->
               wanted instanceof FloatType

@@ -9,6 +9,7 @@ import java.util.regex.Pattern;
 import org.apache.parquet.hadoop.metadata.FileMetaData;
 import org.apache.parquet.schema.GroupType;
 import org.apache.parquet.schema.LogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.DateLogicalTypeAnnotation;
 import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
 import org.apache.parquet.schema.LogicalTypeAnnotation.StringLogicalTypeAnnotation;
 import org.apache.parquet.schema.MessageType;
@@ -25,6 +26,7 @@ import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
 import org.icecomb.spark.SparkVersion;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
@@ -194,6 +196,10 @@ final class FileSchema implements Condition.FileColumns {
     }
     if (wanted instanceof DoubleType && found.getPrimitiveTypeName() == PrimitiveTypeName.FLOAT) {
       return DataTypes.FloatType;
+    }
+    if (wanted instanceof TimestampNTZType
+        && found.getLogicalTypeAnnotation() instanceof DateLogicalTypeAnnotation) {
+      return DataTypes.DateType;
     }
     if (wanted instanceof DecimalType
         && found.getLogicalTypeAnnotation() instanceof DecimalLogicalTypeAnnotation digits) {

@@ -251,7 +251,9 @@ final class OrcProjection implements Condition.FileColumns {
       return new OrcVector.Maps(map, maps, keys, values, size);
     }
     if (source instanceof LongColumnVector longs) {
-      return new OrcVector.Longs(wanted, longs, size);
+      return wanted instanceof TimestampNTZType
+          ? new OrcVector.Midnights(wanted, longs, size)
+          : new OrcVector.Longs(wanted, longs, size);
     }
     if (source instanceof DoubleColumnVector doubles) {
       return new OrcVector.Doubles(wanted, doubles, size);
@@ -277,7 +279,7 @@ final class OrcProjection implements Condition.FileColumns {
       case LONG -> wanted instanceof LongType;
       case FLOAT -> wanted instanceof FloatType || wanted instanceof DoubleType;
       case DOUBLE -> wanted instanceof DoubleType;
-      case DATE -> wanted instanceof DateType;
+      case DATE -> wanted instanceof DateType || wanted instanceof TimestampNTZType;
       case TIMESTAMP, TIMESTAMP_INSTANT ->
           wanted instanceof TimestampType || wanted instanceof TimestampNTZType;
       case STRING, CHAR, VARCHAR, BINARY ->

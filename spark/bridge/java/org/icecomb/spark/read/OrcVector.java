@@ -137,7 +137,7 @@ abstract class OrcVector extends ColumnVector {
   }
 
   /** Booleans, integers and dates. */
-  static final class Longs extends OrcVector {
+  static class Longs extends OrcVector {
 
     private final LongColumnVector longs;
 
@@ -149,6 +149,19 @@ abstract class OrcVector extends ColumnVector {
     @Override
     public long getLong(int row) {
       return longs.vector[place(row)];
+    }
+  }
+
+  /** Dates of a column that is a timestamp now. */
+  static final class Midnights extends Longs {
+
+    Midnights(DataType type, LongColumnVector days, IntSupplier size) {
+      super(type, days, size);
+    }
+
+    @Override
+    public long getLong(int row) {
+      return WidenedColumnVector.midnight(super.getLong(row));
     }
   }
 

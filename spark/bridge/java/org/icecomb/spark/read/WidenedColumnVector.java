@@ -2,6 +2,7 @@ package org.icecomb.spark.read;
 
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
@@ -10,13 +11,16 @@ import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
 /**
  * Values of the type in a file, converted to the wider type that the table has now (specification,
- * "Schema Evolution": int to long, float to double, more digits of a decimal).
+ * "Schema Evolution": int to long, float to double, date to timestamp, more digits of a decimal).
  */
 final class WidenedColumnVector extends WrappedColumnVector {
+
+  private static final long MICROS_PER_DAY = 86_400_000_000L;
 
   private final DataType stored;
 
@@ -29,7 +33,13 @@ final class WidenedColumnVector extends WrappedColumnVector {
   static boolean widens(DataType stored, DataType wanted) {
     return stored instanceof IntegerType && wanted instanceof LongType
         || stored instanceof FloatType && wanted instanceof DoubleType
+        || stored instanceof DateType && wanted instanceof TimestampNTZType
         || stored instanceof DecimalType && wanted instanceof DecimalType && !stored.equals(wanted);
+  }
+
+  /** The microseconds of a day since 1970; days beyond their range are an error. */
+  static long midnight(long day) {
+    return Math.multiplyExact(day, MICROS_PER_DAY);
   }
 
   /**
@@ -83,7 +93,7 @@ final class WidenedColumnVector extends WrappedColumnVector {
 
   @Override
   public long getLong(int row) {
-    return vector.getInt(row);
+    return stored instanceof DateType ? midnight(vector.getInt(row)) : vector.getInt(row);
   }
 
   @Override
