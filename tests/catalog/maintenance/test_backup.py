@@ -253,6 +253,30 @@ def test_an_interrupted_relocation_goes_on_where_it_was(tmp_path, monkeypatch):
     assert content_of(tmp_path / "backup") == before
 
 
+@pytest.mark.gate("talks to the S3 of the tests")
+def test_a_relocation_to_an_object_store_goes_on_and_is_repeated(s3, tmp_path):
+    metadata = made(tmp_path, 3)
+    io, target = FileIO(s3.settings), f"s3://{s3.bucket()}/moved"
+    plan = backup.plan_relocation(io, str(metadata), None, target)
+    assert len(plan.to_copy) == 3
+    assert backup.relocate(io, plan, copy=True) == 3
+    manifest = next(file.target for file in plan.files if file.what == "manifest file")
+    io.delete([plan.new_metadata_file, manifest])
+
+    again = backup.plan_relocation(io, str(metadata), None, target)
+    assert again.to_copy == ()
+    assert backup.relocate(io, again) == 0
+
+    copy = open_table(plan.new_metadata_file, **s3.settings)
+    assert ids(copy) == LEFT
+    assert ids(copy, "side") == [*range(20), 100]
+    io.delete(manifest)
+    io.create(manifest, b"another writer's")
+    with pytest.raises(FileAlreadyExistsError):
+        backup.relocate(io, backup.plan_relocation(io, str(metadata), None, target))
+    assert io.read(manifest) == b"another writer's"
+
+
 @pytest.mark.parametrize(
     ("pattern", "what"),
     [
