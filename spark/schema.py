@@ -54,6 +54,7 @@ from icecomb.format.spec.types import (
     TimestampType,
     TimestamptzType,
     UUIDType,
+    VariantType,
 )
 from icecomb.spark.column_default import constant_of, sql_of
 from icecomb.spark.values import value_to_json
@@ -81,6 +82,7 @@ _TO_SPARK: Final[Mapping[type[IcebergType], str]] = {
     UUIDType: "string",
     FixedType: "binary",
     BinaryType: "binary",
+    VariantType: "variant",
 }
 _FROM_SPARK: Final[Mapping[str, IcebergType]] = {
     "boolean": BooleanType(),
@@ -97,6 +99,7 @@ _FROM_SPARK: Final[Mapping[str, IcebergType]] = {
     # SHOW CREATE TABLE prints the default collation
     "string collate UTF8_BINARY": StringType(),
     "binary": BinaryType(),
+    "variant": VariantType(),
 }
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 _CHARACTERS = re.compile(r"(var)?char\(\d+\)")
@@ -371,6 +374,6 @@ def _iceberg_primitive(name: str, path: tuple[str, ...]) -> IcebergType:
 def _no_such_type(name: str, path: tuple[str, ...]) -> UnsupportedError:
     where = f"column {'.'.join(path)}: " if path else ""
     return UnsupportedError(
-        f"{where}Iceberg (format v1, v2) has no type for Spark's {name}",
+        f"{where}Iceberg has no type for Spark's {name}",
         hint="cast the column to a type Iceberg has, for example string, decimal or timestamp",
     )

@@ -180,43 +180,6 @@ def compute_partition_stats(application: Application, table: str, *, snapshot: i
     "--file-list/--no-file-list", "create_file_list", default=True, help="List the files to copy."
 )
 @click.pass_obj
-def rewrite_table_path(  # noqa: PLR0917 - the command's arguments
-    application: Application,
-    table: str,
-    source_prefix: str,
-    target_prefix: str,
-    *,
-    start_version: str | None,
-    end_version: str | None,
-    staging_location: str | None,
-    create_file_list: bool,
-) -> None:
-    """Write a copy of the metadata with another prefix in all paths, and list files to copy.
-
-    The table does not change. icecomb table relocate also copies the files.
-    """
-    result = application.table(table).maintenance.rewrite_table_path(
-        source_prefix,
-        target_prefix,
-        start_version=start_version,
-        end_version=end_version,
-        staging_location=staging_location,
-        create_file_list=create_file_list,
-    )
-    show(application, table, result)
-
-
-@maintain.command("rewrite-table-path")
-@click.argument("table")
-@click.argument("source_prefix")
-@click.argument("target_prefix")
-@click.option("--start-version", help="The metadata file up to which files were copied before.")
-@click.option("--end-version", help="The metadata file up to which to copy; by default the last.")
-@click.option("--staging-location", help="An empty folder for the copies; by default a new one.")
-@click.option(
-    "--file-list/--no-file-list", "create_file_list", default=True, help="List the files to copy."
-)
-@click.pass_obj
 def rewrite_table_path(
     application: Application,
     table: str,

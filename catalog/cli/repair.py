@@ -219,10 +219,16 @@ def relocate(
 
     Exit code 3 if files are missing, or have another length than stated.
     """
+    from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
     from icecomb.catalog.hadoop.catalog import absolute
     from icecomb.catalog.identifier import database_and_table
     from icecomb.catalog.maintenance import backup
 
+    if not metadata_file.endswith(METADATA_SUFFIXES):
+        raise click.UsageError(
+            f"{metadata_file} does not end in .metadata.json: give the newest metadata file, which "
+            "is in the folder metadata of the table"
+        )
     catalog = None if name is None else application.metastore()
     io = application.files() if catalog is None else catalog.io
     if catalog is not None and name is not None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections import deque
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
 from icecomb.catalog.maintenance.table_path import file_list
-from icecomb.catalog.report.progress import SILENT, each
+from icecomb.catalog.report.progress import SILENT, each, workers
 from icecomb.format.errors import (
     FileAlreadyExistsError,
     NoSuchFileError,
@@ -192,16 +195,18 @@ def relocate(
             hint="Copy them first, or have icecomb do it: --copy.",
             path=first_file.target,
         )
-    for _ in each(
-        progress, "copying", "files", plan.to_copy, lambda file: _copy(io, file), _COPIERS
-    ):
-        pass
+    if plan.to_copy:
+        copied = each(
+            progress, "copying", "files", plan.to_copy, lambda file: _copy(io, file), _COPIERS
+        )
+        deque(copied, maxlen=0)
     change = LocationChange(plan.source, plan.target, io.properties)
-    route = _Route(io, change, plan.folder, writes=True)
     written, _ = _places(change, plan.metadata_file, plan.metadata)
-    without = frozenset(one.location for one in plan.left_out if one.what == _STATISTICS)
-    with io.side_by_side(plan.new_metadata_file):
+    without = frozenset(one.location for one in plan.left_out)
+    with workers(_WRITERS) as pool:
+        route = _Route(io, change, plan.folder, pool)
         Relocation(io, route, written, without=without).run()
+        route.finish()
     for location, content in route.last:
         create_own(io, location, content)
     return len(plan.to_copy)
@@ -213,6 +218,7 @@ def copy_list(plan: RelocationPlan) -> bytes:
 
 
 _COPIERS: Final = 4
+_WRITERS: Final = 8
 _PIECE: Final = 8 << 20
 
 
@@ -223,9 +229,10 @@ class _Route:
     io: FileIO
     change: LocationChange
     folder: str
-    writes: bool = False
+    pool: ThreadPoolExecutor | None = None
     lacking: list[LackingFile] = field(default_factory=list)
     last: list[tuple[str, bytes]] = field(default_factory=list)
+    under_way: deque[Future[None]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
         here, there = plain_texts([self.folder, self.change.target], self.io.properties)
@@ -252,19 +259,28 @@ class _Route:
 
     def put(self, location: str, content: bytes) -> str:
         """Implement `Route.put`: metadata files are kept for last."""
-        is_metadata = location.endswith((".metadata.json", ".metadata.json.gz"))
+        is_metadata = location.endswith(METADATA_SUFFIXES)
         target = self.rewritten(location, _METADATA)
         if is_metadata:
             self.last.append((target, content))
-        elif self.writes:
-            create_own(self.io, target, content)
+        elif self.pool is not None:
+            if len(self.under_way) >= _WRITERS:
+                self.under_way.popleft().result()
+            self.under_way.append(self.pool.submit(create_own, self.io, target, content))
         return target
+
+    def finish(self) -> None:
+        """Wait until all files exist."""
+        while self.under_way:
+            self.under_way.popleft().result()
 
     def missing(self, location: str, what: str, error: NoSuchFileError) -> None:
         """Implement `Route.missing`: what was there when it was planned is not passed over."""
-        if self.writes and what not in _DISPENSABLE:
+        if self.pool is not None and what not in _DISPENSABLE:
             raise error
-        self.lacking.append(LackingFile(what, self.found(location)))
+        one = LackingFile(what, self.found(location))
+        if one not in self.lacking:
+            self.lacking.append(one)
 
 
 def _places(change: LocationChange, metadata_file: str, metadata: TableMetadata) -> tuple[str, str]:

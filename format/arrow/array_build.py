@@ -12,35 +12,45 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import accumulate
+from math import inf
 from typing import Any, Final, cast
 
 import pyarrow as pa
 
-_FORMATS: Final = (
-    (pa.int64(), "<q"),
-    (pa.int32(), "<i"),
-    (pa.float64(), "<d"),
-    (pa.float32(), "<f"),
-)
+_GREATEST_FLOAT: Final = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
 
 
 def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
     """Return a scalar of an Arrow type; None is null."""
     if value is None:
         return null(kind)
-    if pa.types.is_boolean(kind):
+    if isinstance(value, bool) and pa.types.is_boolean(kind):
         return mask(1, value=value)[0]
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if isinstance(value, bytes) and (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
         offsets = struct.pack("<2i" if pa.types.is_binary(kind) else "<2q", 0, len(value))
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(value)]
         return pa.Array.from_buffers(kind, 1, buffers)[0]
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if isinstance(value, str) and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         stored = pa.binary() if pa.types.is_string(kind) else pa.large_binary()
         return scalar(value.encode(), stored).cast(kind)
-    for known, code in _FORMATS:
-        if kind == known:
-            return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(struct.pack(code, value))])[0]
-    return pa.scalar(value, kind)
+    code = _code(value, kind)
+    if code is None:
+        return pa.scalar(value, kind)
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(struct.pack(code, value))])[0]
+
+
+def _code(value: Any, kind: pa.DataType) -> str | None:
+    """Return how a number is stored; None for other values, and for numbers that do not fit."""
+    if isinstance(value, float):
+        fits = not _GREATEST_FLOAT < abs(value) < inf
+        return "<d" if kind == pa.float64() else "<f" if kind == pa.float32() and fits else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    for width, code in ((32, "<i"), (64, "<q")):
+        whole = pa.types.is_signed_integer(kind) or pa.types.is_temporal(kind)
+        if whole and kind.bit_width == width and -(1 << width - 1) <= value < 1 << width - 1:
+            return code
+    return None
 
 
 @cache
@@ -71,6 +81,11 @@ def binaries(values: Sequence[bytes | None]) -> pa.LargeBinaryArray:
     offsets = pa.py_buffer(array("q", accumulate(map(len, filled), initial=0)))
     buffers = [_validity(values), offsets, pa.py_buffer(b"".join(filled))]
     return pa.Array.from_buffers(pa.large_binary(), len(values), buffers)
+
+
+def texts(values: Sequence[str | None]) -> pa.LargeStringArray:
+    """Return an array of texts; None is null."""
+    return binaries([None if v is None else v.encode() for v in values]).cast(pa.large_string())
 
 
 def _validity(values: Iterable[object]) -> pa.Buffer | None:

@@ -25,9 +25,9 @@ def numbers_of(integers: pa.Array) -> npt.NDArray[Any]:
     return np.frombuffer(integers.buffers()[1], kind, len(integers), start)
 
 
-def array_of(numbers: Longs) -> pa.Int64Array:
-    """Return numbers as an Arrow array, which shares their memory."""
-    data = pa.py_buffer(np.ascontiguousarray(numbers))
+def array_of(numbers: npt.NDArray[np.integer[Any]]) -> pa.Int64Array:
+    """Return numbers as an Arrow array, which shares the memory of those of 64 bits."""
+    data = pa.py_buffer(np.ascontiguousarray(numbers, np.int64))
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, data])
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import scalar
+from icecomb.format.arrow.number_view import numbers_of, truths_of
 from icecomb.format.arrow.storage_type import internal_array, without_nulls
 from icecomb.format.avro.schema import decimal_size, is_null_first
 from icecomb.format.errors import UnsupportedError
@@ -99,11 +100,11 @@ def _optional(kind: IcebergType, array: pa.Array, *, null_first: bool) -> Ragged
     if not array.null_count:
         branch = Ragged(np.ones(rows, np.int64), np.full(rows, some, np.uint8))
         return _woven([branch, _value(kind, array)], rows)
-    valid = np.asarray(array.is_valid().cast(pa.uint8()))
+    valid = truths_of(array.is_valid())
     present = _value(kind, without_nulls(array))
     lengths = np.zeros(rows, np.int64)
-    lengths[valid == 1] = present.lengths
-    branches = np.where(valid == 1, some, null).astype(np.uint8)
+    lengths[valid] = present.lengths
+    branches = np.where(valid, some, null).astype(np.uint8)
     branch = Ragged(np.ones(rows, np.int64), branches)
     return _woven([branch, Ragged(lengths, present.data)], rows)
 
@@ -111,12 +112,12 @@ def _optional(kind: IcebergType, array: pa.Array, *, null_first: bool) -> Ragged
 def _value(kind: IcebergType, array: pa.Array) -> Ragged:
     """Encode values without nulls."""
     if isinstance(kind, _NUMBERS):
-        return _varints(np.asarray(internal_array(array)).astype(np.int64))
+        return _varints(numbers_of(internal_array(array)).astype(np.int64))
     if isinstance(kind, FloatType | DoubleType):
         width = 4 if isinstance(kind, FloatType) else 8
-        return _fixed(np.ascontiguousarray(array).view(np.uint8), width)
+        return _fixed(_fixed_bytes(array), width)
     if isinstance(kind, BooleanType):
-        return _fixed(np.asarray(array.cast(pa.uint8())), 1)
+        return _fixed(_fixed_bytes(array.cast(pa.uint8())), 1)
     if isinstance(kind, StringType | BinaryType):
         return _text(array)
     if isinstance(kind, FixedType | UUIDType):
@@ -156,7 +157,7 @@ def _entries(kind: MapType, array: Any) -> Ragged:
 
 
 def _counts(array: Any) -> Counts:
-    offsets: Counts = np.asarray(array.offsets).astype(np.int64)
+    offsets: Counts = numbers_of(array.offsets).astype(np.int64)
     return offsets[1:] - offsets[:-1]
 
 
@@ -180,7 +181,7 @@ def _blocks(counts: Counts, items: Ragged) -> Ragged:
 
 
 def _text(array: pa.Array) -> Ragged:
-    lengths = np.asarray(pc.binary_length(array)).astype(np.int64)
+    lengths = numbers_of(pc.binary_length(array)).astype(np.int64)
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offsets, content = array.buffers()
     places = np.frombuffer(offsets, np.int64 if large else np.int32)
@@ -192,6 +193,8 @@ def _text(array: pa.Array) -> Ragged:
 
 def _fixed_bytes(array: pa.Array) -> Bytes:
     width = array.type.bit_width // 8
+    if not len(array):
+        return np.empty(0, np.uint8)
     data = np.frombuffer(array.buffers()[1], np.uint8)
     return data[array.offset * width : (array.offset + len(array)) * width]
 

@@ -107,7 +107,7 @@ class ComparableColumn:
         values = self.values
         wanted = [self._scalar(literal) for literal in literals if self._fits(literal)]
         kind = wanted[0].type if wanted else values.type
-        value_set = pa.array([one.as_py() for one in wanted], kind)
+        value_set = pa.concat_arrays([pa.nulls(0, kind), *(pa.repeat(one, 1) for one in wanted)])
         values = values if values.type == kind else values.cast(kind)
         if pa.types.is_floating(kind):
             # is_in distinguishes -0.0 from 0.0, comparisons do not; adding zero makes them equal.

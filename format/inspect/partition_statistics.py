@@ -96,23 +96,21 @@ class PartitionCounter:
     def after(self, earlier: pa.Table, base_id: int, snapshot: Snapshot) -> pa.Table | None:
         """Return the counts of a snapshot, from those of one of its ancestors and later changes.
 
-        Returns:
-            The same as a count of all files; None if only that can tell: a file that was the newest
-            of its partition is gone, or manifests do not state all that changed.
-
         Args:
             earlier: The counts of the ancestor, with updates by snapshots that still exist.
             base_id: The ancestor.
             snapshot: The snapshot.
+
+        Returns:
+            The same as a count of all files; None if only that can tell: a file that was the newest
+            of its partition is gone, or manifests do not state all that changed.
         """
         parts = [self._with_order(earlier)]
+        manifests = read_manifests(self._io, snapshot)
         ancestors = ancestors_of(self._metadata, snapshot.snapshot_id)
-        manifests: Sequence[ManifestFile] = ()
         for later in takewhile(lambda one: one.snapshot_id != base_id, ancestors):
-            found = read_manifests(self._io, later)
-            if later.snapshot_id == snapshot.snapshot_id:
-                manifests = found
-            for manifest in found:
+            is_newest = later.snapshot_id == snapshot.snapshot_id
+            for manifest in manifests if is_newest else read_manifests(self._io, later):
                 if manifest.added_snapshot_id is None:
                     return None
                 if manifest.added_snapshot_id == later.snapshot_id:
@@ -120,8 +118,6 @@ class PartitionCounter:
                     if changed is None:
                         return None
                     parts.append(changed)
-        if not manifests:
-            manifests = read_manifests(self._io, snapshot)
         result = self._grouped(pa.concat_tables(parts))
         if self._is_doubtful(result):
             return None

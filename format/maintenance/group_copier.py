@@ -31,7 +31,7 @@ from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatist
 from icecomb.format.rows.write.stored_columns import StoredColumns
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.format.spec.types import BooleanType
+from icecomb.format.spec.types import BooleanType, VariantType
 
 if TYPE_CHECKING:
     from icecomb.format.maintenance.file_group import FileGroup
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.storage.file_io import FileIO
 
+_WITHOUT_BLOOM: Final = (BooleanType, VariantType)
+"""The types whose columns have no bloom filters."""
 _LONGEST: Final = 1.4
 """The factor above the intended length at which a row group goes to the next file."""
 
@@ -88,8 +90,7 @@ class GroupCopier:
         self._settings = settings
         self._locations = locations
         self._sources = sources
-        stored = StoredColumns(self._schema).schema
-        self._columns = {id_: at for at, id_ in enumerate(parquet_paths(stored.fields))}
+        self._columns = _physical_columns(StoredColumns(self._schema).schema)
         self._bloom_columns = _bloom_columns(self._schema, self._columns, settings.options)
 
     def copy(
@@ -138,6 +139,7 @@ class GroupCopier:
         """
         if self._settings.options.file_format is not FileFormat.PARQUET:
             raise NotCopyableError(f"new files are {self._settings.options.file_format.value}")
+        _check_variants(self._schema, self._settings.options)
         for task in group.tasks:
             with _named(task):
                 self._check_entry(task)
@@ -360,6 +362,22 @@ def _has_only(found: ChunkStatistics, value: Any) -> bool:
     return found.null_count == 0 and found.lower == value and found.upper == value
 
 
+def _physical_columns(stored: Schema) -> dict[int, int]:
+    """Return the number of the physical column of each field; of a variant, that of its first."""
+    found, at = {}, 0
+    for number in parquet_paths(stored.fields):
+        found[number] = at
+        at += 2 if isinstance(stored.find_type(number), VariantType) else 1
+    return found
+
+
+def _check_variants(schema: Schema, options: FileOptions) -> None:
+    """Refuse to copy where variants are to be shredded, as rows decide how."""
+    shreds = isinstance(options, ParquetOptions) and options.shredded_by is not None
+    if shreds and any(isinstance(f.field_type, VariantType) for f in schema.fields):
+        raise NotCopyableError("new files are shredded by the values of variants")
+
+
 def _bloom_columns(
     schema: Schema, numbers: Mapping[int, int], options: FileOptions
 ) -> dict[str, int]:
@@ -371,7 +389,7 @@ def _bloom_columns(
         if not schema.contains(name):
             continue
         field = schema.find_field(name)
-        if field.field_id in numbers and not isinstance(field.field_type, BooleanType):
+        if field.field_id in numbers and not isinstance(field.field_type, _WITHOUT_BLOOM):
             found[name] = numbers[field.field_id]
     return found
 

@@ -137,7 +137,11 @@ class _Parser:
         if self._peek(1).is_sign("(") and self._peek().kind is TokenKind.WORD:
             transform, source = self._transform()
         else:
-            source = self._column(self._name())
+            name = self._name()
+            source = self._column(name)
+            kind = self._schema.find_type(source)
+            if not transform.can_transform(kind):
+                raise _wrong(self._text, f"{name} is a {kind}, which has no order")
         direction = SortDirection.ASC
         if self._word("DESC"):
             direction = SortDirection.DESC

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow.array_build import scalar
+from icecomb.format.arrow.array_build import FALSE, TRUE, scalar
+from icecomb.format.arrow.number_view import array_of, mask_of, numbers_of, truths_of
 from icecomb.format.avro.arrow_encoder import encode_rows
 from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
 from icecomb.format.manifests.columns import LIST_COLUMNS, ManifestColumns
@@ -101,7 +102,7 @@ class EntryEncoder:
         """
         if not len(rows):
             return []
-        chosen = pa.array(rows)
+        chosen = array_of(rows)
         entry = self._entry_columns(columns, chosen, statuses)
         self._check(columns, rows, entry["sequence_number"], statuses)
         fields: list[NestedField] = []
@@ -144,13 +145,13 @@ class EntryEncoder:
             name: columns.column(name).take(chosen)
             for name in ("snapshot_id", "sequence_number", "file_sequence_number")
         }
-        added = pa.array(statuses == ManifestEntryStatus.ADDED.value)
-        existing = pa.array(statuses == ManifestEntryStatus.EXISTING.value)
+        added = mask_of(statuses == ManifestEntryStatus.ADDED.value)
+        existing = mask_of(statuses == ManifestEntryStatus.EXISTING.value)
         own, inherited = scalar(self._snapshot_id, pa.int64()), scalar(None, pa.int64())
         unassigned = pc.equal(old["sequence_number"], scalar(UNASSIGNED_SEQ, pa.int64()))
-        inherits = pc.and_(added, unassigned.fill_null(True))
+        inherits = pc.and_(added, unassigned.fill_null(TRUE))
         return {
-            "status": pa.array(statuses),
+            "status": array_of(statuses).cast(pa.int32()),
             "snapshot_id": pc.if_else(existing, old["snapshot_id"], own),
             "sequence_number": pc.if_else(inherits, inherited, old["sequence_number"]),
             "file_sequence_number": pc.if_else(added, inherited, old["file_sequence_number"]),
@@ -172,7 +173,7 @@ class EntryEncoder:
     def _first_row_ids(self, ids: pa.Array, statuses: Statuses) -> pa.Array:
         if self._content is not ManifestContent.DATA:
             return pa.nulls(len(ids), ids.type)
-        added = pa.array(statuses == ManifestEntryStatus.ADDED.value)
+        added = mask_of(statuses == ManifestEntryStatus.ADDED.value)
         return pc.if_else(added, scalar(None, ids.type), ids)
 
     def _check(
@@ -182,7 +183,7 @@ class EntryEncoder:
         sequence_numbers: pa.Array,
         statuses: Statuses,
     ) -> None:
-        chosen = pa.array(rows)
+        chosen = array_of(rows)
         if self._version > 1:
             unnumbered = _mask(sequence_numbers.is_null())
             unnumbered &= statuses != ManifestEntryStatus.ADDED.value
@@ -251,8 +252,8 @@ def _missing(columns: ManifestColumns, row: int, name: str) -> CorruptFileError:
 
 
 def _mask(array: pa.Array) -> npt.NDArray[np.bool_]:
-    return np.array(array.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+    return truths_of(array.fill_null(FALSE) if array.null_count else array)
 
 
 def _numbers(array: pa.Array) -> Any:
-    return array.fill_null(0).to_numpy(zero_copy_only=False)
+    return numbers_of(array.fill_null(scalar(0, array.type)) if array.null_count else array)

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow.array_build import FALSE
+from icecomb.format.arrow.number_view import truths_of
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.column_doubts import ColumnDoubts, believed_spec
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
@@ -128,4 +130,4 @@ class _DeleteMetrics(ManifestMetrics):
 
 
 def _mask(array: Any) -> Mask:
-    return pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    return truths_of(pc.fill_null(array, FALSE) if array.null_count else array)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow.array_build import ZERO, texts
+from icecomb.format.arrow.number_view import numbers_of, truths_of
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import BooleanExpression, disjunction
 from icecomb.format.manifests.columns import ManifestColumns, cache_key
@@ -216,7 +217,7 @@ class ManifestFilter:
     ) -> _Filtered:
         nothing = _Filtered(manifest, ())
         spec = base.spec_by_id(manifest.partition_spec_id)
-        live = columns.live.to_numpy(zero_copy_only=False)
+        live = truths_of(columns.live)
         remove = self._named(columns) & live
         if matcher is not None:
             remove |= self._matching(columns, matcher, live & ~remove)
@@ -243,9 +244,8 @@ class ManifestFilter:
     def _named(self, columns: ManifestColumns) -> Mask:
         named = np.zeros(len(columns), dtype=bool)
         if self.paths:
-            wanted = pa.array(sorted(self.paths), pa.large_string())
-            found = pc.is_in(columns.column("file_path"), value_set=wanted)
-            named |= found.to_numpy(zero_copy_only=False)
+            found = pc.is_in(columns.column("file_path"), value_set=texts(sorted(self.paths)))
+            named |= truths_of(found)
         if self.vectors:
             named |= has_identity(columns, self.vectors)
         spec_id = columns.manifest.partition_spec_id
@@ -280,6 +280,6 @@ class ManifestFilter:
 
 
 def _older(columns: ManifestColumns, min_sequence_number: int) -> Mask:
-    numbers = columns.column("sequence_number").fill_null(0).to_numpy(zero_copy_only=False)
+    numbers = numbers_of(columns.column("sequence_number").fill_null(ZERO))
     older: Mask = (numbers > 0) & (numbers < min_sequence_number)
     return older

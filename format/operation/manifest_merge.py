@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 
+from icecomb.format.arrow.array_build import scalar
+from icecomb.format.arrow.number_view import numbers_of
 from icecomb.format.manifests.columns import cache_key, joined
 from icecomb.format.manifests.manifest import (
     ManifestContent,
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from icecomb.format.manifests.writer import EncodedEntry
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.metadata import TableMetadata
+
+_NO_SNAPSHOT: Final = scalar(-1, pa.int64())
 
 
 class ManifestMerge:
@@ -120,8 +125,8 @@ def _entries(
     encoder = producer.entry_encoder(base, spec_id, content)
     decoded = read_each_columns(producer.io, group, base.spec_by_id, None, cache=None)
     for columns in joined(decoded):
-        statuses = columns.column("status").to_numpy(zero_copy_only=False)
-        ids = columns.column("snapshot_id").fill_null(-1).to_numpy(zero_copy_only=False)
+        statuses = numbers_of(columns.column("status"))
+        ids = numbers_of(columns.column("snapshot_id").fill_null(_NO_SNAPSHOT))
         own = ids == producer.snapshot_id
         # entries that an earlier snapshot deleted are of no use to this one
         rows = np.flatnonzero(own | (statuses != ManifestEntryStatus.DELETED.value))

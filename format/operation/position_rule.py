@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow.array_build import texts
+from icecomb.format.arrow.number_view import numbers_of
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import (
     DataFileContent,
-    FileFormat,
     ManifestContent,
     ManifestFile,
 )
@@ -94,30 +95,28 @@ class VectorRule:
 
     @cached_property
     def _removed_paths(self) -> pa.Array:
-        return pa.array(sorted({path for path, _ in self._removed}), pa.large_string())
+        return texts(sorted({path for path, _ in self._removed}))
 
     @cached_property
     def _covered_paths(self) -> pa.Array:
-        return pa.array(sorted(self._covered), pa.large_string())
+        return texts(sorted(self._covered))
 
 
 def _vectors_of(columns: ManifestColumns, paths: pa.Array) -> pa.Array:
     """Return the rows of a delete manifest that are vectors of one of these data files."""
     rows = pc.indices_nonzero(pc.is_in(columns.column("referenced_data_file"), value_set=paths))
-    formats = columns.column("file_format").take(rows)
-    is_vector = pc.equal(pc.utf8_upper(formats), FileFormat.PUFFIN.value)
-    return rows.filter(is_vector)
+    return rows.filter(columns.vectors.take(rows))
 
 
 def has_identity(columns: ManifestColumns, vectors: Collection[FileIdentity]) -> Mask:
     """Return a mask of the entries of a delete manifest that are one of these vectors."""
     mask = np.zeros(len(columns), dtype=bool)
-    paths = pa.array(sorted({path for path, _, _ in vectors}), pa.large_string())
+    paths = texts(sorted({path for path, _, _ in vectors}))
     rows = pc.indices_nonzero(pc.is_in(columns.column("file_path"), value_set=paths))
     if len(rows):
         names = ("file_path", "content_offset", "content_size_in_bytes")
         parts = (columns.column(name).take(rows).to_pylist() for name in names)
-        mask[rows] = [one in vectors for one in zip(*parts, strict=True)]
+        mask[numbers_of(rows)] = [one in vectors for one in zip(*parts, strict=True)]
     return mask
 
 
@@ -190,7 +189,7 @@ def refuse_added_again(
         ValidationError: If one of them has a vector.
     """
     deletes = [m for m in manifests if m.content is ManifestContent.DELETES and m.has_live_files()]
-    wanted = pa.array(list(paths), pa.large_string())
+    wanted = texts(list(paths))
     for columns in read_each_columns(io, deletes, metadata.spec_by_id):
         rows = _vectors_of(columns, wanted)
         rows = rows.filter(columns.live.take(rows))
@@ -239,7 +238,7 @@ def shared_files(
         manifests: The manifests of one snapshot.
         paths: The files.
     """
-    wanted = pa.array(list(paths), pa.string())
+    wanted = texts(list(paths))
     data = [m for m in manifests if m.content is ManifestContent.DATA and m.has_live_files()]
     specs = {manifest.partition_spec_id for manifest in data}
     if not len(wanted) or (len(specs) == 1 and metadata.spec_by_id(*specs).is_unpartitioned):

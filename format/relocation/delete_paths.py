@@ -37,38 +37,38 @@ _CHANGED: Final = (*_BOUNDS, "column_sizes")
 
 @dataclass(frozen=True, slots=True)
 class ChangedDeletes:
-    """A delete file that names other data files.
+    """A delete file that names other data files, as its manifest describes it.
 
     Attributes:
-        content: The new file.
         members: Values of its `data_file` that changed: its size, split offsets and metrics.
         offsets: New offsets of the deletion vectors in it, by the old ones.
     """
 
-    content: bytes
     members: Mapping[str, Any]
     offsets: Mapping[int, int]
 
 
-def described(record: Mapping[str, Any], location: str) -> DataFile:
+def described(record: Mapping[str, Any], location: str, size: int) -> DataFile:
     """Return what reading a delete file needs of its record.
 
     Args:
         record: The `data_file` of a manifest's record.
         location: Where the file is now.
+        size: Its length in bytes. The record may state another one: Iceberg Java up to 1.11 left
+            that of the original in tables that it copied.
     """
     return DataFile(
         content=DataFileContent.POSITION_DELETES,
         file_path=location,
         file_format=FileFormat(record["file_format"]),
         record_count=record["record_count"],
-        file_size_in_bytes=record["file_size_in_bytes"],
+        file_size_in_bytes=size,
     )
 
 
 def changed_deletes(
     io: FileIO, file: DataFile, moved: Moved, properties: Mapping[str, str]
-) -> ChangedDeletes:
+) -> tuple[bytes, ChangedDeletes]:
     """Return a delete file, or a file of deletion vectors, with other paths of data files.
 
     The column `row` of some writers is not copied.
@@ -93,8 +93,7 @@ def changed_deletes(
         writer.write(group)
     metrics = writer.close()
     content = stream.getvalue()
-    return ChangedDeletes(
-        content,
+    return content, ChangedDeletes(
         {
             "file_size_in_bytes": len(content),
             "split_offsets": list(metrics.split_offsets or ()) or None,
@@ -147,7 +146,7 @@ def change_record(
         record["content_offset"] = changed.offsets.get(offset, offset)
 
 
-def _changed_vectors(content: bytes, path: str, moved: Moved) -> ChangedDeletes:
+def _changed_vectors(content: bytes, path: str, moved: Moved) -> tuple[bytes, ChangedDeletes]:
     reader = PuffinReader(content, path)
     stream = BytesIO()
     writer = PuffinWriter(stream)
@@ -166,7 +165,7 @@ def _changed_vectors(content: bytes, path: str, moved: Moved) -> ChangedDeletes:
         )
         offsets[blob.offset] = new.offset
     size = writer.finish()
-    return ChangedDeletes(stream.getvalue(), {"file_size_in_bytes": size}, offsets)
+    return stream.getvalue(), ChangedDeletes({"file_size_in_bytes": size}, offsets)
 
 
 def _move_bounds(record: dict[str, Any], moved: Callable[[str], str | None]) -> None:

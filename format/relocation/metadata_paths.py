@@ -17,6 +17,7 @@ _PROPERTIES: Final = tuple(
 )
 """The properties whose values are locations."""
 _STATISTICS: Final = ("statistics", "partition-statistics")
+_STATISTICS_FILES: Final = tuple((name, "statistics-path") for name in _STATISTICS)
 
 
 def changed_document(
@@ -60,11 +61,11 @@ def statistics_files(document: dict[str, Any]) -> Iterator[tuple[str, int | None
             yield one["statistics-path"], one.get("file-size-in-bytes")
 
 
-def with_statistics(document: dict[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:
-    """Return a metadata file's object with only some of its statistics files."""
+def with_files(document: dict[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:
+    """Return a metadata file's object with only some of its older versions and statistics."""
     chosen = {
-        name: [one for one in document[name] if is_kept(one["statistics-path"])]
-        for name in _STATISTICS
+        name: [one for one in document[name] if is_kept(one[member])]
+        for name, member in (("metadata-log", "metadata-file"), *_STATISTICS_FILES)
         if document.get(name)
     }
     return {**document, **chosen}

@@ -31,7 +31,7 @@ from icecomb.format.relocation.delete_paths import (
 from icecomb.format.relocation.metadata_paths import (
     changed_document,
     statistics_files,
-    with_statistics,
+    with_files,
 )
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.metadata_file import is_gzip, read_metadata_json
@@ -116,7 +116,7 @@ class Relocation:
         end: The metadata file of the last version, as the table's metadata spells it.
         start: The metadata file of a version whose files were brought to the target before; only
             what is new since is in the result.
-        without: Statistics files to leave out, by where they would be now.
+        without: Older metadata files and statistics to leave out, by where they would be now.
     """
 
     def __init__(
@@ -163,9 +163,8 @@ class Relocation:
         present = {one["snapshot-id"] for one in document.get("snapshots") or ()}
         # the lists of others may be gone by now, and their files are not needed
         both = [one for one in begun.get("snapshots") or () if one["snapshot-id"] in present]
-        old = set(self._manifests(both, {}))
-        lists: dict[str, AvroRecords] = {}
-        manifests = self._manifests(snapshots, lists)
+        old = self._manifests(both)
+        manifests = self._manifests(snapshots)
         # data files first: position deletes are compared with them
         order = sorted(manifests, key=lambda path: manifests[path]["content"])
         lengths, rewritten = {}, []
@@ -179,7 +178,7 @@ class Relocation:
             if path not in old:
                 result.manifests += 1
                 rewritten.append(self._put(path, "manifest file", content))
-        for path, file in lists.items():
+        for path, file in self._lists(snapshots):
             for record in file.records:
                 location = record["manifest_path"]
                 record["manifest_path"] = self._route.rewritten(location, "manifest file")
@@ -217,16 +216,14 @@ class Relocation:
 
     def _put_version(self, location: str, document: dict[str, Any]) -> MovedFile:
         route = self._route
-        chosen = with_statistics(document, lambda path: route.found(path) not in self._without)
+        chosen = with_files(document, lambda path: route.found(path) not in self._without)
         changed = changed_document(chosen, route.kept, route.rewritten)
         text = json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode()
         TableMetadata.from_json(text, location)
         content = gzip.compress(text, mtime=0) if is_gzip(location) else text
         return self._put(location, "metadata file", content)
 
-    def _manifests(
-        self, snapshots: Iterable[Mapping[str, Any]], lists: dict[str, AvroRecords]
-    ) -> dict[str, Mapping[str, Any]]:
+    def _manifests(self, snapshots: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
         """Return the manifests of snapshots by location: what each holds, and who added it."""
         manifests: dict[str, Mapping[str, Any]] = {}
         for snapshot in snapshots:
@@ -234,20 +231,22 @@ class Relocation:
                 # of format version 1, which has data files only
                 added = {"content": 0, "added_snapshot_id": snapshot["snapshot-id"]}
                 manifests.setdefault(location, added)
-        paths = [one["manifest-list"] for one in snapshots if one.get("manifest-list")]
-        for path, data in self._io.each(
-            self._route.found(self._end), self._read_list, paths, _AT_ONCE
-        ):
-            if data is None:
-                continue
-            lists[path] = AvroRecords(data, self._route.found(path), MANIFEST_FILE_NAMES)
-            for record in lists[path].records:
+        for _, file in self._lists(snapshots):
+            for record in file.records:
                 held = {
                     "content": record.get("content") or 0,
                     "added_snapshot_id": record.get("added_snapshot_id"),
                 }
                 manifests.setdefault(record["manifest_path"], held)
         return manifests
+
+    def _lists(self, snapshots: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, AvroRecords]]:
+        """Yield the manifest lists of snapshots: one by one, as a long history has many entries."""
+        paths = [one["manifest-list"] for one in snapshots if one.get("manifest-list")]
+        place = self._route.found(self._end)
+        for path, data in self._io.each(place, self._read_list, paths, _AT_ONCE):
+            if data is not None:
+                yield path, AvroRecords(data, self._route.found(path), MANIFEST_FILE_NAMES)
 
     def _read_list(self, location: str) -> tuple[str, bytes | None]:
         return location, self._read(location, "manifest list")
@@ -318,30 +317,35 @@ class Relocation:
     def _change_deletes(self, record: dict[str, Any], *, live: bool, is_new: bool) -> None:
         location = record["file_path"]
         target = self._route.rewritten(location, "delete file")
-        changed = self._changed_deletes(record) if live else None
-        if is_new and changed is not None and target not in self._copied:
-            source = self._route.put(location, changed.content)
-            self._copied[target] = MovedFile(
-                "position delete file", source, target, len(changed.content), is_rewritten=True
-            )
-        change_record(record, changed, self._moved_reference)
+        if live:
+            self._rewrite_deletes(record, target, is_new=is_new)
+        change_record(record, self._deletes.get(location) if live else None, self._moved_reference)
         record["file_path"] = target
 
-    def _changed_deletes(self, record: Mapping[str, Any]) -> ChangedDeletes | None:
+    def _rewrite_deletes(self, record: Mapping[str, Any], target: str, *, is_new: bool) -> None:
+        """Rewrite a delete file once, and put it if it is new; there may be many large ones."""
         location = record["file_path"]
-        if location not in self._deletes:
-            file = described(record, self._route.found(location))
-            try:
-                self._deletes[location] = changed_deletes(
-                    self._io,
-                    file,
-                    lambda path: self._moved_target(path, location),
-                    self._properties,
-                )
-            except NoSuchFileError as error:
-                self._route.missing(location, "position delete file", error)
-                self._deletes[location] = None
-        return self._deletes[location]
+        wanted = is_new and target not in self._copied
+        if location in self._deletes and (self._deletes[location] is None or not wanted):
+            return
+        found = self._route.found(location)
+        try:
+            content, changed = changed_deletes(
+                self._io,
+                described(record, found, self._io.size(found)),
+                lambda path: self._moved_target(path, location),
+                self._properties,
+            )
+        except NoSuchFileError as error:
+            self._route.missing(location, "position delete file", error)
+            self._deletes[location] = None
+            return
+        self._deletes[location] = changed
+        if wanted:
+            source = self._route.put(location, content)
+            self._copied[target] = MovedFile(
+                "position delete file", source, target, len(content), is_rewritten=True
+            )
 
     def _moved_data(self, location: str, what: str) -> str:
         target = self._route.kept(location, what)

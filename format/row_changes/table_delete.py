@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from icecomb.format.arrow.number_view import numbers_of
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
@@ -125,5 +126,5 @@ def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> N
 
 def _positions(scan: ArrowScan, task: FileScanTask) -> Positions:
     """Return the positions, ascending, of the rows that match the task's residual filter."""
-    found = [np.asarray(batch.column(0)) for batch in scan.read(task)]
+    found = [numbers_of(batch.column(0)) for batch in scan.read(task)]
     return np.concatenate(found) if found else np.empty(0, np.int64)

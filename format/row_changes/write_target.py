@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.argument import checked_text
+from icecomb.format.arrow.number_view import mask_of
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import ManifestContent
@@ -170,7 +170,7 @@ class WriteTarget:
         found: set[tuple[str, PartitionKey]] = set()
         for columns in matcher.read(manifests):
             _, must = matcher.match(columns)
-            rows = pc.indices_nonzero(pc.and_(columns.live, pa.array(must)))
+            rows = pc.indices_nonzero(pc.and_(columns.live, mask_of(must)))
             paths = columns.column("file_path").take(rows).to_pylist()
             found.update(zip(paths, partition_keys(columns, rows), strict=True))
         return found

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icecomb.format.arrow.array_build import scalar
 from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.spec.name_mapping import MappedField, NameMapping
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids
@@ -207,7 +208,7 @@ def scalar_to_pyarrow(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
     if value is not None and arrow_type == pa.uuid():
         raw = value.bytes if isinstance(value, uuid.UUID) else bytes(value)
         return pa.ExtensionArray.from_storage(arrow_type, pa.array([raw], pa.binary(16)))[0]
-    return pa.scalar(value, arrow_type)
+    return scalar(value, arrow_type)
 
 
 def child_fields(arrow_type: pa.DataType) -> list[pa.Field]:

@@ -15,16 +15,20 @@ NO_NAMES: Final = b"\x01\x00\x00"
 _VERSION: Final = 1
 _SORTED: Final = 1 << 4
 _KEPT_BYTES: Final = 1 << 12
+_KEPT_NAMES: Final = 1 << 7
 """The length up to which a dictionary is kept: mostly many variants have the same."""
 
 
-@lru_cache(maxsize=64)
 def dictionary(names: frozenset[str]) -> tuple[bytes, Mapping[str, int]]:
     """Return the dictionary of field names, sorted, and the number of each name.
 
     Raises:
         UnicodeEncodeError: If a name has halves of characters.
     """
+    return _known_dictionary(names) if len(names) <= _KEPT_NAMES else _dictionary(names)
+
+
+def _dictionary(names: frozenset[str]) -> tuple[bytes, Mapping[str, int]]:
     ordered = sorted(names)
     if not ordered:
         return NO_NAMES, {}
@@ -86,3 +90,4 @@ def _names_of(metadata: bytes) -> Sequence[str]:
 
 
 _known_names = lru_cache(maxsize=64)(_names_of)
+_known_dictionary = lru_cache(maxsize=64)(_dictionary)

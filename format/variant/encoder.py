@@ -178,32 +178,37 @@ def _other(value: Any) -> bytes:
             scalar = _pandas_time(value) if hasattr(value, "nanosecond") else pa.scalar(value)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError):
             raise _unfit(f"a value is of type {type(value).__name__}") from None
-    if not scalar.is_valid:
-        return layout.VARIANT_NULL
+    try:
+        encoded = _scalar(scalar) if scalar.is_valid else layout.VARIANT_NULL
+    except (pa.ArrowException, OverflowError) as error:
+        raise _unfit(f"{scalar.type} out of range: {error}") from None
+    if encoded is None:
+        raise _unfit(f"a value is of type {scalar.type}")
+    return encoded
+
+
+def _scalar(scalar: Any) -> bytes | None:
+    """Encode an Arrow scalar that is not null; return None if its type has no variant form."""
+    import pyarrow as pa
+
     kind, types = scalar.type, pa.types
     if types.is_timestamp(kind):
         zoned = kind.tz is not None
         if kind.unit == "ns":
-            own = layout.TIMESTAMPTZ_NANO if zoned else layout.TIMESTAMP_NANO
-            return _number(own, scalar.value, 8)
+            nanos = layout.TIMESTAMPTZ_NANO if zoned else layout.TIMESTAMP_NANO
+            return _number(nanos, scalar.value, 8)
         micros = scalar.cast(pa.timestamp("us", kind.tz)).value
         return _number(layout.TIMESTAMPTZ if zoned else layout.TIMESTAMP, micros, 8)
     if types.is_date32(kind):
         return _number(layout.DATE, scalar.value, 4)
     if types.is_signed_integer(kind):
         size = kind.bit_width // 8
-        own = next(each for each, bytes_ in _INTEGERS if bytes_ == size)
-        return _number(own, scalar.as_py(), size)
+        return _number(next(k for k, n in _INTEGERS if n == size), scalar.as_py(), size)
     if kind == pa.float32():
         return layout.primitive(layout.FLOAT, struct.pack("<f", scalar.as_py()))
-    if isinstance(value, pa.Scalar):
-        plain = scalar.as_py()
-        known = (bool, str, int, float, Decimal, bytes, uuid.UUID, date, time)
-        if isinstance(plain, known):
-            return _primitive(plain)
-    elif types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
-        return _primitive(scalar.as_py())
-    raise _unfit(f"a value is of type {kind}")
+    plain = scalar.as_py()
+    known = (bool, str, int, float, Decimal, bytes, uuid.UUID, date, time)
+    return _primitive(plain) if isinstance(plain, known) else None
 
 
 def _pandas_time(value: Any) -> Any:

@@ -382,6 +382,13 @@ MUTATIONS = [
     ),
     # format/evolution
     Mutation(
+        "a required column comes back where rows were written without it",
+        "format/evolution/deleted_column.py",
+        "return written is None or not written.contains(field_id)",
+        "return False",
+        ("tests/format/evolution/test_undelete_column.py",),
+    ),
+    Mutation(
         "a decimal may lose digits",
         "format/spec/promotion.py",
         "return old.scale == new.scale and old.precision <= new.precision",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog
@@ -236,3 +238,42 @@ def test_columns_beside_variants_and_shapes_are_read(folder, iceberg_library, fi
     table.delete("id >= 1")
     iceberg_library.append(f"hadoop:{name}", rows[:1])
     assert table.refresh().scan(selected_fields=("title",)).to_arrow()["title"].to_pylist() == ["a"]
+
+
+def without_ids(path, form, zone):
+    moments = pa.array([MOMENTS[1][1], -(10**9), None], pa.int64())
+    data = pa.table({"id": [1, 2, 3], "t": moments.cast(pa.timestamp("ns", zone))})
+    if form == "orc":
+        orc.write_table(data, path)
+    else:
+        pq.write_table(data, path, use_deprecated_int96_timestamps=form == "int96")
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        (TimestamptzNanoType(), "int96"),
+        (TimestampNanoType(), "nanos"),
+        (TimestamptzNanoType(), "nanos"),
+        (TimestampNanoType(), "orc"),
+    ],
+)
+def test_iceberg_java_reads_nanoseconds_of_hive_files(
+    folder, iceberg_library, tmp_path, kind, form
+):
+    """As a migration takes them over: by the names of their columns."""
+    name = f"types3.hive_{form}_{kind!s}"
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "t", kind))
+    iceberg_library.create(f"hadoop:{name}", schema, [], {"format-version": "3"})
+    table = folder.load_table(name)
+    zone = "UTC" if isinstance(kind, TimestamptzNanoType) else None
+    path = f"{table.location().removeprefix('file:')}/given"
+    without_ids(path, form, zone)
+    table.add_files([f"file:{path}"])
+    mine = {r["id"]: r["t"] for r in table.scan().to_arrow().to_pylist()}
+    assert [getattr(mine[n], "value", None) for n in (1, 2, 3)] == [MOMENTS[1][1], -(10**9), None]
+    theirs = {row[0]: row[1] for row in iceberg_library.scan(f"hadoop:{name}")}
+    assert theirs == {1: MOMENTS[1][0], 2: "1969-12-31 23:59:59.000000000", 3: None}
+    text = f"2017-11-16T22:31:08.123456789{'+00:00' if zone else ''}"
+    same = iceberg_library.scan(f"hadoop:{name}", {"type": "eq", "term": "t", "value": text})
+    assert [row[0] for row in same] == [1]

@@ -203,6 +203,21 @@ def test_a_definition_has_the_defaults_that_it_gives_and_none_of_a_table_that_is
         defined_schema(struct)
 
 
+def test_a_variant_is_sparks_own_also_inside_of_others():
+    variants = {
+        "type": "map",
+        "keyType": "string",
+        "valueType": "variant",
+        "valueContainsNull": True,
+    }
+    told = {"type": "struct", "fields": [{**_struct("variant")["fields"][0], "name": "v"}]}
+    told["fields"] += _struct(variants)["fields"]
+    schema = iceberg_schema(told)
+    assert str(schema.find_type("v")) == str(schema.find_type("c.value")) == "variant"
+    found = spark_schema(schema)["fields"]
+    assert [field["type"] for field in found] == ["variant", variants]
+
+
 def test_something_that_is_not_a_struct_is_no_schema():
     with pytest.raises(SchemaError, match="'array'"):
         iceberg_schema({"type": "array"})

@@ -172,7 +172,7 @@ def test_columns_have_defaults_that_statements_give_and_fill_in(sql_on, catalog,
     sql(f"ALTER TABLE {there} ADD COLUMNS (c INT DEFAULT 5, d DATE DEFAULT DATE '2020-01-02')")
     with pytest.raises(Exception, match=r"Column e cannot have the default current_date\(\)"):
         sql(f"ALTER TABLE {there} ADD COLUMN e DATE DEFAULT current_date()")
-    if minor == "3.5":
+    if minor in {"3.5", "4.0"}:
         with pytest.raises(Exception, match="Cannot find data for the output column `c`"):
             sql(f"INSERT INTO {there} (id) VALUES (2)")
         sql(f"INSERT INTO {there} VALUES (2, DEFAULT, DEFAULT)")
@@ -196,6 +196,39 @@ def test_columns_have_defaults_that_statements_give_and_fill_in(sql_on, catalog,
     sql(f"ALTER TABLE {there} SET TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')")
     with pytest.raises(Exception, match="have no column d, whose default Spark does not fill in"):
         sql(f"INSERT INTO {there} BY NAME SELECT 5 AS id, 6 AS c")
+
+
+@pytest.mark.sparks("4.3", "3.5", "4.1")
+def test_statements_give_all_fields_of_structs_whatever_their_defaults(
+    sql_on, catalog, name, minor
+):
+    sql, there = sql_on(minor), f"lake.{name}"
+    table = created(catalog, name, pa.schema([("id", pa.int64()), ("s", pa.struct([]))]))
+    with table.update_schema() as update:
+        update.add_column("s.a", "int")
+        update.add_column("s.n", "int", default_value=5)
+    sql(f"INSERT INTO {there} VALUES (1, named_struct('a', 1, 'n', 9)), (2, NULL)")
+    sql(f"INSERT INTO {there} SELECT 3, named_struct('a', 3, 'n', NULL)")
+    with pytest.raises(Exception, match=r"(?i)missing fields|cannot find data|not enough data"):
+        sql(f"INSERT INTO {there} SELECT 4, named_struct('a', 4)")
+    assert sql(f"SELECT id, s.a, s.n FROM {there} ORDER BY id") == [
+        [1, 1, 9],
+        [2, None, None],
+        [3, 3, None],
+    ]
+
+
+@pytest.mark.sparks("4.3", "4.1")
+def test_rows_are_deleted_by_their_ids_where_none_moves(sql_on, catalog, name, minor):
+    sql, there = sql_on(minor), f"lake.{name}"
+    table = created(catalog, name, pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": range(8)}))
+    sql(f"DELETE FROM {there} WHERE _row_id IN (1, 3) AND id < 5")
+    with pytest.raises(Exception, match=r"cannot name metadata columns such as _row_id"):
+        sql(f"UPDATE {there} SET id = 9 WHERE _row_id = 4")
+    sql(f"UPDATE {there} SET id = 9 WHERE id IN (SELECT id FROM {there} WHERE _row_id = 4)")
+    left = [[0, 0], [2, 2], [5, 5], [6, 6], [7, 7], [9, 4]]
+    assert sql(f"SELECT id, _row_id FROM {there} ORDER BY id") == left
 
 
 @pytest.mark.sparks("3.5")

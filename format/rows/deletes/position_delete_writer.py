@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
+from icecomb.format.arrow.array_build import scalar
+from icecomb.format.arrow.number_view import array_of
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.property.table_property import (
@@ -186,9 +188,9 @@ class PositionDeleteWriter:
 
     def _batches(self, deletes: Iterable[_Deletes]) -> Iterator[pa.RecordBatch]:
         for file, positions, rows in deletes:
-            path = pa.scalar(file.file_path, pa.string())
+            path = scalar(file.file_path, pa.string())
             for start in range(0, len(positions), _ROWS):
-                part = pa.array(positions[start : start + _ROWS], pa.int64())
+                part = array_of(positions[start : start + _ROWS])
                 columns = [pa.repeat(path, len(part)), part]
                 if rows is not None:
                     columns.append(_struct(rows.slice(start, len(part)), self._arrow.field(2)))

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow.number_view import array_of
 from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.spec.types import NestedField
 
@@ -32,7 +33,8 @@ def dictionary_columns(
     """
     sample = batch
     if batch.num_rows > _SAMPLE_ROWS:
-        sample = batch.take(pa.array(np.linspace(0, batch.num_rows - 1, _SAMPLE_ROWS).astype(int)))
+        rows = np.linspace(0, batch.num_rows - 1, _SAMPLE_ROWS).astype(np.int64)
+        sample = batch.take(array_of(rows))
     chosen: list[str] = []
     for f, array in zip(fields, sample.columns, strict=True):
         if not f.field_type.is_primitive or _repeats(array, limit):

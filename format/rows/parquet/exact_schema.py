@@ -50,6 +50,7 @@ from icecomb.format.spec.types import (
     TimeType,
     UnknownType,
     UUIDType,
+    VariantType,
 )
 
 _REQUIRED, _OPTIONAL = range(2)
@@ -74,6 +75,7 @@ _FORMS: Final[dict[type[PrimitiveType], tuple[str, tuple[tuple[str, dict[str, An
     FixedType: ("FIXED_LEN_BYTE_ARRAY", (_PLAIN,)),
 }
 """The physical type of each type, and its possible annotations (spec: Parquet)."""
+_VARIANT_PARTS: Final = ("metadata", "value")
 _DECIMALS: Final = frozenset({"INT32", "INT64", "FIXED_LEN_BYTE_ARRAY"})
 
 
@@ -144,6 +146,8 @@ class _Comparison:
             key, value = found.children
             self._field(key, kind.key_field, f"{path}.key")
             self._field(value, kind.value_field, f"{path}.value")
+        elif isinstance(kind, VariantType):
+            self._variant(found, element, path)
         else:
             if found.children or not isinstance(kind, PrimitiveType):
                 raise NotCopyableError(f"column {path} is {found.arrow_type} in it")
@@ -164,6 +168,18 @@ class _Comparison:
         if not right:
             raise NotCopyableError(f"column {path} is not nested as Iceberg nests it")
         element.drop(FIELD_ID)
+
+    def _variant(self, found: FileField, element: Struct, path: str) -> None:
+        """Match the group of a variant, which must not be shredded: files are shredded by rows."""
+        parts = [child.name for child in found.children]
+        if sorted(parts) != list(_VARIANT_PARTS) or not _annotated(element):
+            raise NotCopyableError(f"column {path} is shredded in it, or not a variant")
+        for child in found.children:
+            part = self._next(child.name)
+            part.drop(FIELD_ID)
+            column = self._columns.column(child.leaves[0])
+            if part.get(REPETITION) != _REQUIRED or column.physical_type != "BYTE_ARRAY":
+                raise NotCopyableError(f"column {path} is {found.arrow_type} in it")
 
     def _value(self, found: FileField, kind: PrimitiveType, path: str) -> None:
         reading_cast(found.arrow_type, kind, path)

@@ -88,7 +88,9 @@ def _mask(expression: BoundPredicate, columns: Mapping[int, pa.Array]) -> pa.Boo
     if expression.operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
         found = _starts_with(array, expression.literal)
         return found if expression.operation is Operation.STARTS_WITH else pc.invert(found)
-    literal = _comparable(pa.array([scalar_to_pyarrow(expression.literal, _type(expression))]))[0]
+    literal = scalar_to_pyarrow(expression.literal, _type(expression))
+    if isinstance(literal, pa.ExtensionScalar):
+        literal = literal.value
     return _COMPARISONS[expression.operation](array, literal)
 
 

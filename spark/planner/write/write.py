@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import (
     CommitStateUnknownError,
@@ -15,7 +15,11 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.operation.written_schema import check_branch
-from icecomb.format.property.table_property import DATA_FORMAT, TARGET_FILE_BYTES
+from icecomb.format.property.table_property import (
+    ACCEPT_ANY_SCHEMA,
+    DATA_FORMAT,
+    TARGET_FILE_BYTES,
+)
 from icecomb.format.rows.values.metadata_columns import lineage, with_lineage
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, walk
@@ -93,6 +97,13 @@ if TYPE_CHECKING:
     from icecomb.catalog.table.transaction import Transaction
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.metadata import TableMetadata
+
+
+_NESTED_COERCION: Final = (
+    "spark.sql.mergeNestedTypeCoercion.enabled",
+    "spark.sql.insertNestedTypeCoercion.enabled",
+)
+"""Spark's settings by which statements may leave out fields of structs."""
 
 
 class Writes:
@@ -437,7 +448,7 @@ def _check_writable(state: TableState, request: BeginWrite, *, rewritten: bool) 
     for field in state.schema.fields:
         check_has_type(field, written=True)
     if not rewritten:
-        _check_defaults(state)
+        _check_defaults(state, request)
     if state.is_read_only and not rewritten:
         raise UnsupportedError(
             f"A version of table {state.name} cannot be written to",
@@ -447,17 +458,26 @@ def _check_writable(state: TableState, request: BeginWrite, *, rewritten: bool) 
         exact_filter(request.filters, state.schema, case_sensitive=True)
 
 
-def _check_defaults(state: TableState) -> None:
-    """Refuse defaults that Spark does not fill in where rows lack the field."""
+def _check_defaults(state: TableState, request: BeginWrite) -> None:
+    """Refuse defaults that Spark does not fill in where rows may lack the field.
+
+    It fills in those of simple columns. Of a struct, rows give all fields, unless a setting says
+    otherwise or Spark does not compare the rows with the table.
+    """
     schema = state.schema
+    partly = come_as_given(request, state.metadata) or any(
+        request.settings.get(key) == "true" for key in _NESTED_COERCION
+    )
     filled = {field.field_id for field in schema.fields if field.field_type.is_primitive}
-    for field in walk(schema.as_struct()):
+    for field in walk(schema.as_struct()) if partly else schema.fields:
         if field.write_default is not None and field.field_id not in filled:
             raise UnsupportedError(
-                f"Cannot write to table {state.name} by Spark: its field "
-                f"{schema.find_column_name(field.field_id)} has a default, and Spark fills in "
-                "those of simple columns only",
-                hint="write from Python",
+                f"Cannot write to table {state.name} by Spark: rows may lack its field "
+                f"{schema.find_column_name(field.field_id)}, which has a default, and Spark fills "
+                "in those of simple columns only",
+                hint=f"set {' and '.join(_NESTED_COERCION)} to false, and remove the table "
+                f"property {ACCEPT_ANY_SCHEMA.key}, so that statements give all fields; streams "
+                "write to such tables from Python",
                 table=state.name,
             )
 

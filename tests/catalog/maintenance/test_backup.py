@@ -17,6 +17,8 @@ from icecomb.format.errors import (
     FileIOError,
     ValidationError,
 )
+from icecomb.format.manifests.schema import ENTRY_NAMES, MANIFEST_FILE_NAMES
+from icecomb.format.relocation.avro_records import AvroRecords
 from icecomb.format.storage.file_io import FileIO
 
 LEFT = [i for i in range(20) if i not in {3, 13, 14}]
@@ -134,6 +136,34 @@ def test_snapshots_without_a_list_of_version_1_are_relocated(tmp_path):
     assert ids(open_table(found), "side") == [*range(20), 100]
 
 
+def change(path, names, how) -> None:
+    """Change the records of a manifest or list in place."""
+    file = AvroRecords(path.read_bytes(), str(path), names)
+    for record in file.records:
+        how(record)
+    path.write_bytes(file.to_bytes())
+
+
+@pytest.mark.parametrize("by", [-100, 100])
+def test_wrong_lengths_of_delete_files_and_manifests_are_put_right(tmp_path, by):
+    # Iceberg Java up to 1.11 left them in tables that it copied (iceberg#12554, #13719)
+    metadata = made(tmp_path)
+
+    def of_deletes(entry):
+        if entry["data_file"]["content"] == 1:
+            entry["data_file"]["file_size_in_bytes"] += by
+
+    def of_manifest(record):
+        record["manifest_length"] += by
+
+    for path in metadata.parent.glob("*.avro"):
+        if path.name.startswith("snap-"):
+            change(path, MANIFEST_FILE_NAMES, of_manifest)
+        else:
+            change(path, ENTRY_NAMES, of_deletes)
+    has_all(relocated(metadata, tmp_path / "new", copy=True), tmp_path / "new")
+
+
 def test_a_prefix_may_be_that_of_a_whole_warehouse(tmp_path):
     metadata = made(tmp_path)
     deeper = tmp_path / "mirror" / "db" / "t"
@@ -223,6 +253,30 @@ def test_an_interrupted_relocation_goes_on_where_it_was(tmp_path, monkeypatch):
     assert content_of(tmp_path / "backup") == before
 
 
+@pytest.mark.gate("talks to the S3 of the tests")
+def test_a_relocation_to_an_object_store_goes_on_and_is_repeated(s3, tmp_path):
+    metadata = made(tmp_path, 3)
+    io, target = FileIO(s3.settings), f"s3://{s3.bucket()}/moved"
+    plan = backup.plan_relocation(io, str(metadata), None, target)
+    assert len(plan.to_copy) == 3
+    assert backup.relocate(io, plan, copy=True) == 3
+    manifest = next(file.target for file in plan.files if file.what == "manifest file")
+    io.delete([plan.new_metadata_file, manifest])
+
+    again = backup.plan_relocation(io, str(metadata), None, target)
+    assert again.to_copy == ()
+    assert backup.relocate(io, again) == 0
+
+    copy = open_table(plan.new_metadata_file, **s3.settings)
+    assert ids(copy) == LEFT
+    assert ids(copy, "side") == [*range(20), 100]
+    io.delete(manifest)
+    io.create(manifest, b"another writer's")
+    with pytest.raises(FileAlreadyExistsError):
+        backup.relocate(io, backup.plan_relocation(io, str(metadata), None, target))
+    assert io.read(manifest) == b"another writer's"
+
+
 @pytest.mark.parametrize(
     ("pattern", "what"),
     [
@@ -272,6 +326,12 @@ def test_missing_old_versions_and_statistics_are_left_out_and_named(tmp_path):
     has_all(Path(plan.new_metadata_file), tmp_path / "new")
     found = json.loads(Path(plan.new_metadata_file).read_text())
     assert found["statistics"] == []
+    log = [path_of(one["metadata-file"]).name for one in found["metadata-log"]]
+    assert log == [
+        "v1.metadata.json",
+        *(f"v{n}.metadata.json" for n in range(3, _number(metadata))),
+    ]
+    assert all((tmp_path / "new" / "metadata" / name).exists() for name in log)
     path = found["partition-statistics"][0]["statistics-path"]
     assert Path(path).read_bytes() == b"abc"
     assert path == f"{tmp_path}/new/metadata/y.stats"
@@ -347,6 +407,13 @@ def test_the_command_is_a_dry_run_without_yes(tmp_path, capfd):
     assert code == 0
     assert (facts["relocated"], facts["files copied"], facts["files to copy"]) == (True, 3, 0)
     has_all(Path(facts["new metadata"]), target)
+
+
+def test_the_command_wants_a_metadata_file(tmp_path, capfd):
+    made(tmp_path)
+    code, _, said = command(capfd, tmp_path / "backup", "--to", tmp_path / "new")
+    assert code == 2
+    assert "the newest metadata file" in said
 
 
 def test_the_command_says_what_is_missing_with_an_exit_code(tmp_path, capfd):

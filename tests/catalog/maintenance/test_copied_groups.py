@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from agreed_rows import ordered, rows
 
+from icecomb.format import variants_from_arrow, variants_to_arrow
 from icecomb.format.errors import (
     ConfigurationError,
     CorruptFileError,
@@ -33,7 +34,13 @@ from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.format.spec.types import LongType, NestedField, UnknownType
+from icecomb.format.spec.types import (
+    ListType,
+    LongType,
+    NestedField,
+    UnknownType,
+    VariantType,
+)
 
 pytestmark = pytest.mark.gate("86 tables; in fast are those of test_compaction")
 SCHEMA = pa.schema(
@@ -898,3 +905,52 @@ def _same_metrics(tables, *, exact: bool) -> None:
         assert known.items() <= wanted.items()
         # of a row group that has nothing but NaN no footer tells that
         assert wanted.keys() - known.keys() <= floating
+
+
+VARIANTS = Schema(
+    NestedField(1, "v", VariantType()),
+    NestedField(2, "l", ListType(3, VariantType())),
+    NestedField(4, "id", LongType()),
+)
+
+
+def variants(start: int) -> pa.Table:
+    numbers = range(start, start + 10)
+    values = variants_to_arrow([None if n % 4 == 1 else {"n": n, "s": [str(n)]} for n in numbers])
+    lists = pa.ListArray.from_arrays(pa.array(range(11)), values)
+    return pa.table({"v": values, "l": lists, "id": numbers})
+
+
+def test_row_groups_with_variants_are_copied_unless_they_are_to_be_shredded(lake):
+    given = {"format-version": "3", "write.parquet.bloom-filter-enabled.column.id": "true"}
+    table = new_table(lake, schema=VARIANTS, **given)
+    numbers = range(0, 30, 10)
+    for start in numbers:
+        table.append(variants(start))
+    before = table.scan().to_arrow()
+    table.maintenance.rewrite_data_files(options=REQUIRE)
+    assert table.scan().to_arrow().equals(before)
+    (file,) = described(table)
+    parsed = pq.ParquetFile(local(file))
+    assert parsed.num_row_groups == 3
+    assert str(parsed.schema).count("(Variant(1))") == 2
+    table.append(variants(30))
+    with table.update_properties() as update:
+        update.set("write.parquet.shred-variants", "true")
+    with pytest.raises(ValidationError, match="new files are shredded by the values of variants"):
+        table.maintenance.rewrite_data_files(options=REQUIRE)
+    table.maintenance.rewrite_data_files(options=AUTO)
+    with table.update_properties() as update:
+        update.remove("write.parquet.shred-variants")
+    table.append(variants(40))
+    with pytest.raises(ValidationError, match="column v is shredded in it"):
+        table.maintenance.rewrite_data_files(options=REQUIRE)
+    table.maintenance.rewrite_data_files(options=AUTO)
+    expected = pa.concat_tables([variants(start) for start in range(0, 50, 10)])
+    found = table.scan().to_arrow().sort_by("id")
+    for name in ("v", "l"):
+        values = [found[name].combine_chunks(), expected[name].combine_chunks()]
+        if name == "l":
+            values = [each.values for each in values]
+        read = [[v and v.to_python() for v in variants_from_arrow(each)] for each in values]
+        assert read[0] == read[1]

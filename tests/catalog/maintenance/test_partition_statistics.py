@@ -378,3 +378,33 @@ def merge(table: Table, random: Any) -> None:
 def upgrade(table: Table, _: Any) -> None:
     with table.update_properties() as update:
         update.set("format-version", "3")
+
+
+def test_a_snapshot_that_expired_meanwhile_gets_no_file(table: Table) -> None:
+    first = table.current_snapshot().snapshot_id
+    table.append(rows((5, "wed")))
+    late = table.catalog.load_table("db.t")
+    table.maintenance.expire_snapshots().by_id(first).clean_expired_files(False).commit()
+    with pytest.raises(NoSuchSnapshotError, match="it has expired meanwhile"):
+        late.maintenance.compute_partition_stats(snapshot=first)
+    folder = Path(table.location().removeprefix("file:")) / "metadata"
+    assert list(folder.glob("partition-stats-*")) == []
+
+
+def test_format_version_1_has_no_sequence_numbers_so_that_deletions_demand_a_full_count(
+    tmp_path: Path,
+) -> None:
+    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", DAYS, properties={"format-version": "1"})
+    with table.update_spec() as update:
+        update.add_identity("day")
+    table.append(rows((1, "mon"), (2, "tue")))
+    table.maintenance.compute_partition_stats()
+    base = table.current_snapshot().snapshot_id
+    table.append(rows((3, "mon")))
+    assert later(table, base) == full(table, table.current_snapshot().snapshot_id)
+    table.delete("id = 1")
+    assert later(table, base) is None
+    table.maintenance.compute_partition_stats()
+    assert shown(table, statistics=True) == shown(table, statistics=False)

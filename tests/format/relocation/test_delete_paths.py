@@ -29,8 +29,8 @@ def moved(path):
 
 def changed(path, rows=0, kind="PARQUET", **properties):
     size = path.stat().st_size if path.exists() else 1
-    record = {"file_format": kind, "record_count": rows, "file_size_in_bytes": size}
-    return changed_deletes(IO, described(record, str(path)), moved, properties)
+    record = {"file_format": kind, "record_count": rows}
+    return changed_deletes(IO, described(record, str(path), size), moved, properties)
 
 
 def test_a_delete_file_of_many_data_files_is_sorted_and_has_one_row_group(tmp_path):
@@ -38,23 +38,23 @@ def test_a_delete_file_of_many_data_files_is_sorted_and_has_one_row_group(tmp_pa
     path = tmp_path / "d.parquet"
     pq.write_table(pa.table([[p for p, _ in pairs], [i for _, i in pairs]], schema=SCHEMA), path)
 
-    new = changed(path, 900)
+    content, new = changed(path, 900)
 
-    file = pq.ParquetFile(BytesIO(new.content))
+    file = pq.ParquetFile(BytesIO(content))
     assert file.num_row_groups == 1
     found = [(row["file_path"], row["pos"]) for row in file.read().to_pylist()]
     assert found == sorted((f"/somewhere/else/{i % 300}", i) for i in range(900))
     ids = [field.metadata[b"PARQUET:field_id"] for field in file.schema_arrow]
     assert ids == [b"2147483546", b"2147483545"]
-    assert new.members["file_size_in_bytes"] == len(new.content)
+    assert new.members["file_size_in_bytes"] == len(content)
     assert new.members["lower_bounds"][2147483546] == b"/somewhere/else/0"
     assert new.members["upper_bounds"][2147483546] == b"/somewhere/else/99"
     assert new.members["split_offsets"] == [4]
     # the table's codec, and the same bytes each time
     assert file.metadata.row_group(0).column(1).compression == "ZSTD"
-    assert changed(path, 900).content == new.content
-    plain = changed(path, 900, **{"write.delete.parquet.compression-codec": "uncompressed"})
-    other = pq.ParquetFile(BytesIO(plain.content)).metadata.row_group(0)
+    assert changed(path, 900)[0] == content
+    plain, _ = changed(path, 900, **{"write.delete.parquet.compression-codec": "uncompressed"})
+    other = pq.ParquetFile(BytesIO(plain)).metadata.row_group(0)
     assert other.column(1).compression == "UNCOMPRESSED"
 
 
@@ -78,18 +78,18 @@ def test_the_vectors_of_a_puffin_file_keep_their_bytes_and_get_other_names(tmp_p
     path = tmp_path / "d.puffin"
     path.write_bytes(b"PFA1" + first + b"gap" + second + footer)
 
-    new = changed(path, 1, "PUFFIN")
+    written, new = changed(path, 1, "PUFFIN")
 
-    (length,) = struct.unpack("<i", new.content[-12:-8])
-    found = json.loads(new.content[-12 - length : -12])["blobs"]
+    (length,) = struct.unpack("<i", written[-12:-8])
+    found = json.loads(written[-12 - length : -12])["blobs"]
     assert [one["properties"]["referenced-data-file"] for one in found] == [
         "/somewhere/else/x",
         "/somewhere/else/y",
     ]
-    contents = [new.content[one["offset"] :][: one["length"]] for one in found]
+    contents = [written[one["offset"] :][: one["length"]] for one in found]
     assert contents == [first, second]
     assert new.offsets == {b["offset"]: f["offset"] for b, f in zip(blobs, found, strict=True)}
-    assert new.members == {"file_size_in_bytes": len(new.content)}
+    assert new.members == {"file_size_in_bytes": len(written)}
     keys = ("type", "fields", "snapshot-id", "sequence-number")
     assert [[one[k] for k in keys] for one in found] == [[one[k] for k in keys] for one in blobs]
 

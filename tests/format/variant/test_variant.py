@@ -116,9 +116,12 @@ def test_many_members_have_wider_numbers(count):
         ({"\ud800": 1}, "half of a character"),
         (time(1, tzinfo=UTC), "with a zone"),
         (pa.scalar([1]), "is of type list"),
+        (pa.scalar(1 << 62, pa.timestamp("s")), r"timestamp\[s\] out of range"),
+        (np.timedelta64(1, "s"), "is of type duration"),
+        (np.datetime64("2024", "Y"), "is of type datetime64"),
         (object(), "is of type object"),
     ],
-    ids=str,
+    ids=lambda each: each[:20] if isinstance(each, str) else type(each).__name__,
 )
 def test_what_has_no_variant_form_is_refused(value, problem):
     with pytest.raises(SchemaError, match=problem):

@@ -12,6 +12,12 @@ public final class IcebergSettings {
 
   private static final String PREFIX = "spark.sql.iceberg.";
 
+  /** Spark's settings by which statements may leave out fields of structs. */
+  private static final List<String> NESTED_COERCION =
+      List.of(
+          "spark.sql.mergeNestedTypeCoercion.enabled",
+          "spark.sql.insertNestedTypeCoercion.enabled");
+
   private IcebergSettings() {}
 
   /** The current settings of the session that runs the statement. */
@@ -28,7 +34,10 @@ public final class IcebergSettings {
     return found;
   }
 
-  /** The same, plus Spark's settings that determine the ratio of shuffle bytes to file bytes. */
+  /**
+   * The same, plus Spark's settings that determine the ratio of shuffle bytes to file bytes, and
+   * whether statements give all fields.
+   */
   public static Map<String, String> ofWrites() {
     Map<String, String> found = now();
     SparkSession spark = SparkSession.active();
@@ -39,6 +48,9 @@ public final class IcebergSettings {
       if (spark.sparkContext().conf().contains(key)) {
         found.put(key, spark.sparkContext().conf().get(key));
       }
+    }
+    for (String key : NESTED_COERCION) {
+      found.put(key, spark.sessionState().conf().getConfString(key, "false"));
     }
     return found;
   }

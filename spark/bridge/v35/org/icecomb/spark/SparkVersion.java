@@ -33,6 +33,11 @@ public final class SparkVersion {
     return false;
   }
 
+  /** Whether Spark has the type VARIANT. */
+  public static boolean hasVariants() {
+    return false;
+  }
+
   /** Whether Spark's own SQL has CALL. */
   public static boolean hasCall() {
     return false;

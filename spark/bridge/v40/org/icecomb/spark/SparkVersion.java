@@ -35,6 +35,11 @@ public final class SparkVersion {
     return true;
   }
 
+  /** Whether Spark has the type VARIANT. */
+  public static boolean hasVariants() {
+    return true;
+  }
+
   /** Whether Spark's own SQL has CALL. */
   public static boolean hasCall() {
     return true;

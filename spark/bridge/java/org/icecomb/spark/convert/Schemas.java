@@ -35,7 +35,7 @@ public final class Schemas {
   private Schemas() {}
 
   public static StructType parse(JsonNode schema) {
-    return (StructType) DataType.fromJson(Json.text(schema));
+    return (StructType) DataType.fromJson(Json.text(Variants.known(schema)));
   }
 
   public static DataType parseType(JsonNode type) {
@@ -82,6 +82,7 @@ public final class Schemas {
                 .remove(ICEBERG_TYPE)
                 .remove(NESTED_TYPES)
                 .remove(DEFAULT)
+                .remove(Variants.UNKNOWN)
                 .build();
         fields.add(
             new StructField(field.name(), visibleType(field.dataType()), field.nullable(), metadata));

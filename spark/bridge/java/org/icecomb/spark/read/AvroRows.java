@@ -19,6 +19,7 @@ import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
@@ -36,6 +37,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.TypeMark;
 import org.icecomb.spark.convert.Uuids;
+import org.icecomb.spark.convert.Variants;
 
 /**
  * Appends the rows of an Avro file to vectors, column by column of the table, found by field id.
@@ -148,6 +150,9 @@ final class AvroRows implements DatumReader<Void> {
     return switch (file.getType()) {
       case UNION -> union(file, wanted, mark, mapping, name);
       case RECORD -> {
+        if (Variants.is(wanted)) {
+          yield variant(file, name);
+        }
         if (!(wanted instanceof StructType struct)) {
           throw misfit(file, wanted, name);
         }
@@ -213,7 +218,7 @@ final class AvroRows implements DatumReader<Void> {
   }
 
   private static void appendNull(WritableColumnVector to) {
-    if (to.dataType() instanceof StructType) {
+    if (to.dataType() instanceof StructType || Variants.is(to.dataType())) {
       to.appendStruct(true);
     } else {
       to.appendNull();
@@ -247,6 +252,26 @@ final class AvroRows implements DatumReader<Void> {
         Object value = InitialDefaults.of(wanted.fields()[i]);
         fields.add((in, to) -> append(value, type, to.getChild(place)));
       }
+    }
+    Step[] steps = fields.toArray(Step[]::new);
+    return (in, to) -> {
+      to.appendStruct(false);
+      for (Step step : steps) {
+        step.read(in, to);
+      }
+    };
+  }
+
+  /** A record of the two parts, which Spark's vector has the other way round. */
+  private static Step variant(Schema file, String name) {
+    List<Step> fields = new ArrayList<>();
+    for (Schema.Field field : file.getFields()) {
+      int place = List.of("value", "metadata").indexOf(field.name());
+      Step part =
+          place < 0
+              ? skip(field.schema())
+              : primitive(field.schema(), DataTypes.BinaryType, false, name + "." + field.name());
+      fields.add(place < 0 ? part : (in, to) -> part.read(in, to.getChild(place)));
     }
     Step[] steps = fields.toArray(Step[]::new);
     return (in, to) -> {

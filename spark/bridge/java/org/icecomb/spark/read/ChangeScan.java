@@ -17,10 +17,13 @@ public abstract class ChangeScan extends IcecombScan {
       CaseInsensitiveStringMap options) {
     super(table, required, conditions, null, options, null, null);
     if (readsMetadata(MetadataColumns.DELETED)) {
-      // A scan that reads it returns deleted rows, which would be changed.
+      // A scan that reads it returns deleted rows, which would be changed. Where a condition names
+      // a metadata column, Spark asks for all of them, and would write them as rows' own.
       throw new UnsupportedOperationException(
-          "A statement that changes rows of " + table.name() + " cannot ask for _deleted\n"
-              + "  hint: select the rows by other columns: those that are deleted are not changed");
+          "A statement that moves or changes rows of " + table.name()
+              + " cannot name metadata columns such as _row_id, _pos or _deleted in its condition\n"
+              + "  hint: find the rows by a column of the table, WHERE id IN (SELECT id FROM "
+              + table.name() + " WHERE _row_id = 5); a DELETE that is merge-on-read may name them");
     }
   }
 

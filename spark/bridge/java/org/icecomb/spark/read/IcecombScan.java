@@ -37,6 +37,7 @@ import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
+import org.icecomb.spark.convert.Variants;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.NarrowScan;
 import org.icecomb.spark.planner.Protocol.NarrowedScan;
@@ -102,6 +103,7 @@ class IcecombScan
       }
     }
     this.dataColumns = Schemas.withIds(Schemas.struct(stored), table.schema());
+    Variants.check(dataColumns, true);
   }
 
   @Override

@@ -22,6 +22,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.FixedLength;
 import org.icecomb.spark.convert.TypeMark;
+import org.icecomb.spark.convert.VariantParts;
+import org.icecomb.spark.convert.Variants;
 
 /** An encoder of Spark's rows by an Avro schema with the same fields in the same order. */
 final class AvroRowEncoder implements DatumWriter<InternalRow> {
@@ -64,7 +66,8 @@ final class AvroRowEncoder implements DatumWriter<InternalRow> {
     FixedLength fixed = FixedLength.of(mark);
     return switch (file.getType()) {
       case UNION -> optional(file, spark, mark);
-      case RECORD -> record(fields(file, (StructType) spark));
+      case RECORD ->
+          Variants.is(spark) ? variant(file, spark) : record(fields(file, (StructType) spark));
       case ARRAY ->
           spark instanceof MapType map
               ? pairs(file.getElementType(), map, mark)
@@ -110,6 +113,16 @@ final class AvroRowEncoder implements DatumWriter<InternalRow> {
       for (int i = 0; i < fields.length; i++) {
         fields[i].write(out, struct, i);
       }
+    };
+  }
+
+  /** A record of the two parts, in the order of the file's schema. */
+  private static Step variant(Schema file, DataType spark) {
+    boolean metadataFirst = file.getField("metadata").pos() == 0;
+    return (out, from, ordinal) -> {
+      VariantParts parts = VariantParts.of(from.get(ordinal, spark));
+      out.writeBytes(metadataFirst ? parts.metadata() : parts.value());
+      out.writeBytes(metadataFirst ? parts.value() : parts.metadata());
     };
   }
 

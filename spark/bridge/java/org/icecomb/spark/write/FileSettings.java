@@ -4,8 +4,12 @@ import java.io.Serializable;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.Variants;
 import org.icecomb.spark.planner.Protocol.FileInstructions;
 
 /**
@@ -38,15 +42,30 @@ record FileSettings(
   }
 
   static FileSettings of(FileInstructions files) {
+    Format format = Format.valueOf(files.format().toUpperCase(Locale.ROOT));
+    StructType schema = Schemas.parse(files.schema());
+    checkVariants(format, schema);
     return new FileSettings(
-        Format.valueOf(files.format().toUpperCase(Locale.ROOT)),
-        Schemas.parse(files.schema()),
+        format,
+        schema,
         files.fileSchema(),
         files.attributes(),
         files.targetBytes(),
         files.writer(),
         files.metrics(),
         files.metadata());
+  }
+
+  private static void checkVariants(Format format, StructType schema) {
+    Variants.check(schema, false);
+    StructField variant = Variants.first(schema);
+    if (variant != null && format == Format.PARQUET && !VariantGroup.IS_ANNOTATED) {
+      throw SparkErrors.unsupported(
+          "Column " + variant.name() + " cannot be written to Parquet by Spark "
+              + SparkSession.active().version()
+              + ": its Parquet lacks the annotation by which readers know variants",
+          "use Spark 4.1 or later, write from Python, or set write.format.default to avro");
+    }
   }
 
   /** The suffix of the files' names. */

@@ -19,10 +19,12 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.TypeMark;
+import org.icecomb.spark.convert.Variants;
 
 /**
  * Spark's Parquet writer with the additions of Iceberg's specification: field ids everywhere,
- * including list elements and map entries, and uuid and fixed columns as arrays of fixed length.
+ * including list elements and map entries, uuid and fixed columns as arrays of fixed length, and
+ * variants marked as such.
  */
 final class IdWriteSupport extends ParquetWriteSupport {
 
@@ -80,7 +82,7 @@ final class IdWriteSupport extends ParquetWriteSupport {
       Type value = part(entries.getType(1), map.valueType(), mark.value());
       return type.asGroupType().withNewFields(entries.withNewFields(key, value));
     }
-    return type;
+    return Variants.is(spark) ? VariantGroup.annotated(type.asGroupType()) : type;
   }
 
   /** The type of fixed length, for which Spark would write text or bytes of any length. */
