@@ -195,10 +195,11 @@ def relocate(
             hint="Copy them first, or have icecomb do it: --copy.",
             path=first_file.target,
         )
-    for _ in each(
-        progress, "copying", "files", plan.to_copy, lambda file: _copy(io, file), _COPIERS
-    ):
-        pass
+    if plan.to_copy:
+        copied = each(
+            progress, "copying", "files", plan.to_copy, lambda file: _copy(io, file), _COPIERS
+        )
+        deque(copied, maxlen=0)
     change = LocationChange(plan.source, plan.target, io.properties)
     written, _ = _places(change, plan.metadata_file, plan.metadata)
     without = frozenset(one.location for one in plan.left_out)

@@ -844,6 +844,27 @@ MUTATIONS = [
     ),
     # format/row_changes
     Mutation(
+        "a joined delete file brings back the rows that were deleted before",
+        "format/row_changes/row_level_change.py",
+        "positions, replaced = older.joined(task, positions, own=True)",
+        "_, replaced = older.joined(task, positions, own=True)",
+        ("tests/catalog/table/test_row_operations.py",),
+    ),
+    Mutation(
+        "entries of a file with other deletes each get the same",
+        "format/row_changes/row_level_change.py",
+        "if not older.differ(path):",
+        "if True:",
+        ("tests/catalog/table/test_row_operations.py",),
+    ),
+    Mutation(
+        "deletes go with one of two partitions that have a file",
+        "format/row_changes/row_level_change.py",
+        "if only_target(d) not in shared]",
+        "if True]",
+        ("tests/catalog/table/test_row_operations.py",),
+    ),
+    Mutation(
         "a row of the source without a key moves the others",
         "format/row_changes/merge.py",
         "self.found[self._with_keys[rows]] = True",

@@ -81,6 +81,17 @@ def test_appended_rows_come_as_inserted_ones_and_deleted_rows_as_deleted_ones(ta
     assert found == [(0, "INSERT", None), (1, "INSERT", None), (2, "INSERT", None), (3, "DELETE", [1])]  # fmt: skip
 
 
+def test_a_delete_file_that_takes_older_deletes_along_deletes_only_the_new_ones(table):
+    table.append(pa.table({"id": [30, 31, 32, 33]}))
+    table.delete("id = 31")
+    table.delete("id = 33")
+    assert len(table.inspect.delete_files()) == 2  # of two data files
+    log = Changelog(state(table), {})
+    changes = [log.changes[id(task.file)] for task in log.tasks]
+    found = [(c.kind, c.rows is not None and c.rows.tolist()) for c in changes]
+    assert found[-3:] == [("INSERT", False), ("DELETE", [1]), ("DELETE", [3])]
+
+
 def test_a_vector_deletes_the_rows_that_the_one_before_did_not(table):
     with table.update_properties() as update:
         update.set("format-version", "3")
