@@ -232,15 +232,19 @@ def test_rows_are_deleted_by_their_ids_where_none_moves(sql_on, catalog, name, m
 
 
 @pytest.mark.sparks("3.5")
-def test_a_spark_that_would_lose_ids_of_rows_deletes_by_position_only(sql_on, catalog, name, minor):
+def test_a_spark_that_would_lose_ids_of_rows_moves_none(sql_on, catalog, name, minor):
     sql = sql_on(minor)
     table = created(catalog, name, pa.schema([("id", pa.int64())]))
     table.append(pa.table({"id": range(10)}))
     sql(f"DELETE FROM lake.{name} WHERE abs(id) = 3")
+    sql(f"ALTER TABLE lake.{name} SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')")
+    sql(f"DELETE FROM lake.{name} WHERE id = 5")
+    with pytest.raises(Exception, match=r"before version 4\.0: rows that move"):
+        sql(f"DELETE FROM lake.{name} WHERE abs(id) = 6")
     with pytest.raises(Exception, match=r"before version 4\.0: rows that move"):
         sql(f"UPDATE lake.{name} SET id = 3 WHERE id = 4")
     rows = table.refresh().scan(selected_fields=("id", "_row_id")).to_arrow().to_pylist()
-    assert [list(row.values()) for row in rows] == [[i, i] for i in range(10) if i != 3]
+    assert [list(row.values()) for row in rows] == [[i, i] for i in range(10) if i not in {3, 5}]
 
 
 @pytest.mark.sparks("4.3", "3.5", "4.1")

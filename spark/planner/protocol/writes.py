@@ -41,10 +41,13 @@ class PlannedChange(Message):
         metadata_columns: Metadata columns of removed rows that Spark keeps, besides file and
             position, for `WriteInstructions.distribution` and `WriteInstructions.ordering`; and
             those of row lineage, which moved rows keep.
+        refusal: The error to raise if Spark reads rows for the statement; None if it may. A DELETE
+            may yet become `DeleteWhere`.
     """
 
     merge_on_read: bool
     metadata_columns: tuple[str, ...]
+    refusal: str | None
 
 
 @dataclass(frozen=True, slots=True)

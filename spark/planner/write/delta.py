@@ -56,10 +56,13 @@ def planned_change(state: TableState, request: PlanChange) -> PlannedChange:
     if not merge_on_read or command != "delete":
         moved = tuple(field.name for field in lineage(metadata))
         if moved and not request.keeps_metadata:
-            raise _loses_ids(state, command)
+            error = _loses_ids(state, command)
+            if command != "delete":
+                raise error
+            return PlannedChange(merge_on_read=False, metadata_columns=columns, refusal=str(error))
         columns, needed = (*columns, *moved), needed.union(moved)
     _check_hides_nothing(state, command, needed, merge_on_read=merge_on_read)
-    return PlannedChange(merge_on_read=merge_on_read, metadata_columns=columns)
+    return PlannedChange(merge_on_read=merge_on_read, metadata_columns=columns, refusal=None)
 
 
 def _loses_ids(state: TableState, command: str) -> UnsupportedError:
@@ -68,7 +71,7 @@ def _loses_ids(state: TableState, command: str) -> UnsupportedError:
         "that move to other files would lose their ids, which tables of format version "
         f"{state.metadata.format_version} keep",
         hint="use Spark 4.0 or later, or Python; with the property write.delete.mode set to "
-        "merge-on-read, DELETE moves no rows",
+        "merge-on-read DELETE moves no rows, and by simple conditions the planner moves them",
         table=state.name,
     )
 

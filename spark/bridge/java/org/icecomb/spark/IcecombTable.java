@@ -240,7 +240,7 @@ public final class IcecombTable
       PlannedChange change = plan(command, info.options());
       return change.mergeOnRead()
           ? new RowLevelDelta(handle, info.command(), change.metadataColumns())
-          : new RowLevelRewrite(handle, info.command(), change.metadataColumns());
+          : new RowLevelRewrite(handle, info.command(), change);
     };
   }
 

@@ -73,6 +73,11 @@ public final class SparkErrors {
     return unchecked(analysis(message + "\n  hint: " + hint, null));
   }
 
+  /** The exception for a statement that the planner refuses, with its hint. */
+  public static RuntimeException refused(String explanation) {
+    return unchecked(analysis(explanation, null));
+  }
+
   /**
    * A parser's error as declared by the parser interface: a {@link java.lang.reflect.Proxy} hides
    * any other checked exception from the user.

@@ -282,7 +282,8 @@ public final class Protocol {
       boolean keepsMetadata)
       implements Repeatable {}
 
-  public record PlannedChange(boolean mergeOnRead, List<String> metadataColumns) {}
+  public record PlannedChange(
+      boolean mergeOnRead, List<String> metadataColumns, String refusal) {}
 
   public record StreamingQuery(String id, String uuid) {}
 

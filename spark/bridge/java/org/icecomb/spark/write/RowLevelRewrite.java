@@ -10,11 +10,13 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
 import org.icecomb.spark.planner.Protocol.Committed;
+import org.icecomb.spark.planner.Protocol.PlannedChange;
 import org.icecomb.spark.planner.Protocol.Replaced;
 import org.icecomb.spark.read.MetadataColumns;
 import org.icecomb.spark.read.RewriteScan;
@@ -26,26 +28,29 @@ import org.icecomb.spark.read.RewriteScanBuilder;
  */
 public final class RowLevelRewrite extends RowLevelChange {
 
-  private final List<String> metadataColumns;
+  private final PlannedChange change;
   private RewriteScan scan;
 
   /**
-   * @param metadataColumns the metadata columns of rows that Spark keeps, besides their file
+   * @param change has the metadata columns of rows that Spark keeps, besides their file
    */
-  public RowLevelRewrite(TableHandle table, Command command, List<String> metadataColumns) {
+  public RowLevelRewrite(TableHandle table, Command command, PlannedChange change) {
     super(table, command);
-    this.metadataColumns = metadataColumns;
+    this.change = change;
   }
 
   @Override
   public NamedReference[] requiredMetadataAttributes() {
-    return Stream.concat(Stream.of(MetadataColumns.FILE_ID), metadataColumns.stream())
+    return Stream.concat(Stream.of(MetadataColumns.FILE_ID), change.metadataColumns().stream())
         .map(Expressions::column)
         .toArray(NamedReference[]::new);
   }
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    if (change.refusal() != null) {
+      throw SparkErrors.refused(change.refusal());
+    }
     return new RewriteScanBuilder(table, options, built -> scan = built);
   }
 
