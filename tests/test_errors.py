@@ -24,7 +24,7 @@ OWN_HINT = {
 REASONS = {
     "catalog/migrate/source/partition_value.py": (
         "partition_values puts them behind the value and gives the hint",
-        {"convert", "_check_room", "_integer", "_float", "_date", "_one_of", "_decimal", "_microseconds"},
+        {"convert", "_check_room", "_integer", "_float", "_date", "_one_of", "_decimal"},
     ),
     "catalog/migrate/source/spark_type.py": (
         "source_schema goes by Hive's columns instead of what Spark recorded",

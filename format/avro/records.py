@@ -73,8 +73,9 @@ def fits_exactly(container: AvroContainer, schema: Any) -> bool:
     import fastavro
 
     content = b"".join(container.blocks)
-    body, parsed = BytesIO(content), fastavro.parse_schema(schema)
+    body = BytesIO(content)
     try:
+        parsed = fastavro.parse_schema(schema)
         for _ in range(container.record_count):
             fastavro.schemaless_reader(body, parsed, None)
     except Exception:  # noqa: BLE001 - bytes of another layout surface as errors of many kinds

@@ -112,26 +112,29 @@ class FilePaths(AvroFile):
         import fastavro
 
         fields = [_with_members(field, members) for field in self._plain["fields"]]
-        written = fastavro.parse_schema(self._plain)
-        chosen = fastavro.parse_schema({**self._plain, "fields": fields})
         content = b"".join(self._container.blocks)
         body, start = BytesIO(content), 0
-        problem = ""
-        for _ in range(self._container.record_count):
-            try:
+        try:
+            written = fastavro.parse_schema(self._plain)
+            chosen = fastavro.parse_schema({**self._plain, "fields": fields})
+            for _ in range(self._container.record_count):
                 entry: Any = fastavro.schemaless_reader(body, written, chosen)
-            except Exception as error:  # noqa: BLE001 - damaged bytes surface as errors of many kinds
-                problem = f" ({type(error).__name__}: {reason_of(error)[:200]})"
-                break
-            end = body.tell()
-            yield entry, content[start:end]
-            start = end
-        if problem or start != len(content):
-            raise CorruptFileError(
-                f"{self._container.location} holds records that do not decode{problem}",
-                hint="Read an older snapshot, or restore the file from a backup.",
-                path=self._container.location,
-            )
+                end = body.tell()
+                yield entry, content[start:end]
+                start = end
+        except Exception as error:  # damaged bytes surface as errors of many kinds
+            problem = f"{type(error).__name__}: {reason_of(error)[:200]}"
+            raise self._damaged(problem) from error
+        if start != len(content):
+            raise self._damaged("they end before the file")
+
+    def _damaged(self, problem: str) -> CorruptFileError:
+        location = self._container.location
+        return CorruptFileError(
+            f"{location} holds records that do not decode ({problem})",
+            hint="Read an older snapshot, or restore the file from a backup.",
+            path=location,
+        )
 
     def _replaced(self, entry: Mapping[str, Any], encoded: bytes, path: str) -> bytes:
         old = encode_string(entry["data_file"]["file_path"])

@@ -35,7 +35,7 @@ def changed_document(
     properties = dict(document.get("properties") or {})
     for name in _PROPERTIES:
         if name in properties:
-            properties[name] = kept(properties[name], f"property {name}")
+            properties[name] = kept(str(properties[name]), f"property {name}")
     if properties:
         changed["properties"] = properties
     if document.get("snapshots"):

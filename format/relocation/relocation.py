@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from icecomb.format.errors import NoSuchFileError, ValidationError
+from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
 from icecomb.format.manifests.manifest import (
     DataFileContent,
     FileIdentity,
@@ -196,7 +196,14 @@ class Relocation:
     def _document(self, location: str) -> dict[str, Any]:
         found = self._route.found(location)
         text = read_metadata_json(self._io, found)
-        TableMetadata.from_json(text, found)
+        metadata = TableMetadata.from_json(text, found)
+        for one in (*metadata.statistics, *metadata.partition_statistics):
+            if not isinstance(one.get("statistics-path"), str):
+                raise CorruptFileError(
+                    f"{found}: a statistics file has no statistics-path",
+                    hint="Another version of the file may be intact: see the table's metadata log.",
+                    path=found,
+                )
         document: dict[str, Any] = json.loads(text)
         return document
 

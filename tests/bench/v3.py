@@ -6,6 +6,8 @@
 runs. `lineage`: reading with and without `_row_id`. `delete`: one of a hundred rows, time and bytes.
 `hundred`: a hundred deletes of one of a thousand rows; the first and the last, and reading after each.
 `planning`: a hundred thousand files, of metadata alone, with and without a vector for each.
+`writes`: an append of two million rows, and an update of one in ten by copy-on-write.
+`upgraded`: the first append after the upgrade of a table of ten thousand manifests.
 """
 
 from __future__ import annotations
@@ -16,10 +18,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
+from icecomb.catalog import open_table
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.row_delta import RowDelta
+from tests.bench.big_table import build
 from tests.bench.measure import (
     Figures,
     clocked,
@@ -31,13 +37,14 @@ from tests.bench.measure import (
     report,
     run_child,
 )
-from tests.bench.peer_icecomb import append, catalog, create
+from tests.bench.peer_icecomb import append, append_files, catalog, create
 from tests.bench.rows import arrow_rows
 
-CASES = "read,runs,lineage,delete,hundred,planning"
+CASES = "read,runs,lineage,delete,hundred,planning,writes,upgraded"
 FILE_ROWS = 2_000_000
 COMMITS = 100
 EACH = 1000
+MANIFESTS = 10_000
 TABLES = {"v3": "3", "v2": "2", "none": "2"}
 HALF = "l < 549755813888"
 
@@ -98,8 +105,51 @@ def _with_vectors(table: Any, files: list[DataFile]) -> RowDelta:
     return change
 
 
+def make_old(folder: Path) -> None:
+    """A table of version 2 whose manifests are one, listed ten thousand times."""
+    shutil.rmtree(folder, ignore_errors=True)
+    build(str(folder), 10, 0, 0, MANIFESTS)
+    (folder / "metadata" / "version-hint.text").write_text("1")
+
+
+def upgraded(arguments: argparse.Namespace, name: str) -> None:
+    """Append a file, in version 3 after an upgrade."""
+    folder = Path(arguments.work) / name
+    make_old(folder)
+    table = open_table(str(folder))
+    if name == "v3":
+        table.transaction().upgrade_table_version(3).commit_transaction()
+    file = {"file_path": f"{folder}/new", "partition": (1, 1), "record_count": 1}
+    added = [{**file, "file_size_in_bytes": 1}]
+    _, append_s, append_cpu_s = clocked(lambda: append_files(table, added))
+    report(append_s=append_s, append_cpu_s=append_cpu_s, peak_mb=memory_mb())
+
+
+def writes(arguments: argparse.Namespace, name: str) -> None:
+    """Append to a new table, and update it."""
+    rows = arrow_rows(FILE_ROWS).sort_by("l")
+    source = rows.filter(pc.less(rows["i"], 100_000)).select(["id", "d"])
+    folder = Path(arguments.work) / name
+    shutil.rmtree(folder, ignore_errors=True)
+    table = create(catalog(str(folder)), "t", rows.schema)
+    table.transaction().set_properties({"format-version": TABLES[name]}).commit_transaction()
+    _, append_s, append_cpu_s = clocked(lambda: append(table, rows))
+    merge = table.merge(source, on="t.id = s.id").when_matched_update({"d": "s.d"})
+    _, update_s, update_cpu_s = clocked(merge.execute)
+    report(
+        append_s=append_s,
+        append_cpu_s=append_cpu_s,
+        update_s=update_s,
+        update_cpu_s=update_cpu_s,
+        peak_mb=memory_mb(),
+    )
+
+
 def measure(arguments: argparse.Namespace, name: str, case: str) -> None:
     """One process."""
+    if case in OWN:
+        OWN[case](arguments, name)
+        return
     table = catalog(arguments.work).load_table(f"db.{name}")
     if case == "delete":
         before = table.current_snapshot().snapshot_id
@@ -117,6 +167,10 @@ def measure(arguments: argparse.Namespace, name: str, case: str) -> None:
                 figures[f"{order}_delete_cpu_s"] = cpu_s
                 _, _, figures[f"{order}_read_cpu_s"] = clocked(lambda: _read(table))
         report(**figures, peak_mb=memory_mb())
+    elif case == "planning":
+        planned = lambda: sum(bool(task.file.file_path) for task in table.scan().plan_files())  # noqa: E731
+        files, plan_s, plan_cpu_s = clocked(planned)
+        report(files=files, plan_s=plan_s, plan_cpu_s=plan_cpu_s, peak_mb=memory_mb())
     else:
         columns = ("*", "_row_id") if name == "v3" and case == "lineage" else ("*",)
         rows, read_s, read_cpu_s = clocked(lambda: _read(table, columns))
@@ -134,18 +188,24 @@ def _delete_bytes(table: Any) -> int:
 
 
 def _case(arguments: argparse.Namespace, case: str) -> None:
-    make(Path(arguments.work), arguments.rows)
+    work = Path(arguments.work)
+    if case == "planning":
+        make_planned(work)
+    elif case in OWN:
+        work.mkdir(parents=True, exist_ok=True)
+    else:
+        make(work, arguments.rows)
     deleted = {"read": "i < 10000", "runs": HALF}.get(case)
     if deleted:
         counts = {name: _delete(arguments.work, name, deleted) for name in ("v2", "v3")}
         expect(counts["v3"], counts["v2"], case)
-    names = {"lineage": ["v3", "v2"], "delete": ["v3", "v2"], "hundred": ["v3", "v2"]}
+    names = {"read": list(TABLES), "runs": list(TABLES), "planning": ["v3", "none"]}
     repeat = 1 if case == "hundred" else arguments.repeat
 
     def run(name: str, _: int) -> Figures:
         return run_child(f"{name}:{case}")
 
-    runs = in_turn(names.get(case, list(TABLES)), run, repeat)
+    runs = in_turn(names.get(case, ["v3", "v2"]), run, repeat)
     print_runs("v3", runs, [("v3", "none"), ("v2", "none"), ("v3", "v2")], case=case)
 
 
@@ -154,6 +214,10 @@ def _delete(work: str, name: str, where: str) -> int:
     table.delete(where)
     count: int = table.scan().count()
     return count
+
+
+OWN = {"writes": writes, "upgraded": upgraded}
+"""Cases that make a table of their own in each process."""
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -9,7 +11,10 @@ from pyarrow import orc
 from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import UnsupportedError
+from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.property.table_property import NAME_MAPPING
+from icecomb.format.spec.name_mapping import create_name_mapping
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     GeographyType,
@@ -269,11 +274,22 @@ def test_iceberg_java_reads_nanoseconds_of_hive_files(
     zone = "UTC" if isinstance(kind, TimestamptzNanoType) else None
     path = f"{table.location().removeprefix('file:')}/given"
     without_ids(path, form, zone)
-    table.add_files([f"file:{path}"])
+    if form == "int96":
+        with pytest.raises(SchemaError, match=r"INT96, which Iceberg Java .* miss rows"):
+            table.add_files([f"file:{path}"])
+        with table.update_properties() as update:
+            update.set(NAME_MAPPING.key, create_name_mapping(schema).to_json())
+        size = Path(path).stat().st_size
+        file = DataFile(file_path=f"file:{path}", record_count=3, file_size_in_bytes=size)
+        table.commit(table.new_fast_append().append_data_file(file))
+    else:
+        table.add_files([f"file:{path}"])
     mine = {r["id"]: r["t"] for r in table.scan().to_arrow().to_pylist()}
     assert [getattr(mine[n], "value", None) for n in (1, 2, 3)] == [MOMENTS[1][1], -(10**9), None]
     theirs = {row[0]: row[1] for row in iceberg_library.scan(f"hadoop:{name}")}
     assert theirs == {1: MOMENTS[1][0], 2: "1969-12-31 23:59:59.000000000", 3: None}
     text = f"2017-11-16T22:31:08.123456789{'+00:00' if zone else ''}"
     same = iceberg_library.scan(f"hadoop:{name}", {"type": "eq", "term": "t", "value": text})
-    assert [row[0] for row in same] == [1]
+    # it compares INT96 in microseconds: that is why a migration takes it over only if asked to
+    assert [row[0] for row in same] == ([] if form == "int96" else [1])
+    assert table.scan(f"t = '{text}'").to_arrow()["id"].to_pylist() == [1]

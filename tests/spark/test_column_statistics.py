@@ -37,12 +37,13 @@ def rows_of(run, query):
 def check(run, namespace):
     facts, names = f"{namespace}.facts", f"{namespace}.names"
     run(
-        f"CREATE TABLE {facts} (Id INT, k BIGINT, s STRING, n TIMESTAMP_NTZ, nothing INT) USING iceberg"
+        f"CREATE TABLE {facts} (Id INT, k BIGINT, s STRING, n TIMESTAMP_NTZ, nothing INT, blank STRING) "
+        "USING iceberg"
     )
     run(f"CREATE TABLE {names} (k BIGINT, name STRING) USING iceberg")
     run(
         f"INSERT INTO {facts} SELECT /*+ COALESCE(1) */ id, IF(id < 20, NULL, id % 100), concat('s', id % 7), "
-        "TIMESTAMP_NTZ '2026-01-01 00:00:00', NULL FROM range(1000)"
+        "TIMESTAMP_NTZ '2026-01-01 00:00:00', NULL, NULL FROM range(1000)"
     )
     run(f"INSERT INTO {names} SELECT id, concat('name ', id) FROM range(100)")
     joined = f"SELECT * FROM {facts} f JOIN {names} USING (k)"
@@ -57,15 +58,20 @@ def check(run, namespace):
         assert rows_of(run, f"SELECT * FROM {facts} WHERE k = 5000") in (0, 1)
         assert 5 <= rows_of(run, f"SELECT * FROM {facts} WHERE k = 50") <= 15
         run(f"ANALYZE TABLE {facts} COMPUTE STATISTICS")
-        # neither columns without a value nor those whose limits Spark cannot use hide rows
-        assert rows_of(run, f"SELECT * FROM {facts} a JOIN {facts} b ON a.n = b.n") == 1_000_000
-        assert rows_of(run, f"SELECT * FROM {facts} a JOIN {facts} b ON a.nothing = b.nothing") in (
-            0,
-            1,
-        )
-        assert (
-            140_000 < rows_of(run, f"SELECT * FROM {facts} a JOIN {facts} b ON a.s = b.s") < 145_000
-        )
+        where, pairs = f"SELECT * FROM {facts} WHERE", f"SELECT * FROM {facts} a JOIN {facts} b"
+        # columns whose limits Spark cannot use hide no rows
+        assert rows_of(run, f"{pairs} ON a.n = b.n") == 1_000_000
+        assert 140_000 < rows_of(run, f"{pairs} ON a.s = b.s") < 145_000
+        # neither do those without a value, and nothing is divided by their number of values
+        assert rows_of(run, f"{pairs} ON a.nothing = b.nothing") in (0, 1)
+        assert rows_of(run, f"{pairs} ON a.blank = b.blank") is not None
+        for nowhere in ("nothing = 5", "blank = 'a'", "Id < -5 AND s = 's1'", "Id < -5 AND k = 5"):
+            assert rows_of(run, f"{where} {nowhere}") <= 1000, nowhere
+        # values that are younger than the statistics, which know of none
+        run(f"INSERT INTO {facts} VALUES (1, 1, 's', TIMESTAMP_NTZ '2026-01-01 00:00:00', 7, 'b')")
+        for new in ("nothing = 7", "nothing > 3", "blank = 'b'"):
+            assert rows_of(run, f"{where} {new}") >= 1, new
+        assert rows_of(run, f"{pairs} ON a.nothing = b.nothing") >= 1
         run("SET `spark.sql.iceberg.report-column-stats`=false")
         assert rows_of(run, joined) == 100_000
         run("RESET `spark.sql.iceberg.report-column-stats`")

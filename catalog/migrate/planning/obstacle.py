@@ -73,6 +73,10 @@ _FILES: Final = {
         "files hold timestamps in another unit than the column",
         "rewrite the file in that unit: nanoseconds for --timestamp timestamp_ns, timestamptz_ns",
     ),
+    "int96-nanoseconds": (
+        "files hold INT96, of which filters of Iceberg Java (1.12) on nanoseconds miss rows",
+        "choose --timestamp without _ns, rewrite the file, or --accept int96-nanoseconds",
+    ),
     "foreign-type": (
         "files hold types that Iceberg does not have",
         "rewrite the file with the table's types",

@@ -316,6 +316,7 @@ class _Survey:
             table.parameters,
             [column.name for column in table.storage.columns],
             reading_schema(declared, table),
+            accepted=self._choices.accept,
         )
         return Reading(
             table, reader, form, self._packing, self._kept, self._progress, self._threads

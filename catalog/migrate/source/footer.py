@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
@@ -95,6 +95,7 @@ class FooterReader:
         properties: The table's future properties, which choose the metrics to keep.
         positions: The columns in Hive's order, by which it finds those of some ORC files.
         avro: The schema that Hive reads Avro files by; None if by name, ignoring case.
+        accepted: Codes of problems in spite of which a file is taken over.
     """
 
     def __init__(
@@ -104,8 +105,11 @@ class FooterReader:
         properties: Mapping[str, str],
         positions: Sequence[str] = (),
         avro: AvroSchema | None = None,
+        *,
+        accepted: Collection[str] = (),
     ) -> None:
         self._schema = schema
+        self._accepted = frozenset((UNKNOWN, *accepted))
         self._positions = positions
         self._avro = avro
         config = MetricsConfig.from_properties(properties, schema)
@@ -128,6 +132,7 @@ class FooterReader:
             modes,
             list(self._positions),
             None if self._avro is None else list(self._avro.fields),
+            sorted(self._accepted),
         )
         text = json.dumps(said, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -166,7 +171,7 @@ class FooterReader:
             last = self._last = (names, mapping_of(self._schema, [names]))
         mapping = last[1]
         file = self._describer.describe(location, tail, mapping)
-        comparison.checked(file.problems)
+        comparison.checked(p for p in file.problems if p.code not in self._accepted)
         sources = (field.source_id for field in spec.fields)
         comparison.constants(self._schema, dict(zip(sources, partition, strict=True)), file)
         spellings, problems = comparison.spellings, tuple(comparison.problems)
@@ -222,12 +227,11 @@ class _Comparison:
                 self._type(field.field_type, same, path + same.name)
 
     def checked(self, problems: Iterable[FileProblem]) -> None:
-        """Add the problems of the general file check; unread columns are not problems."""
+        """Add the problems of the general file check."""
         for problem in problems:
-            if problem.code != UNKNOWN:
-                # One problem for each column is enough.
-                self.problems = [p for p in self.problems if p.column != problem.column]
-                self.problems.append(problem)
+            # One problem for each column is enough.
+            self.problems = [p for p in self.problems if p.column != problem.column]
+            self.problems.append(problem)
 
     def constants(self, schema: Schema, constants: Mapping[int, Any], file: DescribedFile) -> None:
         """Check that partition columns in the file have the partition's value."""

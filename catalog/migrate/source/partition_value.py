@@ -118,7 +118,9 @@ def convert(text: str, field_type: IcebergType, *, time_zone: str = "UTC") -> An
         zone = ZoneInfo(time_zone) if isinstance(field_type, ZONED_TYPES) else dt.timezone.utc
         found = _nanoseconds(text, zone)
         if isinstance(field_type, NANO_TYPES):
-            return _in_range(found)
+            if not -(1 << 63) <= found < 1 << 63:
+                raise ValidationError("out of the range of nanoseconds, 1677-09-21 to 2262-04-11")
+            return found
         if found % NANOS_PER_MICRO:
             raise ValidationError("finer than microseconds")
         return found // NANOS_PER_MICRO
@@ -177,12 +179,6 @@ def _decimal(text: str, field_type: DecimalType) -> Decimal:
     if len(exact.as_tuple().digits) > field_type.precision:
         raise ValidationError("it does not fit")
     return exact
-
-
-def _in_range(nanoseconds: int) -> int:
-    if not -(1 << 63) <= nanoseconds < 1 << 63:
-        raise ValidationError("out of the range of nanoseconds, 1677-09-21 to 2262-04-11")
-    return nanoseconds
 
 
 def _nanoseconds(text: str, zone: dt.tzinfo) -> int:

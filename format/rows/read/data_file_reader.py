@@ -131,8 +131,9 @@ def reading(location: str) -> Iterator[None]:
             hint="Rewrite it with the engine that wrote it.",
             path=location,
         ) from problem
-    except (pa.ArrowException, OSError) as problem:
-        # pyarrow raises OSError for invalid bytes, too, but without an errno.
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
+        # pyarrow raises OSError for invalid bytes, too, but without an errno; the last one is that
+        # of names of columns.
         failed = FileIOError if getattr(problem, "errno", None) else CorruptFileError
         raise failed(
             f"Cannot read data file {location}: {problem}",

@@ -40,6 +40,7 @@ FOREIGN_TYPE: Final = "foreign-type"
 REASSIGNED: Final = "reassigned-name"
 SPELLING: Final = "name-spelling"
 UNITS: Final = "timestamp-unit"
+INT96: Final = "int96-nanoseconds"
 UNKNOWN: Final = "unknown-column"
 ZONES: Final = "timestamp-zone"
 REMEDIES: Final = {
@@ -48,6 +49,7 @@ REMEDIES: Final = {
     FOREIGN_TYPE: "Append its rows instead, cast to the table's columns.",
     REASSIGNED: "Append its rows instead, rewrite it with field ids, or rename its column.",
     SPELLING: "Append its rows instead, or rename its column.",
+    INT96: "Append its rows instead, which writes nanoseconds that all readers compare.",
     UNITS: "Append its rows instead, or write it with coerce_timestamps='us'.",
     UNKNOWN: "Add the column to the table first.",
     ZONES: "Append its rows instead, with the time zone they are meant in.",
@@ -241,6 +243,9 @@ class _Walk:
             owner = "the column" if isinstance(known, NANO_TYPES) else "Iceberg"
             text = f"it holds {unit}, {owner} has {wanted}: filters would skip rows"
             yield ColumnProblem(UNITS, path, text, f)
+        elif self.footer is not None and wanted == "nanoseconds" and _is_int96(self.footer, f):
+            text = "it holds INT96, which Iceberg Java compares in microseconds: filters miss rows"
+            yield ColumnProblem(INT96, path, text, f)
 
 
 def _unread_by_java(kind: pa.DataType, known: IcebergType, file_format: FileFormat) -> bool:
@@ -273,3 +278,7 @@ def _unit(footer: pq.ParquetSchema, leaf: int, wanted: str) -> str | None:
     if column.physical_type == "INT96" and wanted != "microseconds" and "." in column.path:
         return "INT96, which is read as microseconds inside other columns"
     return None
+
+
+def _is_int96(footer: pq.ParquetSchema, field: FileField) -> bool:
+    return bool(footer.column(field.leaves[0]).physical_type == "INT96")

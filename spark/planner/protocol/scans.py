@@ -323,7 +323,7 @@ class ColumnEstimate(Message):
     """The estimated values of a column in the files of a scan.
 
     Args:
-        distinct: The number of distinct values.
+        distinct: The number of distinct values; 0 only where it is known that there is none.
         nulls: The number of nulls; None if it is unknown.
         min: A value that is not above the smallest one, as `icecomb.spark.values` writes it; None
             if there is none, or it is unknown.

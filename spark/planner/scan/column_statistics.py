@@ -37,10 +37,11 @@ def column_estimates(
         return {}
     schema, found = scan.schema(), {}
     for field_id, known in scan.column_ranges(distinct).items():
-        kind = schema.find_type(field_id)
-        nulls = rows if known.is_empty else known.nulls
+        kind, nulls = schema.find_type(field_id), known.nulls
+        # numbers of the statistics file are older than values that came since
+        values = 0 if known.is_empty else max(1, min(distinct[field_id], rows - (nulls or 0)))
         found[str(field_id)] = ColumnEstimate(
-            min(distinct[field_id], rows - min(nulls or 0, rows)),
+            values,
             None if nulls is None else min(nulls, rows),
             value_to_json(kind, known.lower),
             value_to_json(kind, known.upper),

@@ -67,8 +67,8 @@ def _loses_ids(state: TableState, command: str) -> UnsupportedError:
         f"Cannot {command.upper()} rows of table {state.name} by Spark before version 4.0: rows "
         "that move to other files would lose their ids, which tables of format version "
         f"{state.metadata.format_version} keep",
-        hint="use Spark 4.0 or later, or Python; by write.delete.mode merge-on-read, and by "
-        "conditions that the planner itself evaluates, DELETE moves no rows",
+        hint="use Spark 4.0 or later, or Python; with the property write.delete.mode set to "
+        "merge-on-read, DELETE moves no rows",
         table=state.name,
     )
 

@@ -337,6 +337,14 @@ def test_missing_old_versions_and_statistics_are_left_out_and_named(tmp_path):
     assert path == f"{tmp_path}/new/metadata/y.stats"
 
 
+def test_statistics_without_a_path_are_an_error(tmp_path):
+    metadata = made(tmp_path)
+    document = json.loads(metadata.read_text())
+    metadata.write_text(json.dumps({**document, "statistics": [{"snapshot-id": 1}]}))
+    with pytest.raises(CorruptFileError, match=r"v\d+\.metadata\.json: a statistics file has no"):
+        relocated(metadata, tmp_path / "new")
+
+
 def test_files_of_another_length_are_named_if_that_is_checked(tmp_path):
     metadata = made(tmp_path)
     cut = next(p for p in (tmp_path / "backup/data").glob("*.parquet") if "deletes" not in p.name)

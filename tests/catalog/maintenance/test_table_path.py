@@ -210,7 +210,7 @@ def test_a_copy_up_to_an_older_version_is_the_table_of_that_time(lake, tmp_path)
 
 
 def test_files_added_by_expired_snapshots_are_in_the_list(lake, tmp_path):
-    # Iceberg 1.12 lists what the snapshots of the metadata log added
+    # Iceberg lists what snapshots added that versions in the metadata log have
     table = made(lake, **{"write.metadata.previous-versions-max": "1"})
     table.maintenance.expire_snapshots().retain_last(1).older_than(2**50).commit()
     table.refresh().append(frame(80))

@@ -266,7 +266,12 @@ def test_nanoseconds_of_hive_are_kept(
         storage=storage,
         write=write,
     )
-    choices, version = migrate.Choices(timestamp=kind), {"format-version": "3"}
+    accept = ("int96-nanoseconds",) if write is int96 else ()
+    choices, version = migrate.Choices(timestamp=kind, accept=accept), {"format-version": "3"}
+    if accept:
+        unaware = migrate.Choices(timestamp=kind)
+        found = codes(migrate.plan(table.catalog, table.name, unaware, properties=version))
+        assert found == set(accept)
     assert codes(migrate.plan(table.catalog, table.name, choices, properties=version)) == set()
     migrate.apply(table.catalog, table.name, choices, properties=version)
     loaded = table.catalog.load_table(table.name)
@@ -305,7 +310,7 @@ def test_nanoseconds_need_format_version_3_and_files_that_have_them(make_hive_ta
 def test_nanoseconds_beyond_their_range_are_refused_not_wrapped(make_hive_table: Any) -> None:
     moments = pa.array([dt.datetime(1500, 1, 1), None], pa.timestamp("us"))  # noqa: DTZ001
     table = make_hive_table({"ts": "timestamp"}, rows=pa.table({"ts": moments}), write=int96)
-    choices = migrate.Choices(timestamp="timestamp_ns")
+    choices = migrate.Choices(timestamp="timestamp_ns", accept=("int96-nanoseconds",))
     migrate.apply(table.catalog, table.name, choices, properties={"format-version": "3"})
     loaded = table.catalog.load_table(table.name)
     with pytest.raises(UnsupportedError, match="has times that nanoseconds cannot hold"):

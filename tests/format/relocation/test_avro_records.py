@@ -153,6 +153,12 @@ def test_entries_that_do_not_fill_the_file_are_an_error(kind):
         kind(data, "m.avro", ENTRY_NAMES, *arguments)
 
 
+def test_a_manifest_of_an_unknown_type_is_an_error():
+    data = written([entry("/a/1")], "null").replace(b'"type": "enum"', b'"type": "emun"')
+    with pytest.raises(CorruptFileError, match=r"m\.avro"):
+        FilePaths(data, "m.avro", ENTRY_NAMES, ("file_path",))
+
+
 def bounds(lower, upper, *, as_map):
     """The record of a delete file that is gone, with bounds of the path column, and of the position."""
     ids = (2147483546, 2147483545)

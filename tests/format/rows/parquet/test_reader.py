@@ -619,3 +619,11 @@ def test_rows_that_pyarrow_does_not_find_are_not_passed_over(tmp_path):
     else:
         assert found == [[{"l": [True, True]}]]
     reader.close()
+
+
+def test_a_column_name_that_is_no_utf8_is_an_error_of_the_file(tmp_path):
+    path = tmp_path / "names.parquet"
+    pq.write_table(pa.table({"some_name": [1]}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"some_name", b"some_nam\xcd"))
+    with pytest.raises(CorruptFileError, match=r"Cannot read data file .*names\.parquet"):
+        ParquetReader(FileIO(), str(path))

@@ -74,6 +74,12 @@ def test_a_filter_leaves_no_more_distinct_values_than_rows(table, planner):
     }
 
 
+def test_values_younger_than_the_statistics_are_at_least_one(table, planner):
+    table.maintenance.compute_table_stats()
+    table.append(pa.table({"id": [1], "s": ["s"], "none": [5]}, SCHEMA))
+    assert columns(planner)["3"] == estimate(1, 10, 5, 5)
+
+
 def test_nobody_counts_for_an_optimizer_that_does_not_ask_or_may_not(table, planner):
     table.maintenance.compute_table_stats()
     assert columns(planner, estimates=False) == {}

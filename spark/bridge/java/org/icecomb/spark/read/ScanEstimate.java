@@ -57,12 +57,14 @@ record ScanEstimate(
       implements ColumnStatistics {
 
     static ColumnValues of(ColumnEstimate estimate, DataType type) {
-      OptionalLong distinct = OptionalLong.of(estimate.distinct());
       OptionalLong nulls =
           estimate.nulls() == null ? OptionalLong.empty() : OptionalLong.of(estimate.nulls());
       if (type instanceof StringType || type instanceof BinaryType) {
-        return new ColumnValues(distinct, nulls, Optional.empty(), Optional.empty());
+        // without limits Spark divides by their number
+        OptionalLong some = OptionalLong.of(Math.max(1, estimate.distinct()));
+        return new ColumnValues(some, nulls, Optional.empty(), Optional.empty());
       }
+      OptionalLong distinct = OptionalLong.of(estimate.distinct());
       boolean hasLimits =
           type instanceof NumericType
               || type instanceof DateType
