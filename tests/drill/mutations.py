@@ -725,8 +725,8 @@ MUTATIONS = [
     Mutation(
         "all vectors of a Puffin file go with one of them",
         "format/operation/position_rule.py",
-        "mask[rows] = [one in vectors for one in zip(*parts, strict=True)]",
-        "mask[rows] = [True for one in zip(*parts, strict=True)]",
+        "mask[numbers_of(rows)] = [one in vectors for one in zip(*parts, strict=True)]",
+        "mask[numbers_of(rows)] = [True for one in zip(*parts, strict=True)]",
         ("tests/format/operation/test_position_rule.py",),
     ),
     Mutation(

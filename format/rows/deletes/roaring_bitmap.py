@@ -247,7 +247,8 @@ def _encoded(positions: Longs) -> Iterator[bytes]:
         return
     # whole containers, of which none has more than a fourth of these positions
     begins = positions[::_AT_ONCE] >> 16 << 16
-    bounds = [*np.unique(np.searchsorted(positions, begins)).tolist(), len(positions)]
+    # numpy's set functions import its masked arrays, which takes longer than a small bitmap
+    bounds = [*dict.fromkeys(np.searchsorted(positions, begins).tolist()), len(positions)]
     chunks = [_Containers.of(positions[start:end]) for start, end in pairwise(bounds)]
     keys, counts, lengths, flags = (
         np.concatenate([getattr(chunk, name) for chunk in chunks])
