@@ -51,17 +51,17 @@ def clash_error(
         return None
     snapshots = [table.snapshot_by_id(i) for i in files if i is not None]
     known = sorted((s for s in snapshots if s is not None), key=_age)
-    told = [_told(each, files[each.snapshot_id]) for each in known[:_COMMITS]]
+    described = [_described(each, files[each.snapshot_id]) for each in known[:_COMMITS]]
     rest = files.keys() - {each.snapshot_id for each in known[:_COMMITS]}
     count = sum(map(len, files.values()))
     if not known:
-        told = [_some(sorted(path for paths in files.values() for path in paths))]
+        described = [_some(sorted(path for paths in files.values() for path in paths))]
     elif rest:
         more = sum(len(files[each]) for each in rest)
-        told.append(f"{len(rest)} more {_plural('commit', len(rest))}: {_counted(more)}")
+        described.append(f"{len(rest)} more {_plural('commit', len(rest))}: {_counted(more)}")
     first = known[0].snapshot_id if known else next(iter(files))
     return kind(
-        f"{what}: {'; '.join(told)}",
+        f"{what}: {'; '.join(described)}",
         hint=hint,
         snapshot_ids=tuple(each.snapshot_id for each in known),
         path=min(files[first]),
@@ -69,7 +69,7 @@ def clash_error(
     )
 
 
-def _told(snapshot: Snapshot, files: list[str]) -> str:
+def _described(snapshot: Snapshot, files: list[str]) -> str:
     facts = [snapshot.operation or "unknown operation", utc_moment(snapshot.timestamp_ms)]
     facts += writer_of(snapshot)
     name = f"snapshot {snapshot.snapshot_id} ({', '.join(facts)})"

@@ -173,7 +173,9 @@ class _Merge:
             )
         self._matched = prepared(clauses.matched, schema, sides, **names)
         self._unmatched = prepared(clauses.not_matched, schema, ours, **names)
-        self._alone = prepared(clauses.not_matched_by_source, schema, theirs, **names)
+        self._not_matched_by_source = prepared(
+            clauses.not_matched_by_source, schema, theirs, **names
+        )
         if self._rest is not None:
             expressions.compute([self._rest], sides)
         self._keys = [key_field(schema, name) for name, _ in condition.keys]
@@ -199,7 +201,7 @@ class _Merge:
 
     def row_filter(self) -> BooleanExpression:
         """Return a filter that all rows of the table that the merge is about match."""
-        if self._alone:
+        if self._not_matched_by_source:
             return AlwaysTrue()
         if self._index is None:
             return AlwaysFalse()
@@ -208,7 +210,7 @@ class _Merge:
     def merge_file(self, task: FileScanTask) -> None:
         """Apply the clauses to the rows of a data file."""
         removed: list[Positions] = [np.empty(0, np.int64)]
-        if self._alone:
+        if self._not_matched_by_source:
             self._rely_on(task)
             for batch in self._row_scan.read(task):
                 origins, rows = self._origins(batch)
@@ -329,11 +331,13 @@ class _Merge:
                 new = self._source.take(pa.array(partners[part]))
                 both = self._sides(rows.take(pa.array(chosen[part])), new)
                 yield from self._apply(self._matched, both, origins[chosen[part]])
-        if self._alone:
-            alone = np.ones(rows.num_rows, np.bool_)
-            alone[chosen] = False
-            left = rows.filter(pa.array(alone))
-            yield from self._apply(self._alone, {self._target_alias: left}, origins[alone])
+        if self._not_matched_by_source:
+            unmatched = np.ones(rows.num_rows, np.bool_)
+            unmatched[chosen] = False
+            left = rows.filter(pa.array(unmatched))
+            yield from self._apply(
+                self._not_matched_by_source, {self._target_alias: left}, origins[unmatched]
+            )
 
     def _pairs(self, rows: pa.RecordBatch, hits: Rows, found: Rows) -> tuple[Rows, Rows]:
         """Return the matched rows of the table, each once, and a matching row of the source.
