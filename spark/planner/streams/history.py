@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
 
-_RESTART = (
+_AFRESH = (
     "start the query with a new checkpoint: it then reads all rows of the table, "
     "or those appended since the option stream-from-timestamp"
 )
@@ -46,7 +46,7 @@ class History:
             raise NoSuchSnapshotError(
                 f"Table {name} has {found} that is called {branch}: a stream cannot follow it",
                 hint=f"its branches: {', '.join(names) or MAIN_BRANCH}; one that was dropped is "
-                f"followed again if its history has the query's last snapshot, otherwise {_RESTART}",
+                f"followed again if its history has the query's last snapshot, otherwise {_AFRESH}",
                 table=name,
             )
         self._head = metadata.current_snapshot_id if ref is None else ref.snapshot_id
@@ -151,7 +151,7 @@ class History:
             return ValidationError(
                 f"{lead} {self._name} was rolled back or replaced: the stream is at "
                 f"snapshot {start}, which is not an ancestor of snapshot {end}",
-                hint=f"restore a history of {self._branch} with that snapshot, or {_RESTART}",
+                hint=f"restore a history of {self._branch} with that snapshot, or {_AFRESH}",
                 table=self._name,
                 snapshot_id=start,
             )
@@ -159,7 +159,7 @@ class History:
         return NoSuchSnapshotError(
             f"The stream is at snapshot {start} of table {self._name}, and snapshot {lost} "
             "is not there any more: it expired, or the table was re-created",
-            hint=f"{_RESTART}; keep snapshots (history.expire.max-snapshot-age-ms) for longer than "
+            hint=f"{_AFRESH}; keep snapshots (history.expire.max-snapshot-age-ms) for longer than "
             "the query is ever stopped",
             table=self._name,
             snapshot_id=lost,
