@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 _ROUNDS: Final = 3
 """How often a group is rewritten if others change its files each time."""
+_POLL_SECONDS: Final = 0.2
+"""How long one wait for groups is: a SIGINT that comes between Python's check for signals and the
+wait itself does not end that wait."""
 
 
 G = TypeVar("G", bound=RewriteGroup[Any])
@@ -282,7 +285,7 @@ class GroupRun(ABC, Generic[G, R]):
                         context = copy_context()
                         future = pool.submit(context.run, work, self._numbers, group)
                         running[future] = group
-                    done, _ = wait(running, return_when=FIRST_COMPLETED)
+                    done, _ = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
                     for future in done:
                         group = running.pop(future)
                         advance(len(group.tasks))
