@@ -100,6 +100,33 @@ def test_lost_appends_come_back_once(table):
     assert ids(table) == [1, 2, 3, 4, 5, 6]
 
 
+def test_rows_that_come_back_get_ids_of_their_own(tmp_path):
+    """The lost commit and the one that went on numbered their rows from the same id."""
+    lake = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", rows().schema, properties={"format-version": "3"})
+    table.append(rows(1, 2))
+    location = lose(table, append(3, 4))
+    table.append(rows(5, 6, 7))
+    table.delete("id = 6")
+    older, next_row_id = lineage(table), table.metadata.next_row_id
+    assert older == {1: (0, 1), 2: (1, 1), 5: (2, 2), 7: (4, 2)}
+
+    done = reapply(table, plan_reapplication(table, location))
+
+    assert outcomes(done) == [Outcome.BROUGHT_BACK]
+    number = table.current_snapshot().sequence_number
+    back = {3: (next_row_id, number), 4: (next_row_id + 1, number)}
+    assert lineage(table) == older | back
+    assert table.metadata.next_row_id == next_row_id + 2
+
+
+def lineage(table):
+    columns = "id", "_row_id", "_last_updated_sequence_number"
+    found = table.refresh().scan(selected_fields=columns).to_arrow().to_pydict()
+    return {one: (own, number) for one, own, number in zip(*found.values(), strict=True)}
+
+
 def test_the_first_rows_of_a_table_come_back(tmp_path):
     lake = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
     lake.create_namespace("db")
