@@ -27,7 +27,7 @@ from icecomb.format.rows.files.described_file import (
     UnknownFormatError,
 )
 from icecomb.format.rows.parquet.footer import ParquetFooter
-from icecomb.format.rows.values.column_check import UNKNOWN
+from icecomb.format.rows.values.column_check import INT96, UNKNOWN
 from icecomb.format.rows.values.data_metrics import MetricsConfig, data_file
 from icecomb.format.rows.values.file_tail import FileTail
 from icecomb.format.rows.values.unread_field import UnreadField
@@ -109,7 +109,8 @@ class FooterReader:
         accepted: Collection[str] = (),
     ) -> None:
         self._schema = schema
-        self._accepted = frozenset((UNKNOWN, *accepted))
+        # of what is accepted, only what a footer depends on
+        self._accepted = frozenset((UNKNOWN, *({INT96} & set(accepted))))
         self._positions = positions
         self._avro = avro
         config = MetricsConfig.from_properties(properties, schema)
