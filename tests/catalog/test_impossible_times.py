@@ -60,8 +60,16 @@ def test_a_table_with_a_time_that_no_calendar_has_is_read_and_changed(table, tim
     repr(table), table.scan()._repr_html_()
 
 
-@pytest.mark.parametrize("time_ms", [LONGEST, -LONGEST, 10**16])
-@pytest.mark.parametrize("name", ["snapshots", "partitions", "metadata_log_entries", "history"])
+@pytest.mark.parametrize(
+    ("name", "time_ms"),
+    [
+        (name, time_ms)
+        for name in ("snapshots", "partitions", "metadata_log_entries", "history")
+        for time_ms in (LONGEST, -LONGEST, 10**16)
+        # a partition tells the time of its newest file alone
+        if (name, time_ms) != ("partitions", -LONGEST)
+    ],
+)
 def test_a_metadata_table_that_cannot_hold_a_time_says_which(table, name, time_ms):
     def change(found: dict[str, Any]) -> None:
         at = 0 if time_ms < 0 else -1

@@ -91,7 +91,6 @@ def test_types_iceberg_lacks_become_the_next_wider_one(spark, iceberg):
     [
         "void",
         "interval day to second",
-        "variant",
         "time(6)",
         "string collate UTF8_LCASE",
         "decimal(5,-2)",

@@ -53,6 +53,7 @@ class Query:
                 {key.replace("_", "-"): str(value) for key, value in options.items()},
             ),
             "field_ids": ids,
+            "estimates_columns": False,
             "hints": NO_HINTS,
             "changes": None,
             "limit": None,
