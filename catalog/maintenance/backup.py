@@ -7,7 +7,6 @@ that are there stay as they are: new ones are created at the target, the metadat
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,6 +25,7 @@ from icecomb.format.relocation.location_change import LocationChange, joined
 from icecomb.format.relocation.relocation import MovedFile, Relocation
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.metadata_file import metadata_folder, read_metadata_json
+from icecomb.format.storage.file_copy import copy_file
 from icecomb.format.storage.location import plain_texts
 from icecomb.format.storage.own_file import create_own
 
@@ -38,6 +38,8 @@ _OLDER: Final = "older metadata file"
 _STATISTICS: Final = "statistics file"
 _DISPENSABLE: Final = frozenset((_OLDER, _STATISTICS))
 """What no reader of the table needs."""
+_COPIERS: Final = 4
+_WRITERS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,7 @@ def relocate(
     Raises:
         ValidationError: If files are missing, or have to be copied and may not be.
         FileAlreadyExistsError: If the target has another file of a name.
+        FileIOError: If a copy has another length than its file.
     """
     name = plan.metadata.location
     if plan.is_blocked:
@@ -197,7 +200,9 @@ def relocate(
         )
     if plan.to_copy:
         copied = each(
-            progress, "copying", "files", plan.to_copy, lambda file: _copy(io, file), _COPIERS
+            *(progress, "copying", "files", plan.to_copy),
+            lambda file: copy_file(io, file.source, file.target),
+            _COPIERS,
         )
         deque(copied, maxlen=0)
     change = LocationChange(plan.source, plan.target, io.properties)
@@ -215,11 +220,6 @@ def relocate(
 def copy_list(plan: RelocationPlan) -> bytes:
     """Return the CSV of the files to copy: source and target, a line each."""
     return file_list(plan.to_copy)
-
-
-_COPIERS: Final = 4
-_WRITERS: Final = 8
-_PIECE: Final = 8 << 20
 
 
 @dataclass
@@ -346,8 +346,3 @@ def _to_copy(
                 hint="Choose an empty target, or remove that file.",
                 path=file.target,
             )
-
-
-def _copy(io: FileIO, file: MovedFile) -> None:
-    with io.open_input(file.source) as source, io.create_stream(file.target) as target:
-        shutil.copyfileobj(source, target, _PIECE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from icecomb.format.errors import (
     NoSuchFileError,
     UnsupportedError,
 )
+from icecomb.format.storage.file_copy import copy_file
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 FOLDER: Final = "_icecomb_quarantine"
 _NAME: Final = "%Y-%m-%dT%H%M%SZ"
 _RUN: Final = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z")
-_COPY_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +96,8 @@ class Quarantine:
             raise
         except (UnsupportedError, FileIOError):
             # other storage, or one without renames: the copy is complete before the file is deleted
-            self._copy(location, target)
+            copy_file(self._io, location, target)
             self._io.delete(location)
-
-    def _copy(self, location: str, target: str) -> None:
-        size = self._io.size(location)
-        with self._io.open_input(location) as source, self._io.create_stream(target) as out:
-            shutil.copyfileobj(source, out, _COPY_BYTES)
-        if (copied := self._io.size(target)) != size:
-            with suppress(IcecombError):
-                self._io.delete(target)
-            raise FileIOError(
-                f"{location} was copied to {target} with {copied} of its {size} bytes",
-                hint="the file was not moved; check the free space",
-                path=location,
-            )
 
 
 def empty_quarantine(

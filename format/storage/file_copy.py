@@ -1,0 +1,40 @@
+"""Copies of files, through this process: source and target may be on different storage."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import FileIOError, IcecombError
+
+if TYPE_CHECKING:
+    from icecomb.format.storage.file_io import FileIO
+
+_PIECE_BYTES: Final = 1 << 20
+
+
+def copy_file(io: FileIO, location: str, target: str) -> None:
+    """Copy a file; the target has its name when it is whole.
+
+    Args:
+        io: File system that holds both.
+        location: The file, which stays as it is.
+        target: The location of the copy.
+
+    Raises:
+        FileAlreadyExistsError: If there is a file at the target.
+        FileIOError: If the copy has another length; it is deleted again.
+        NoSuchFileError: If there is no such file.
+    """
+    size = io.size(location)
+    with io.open_input(location) as source, io.create_stream(target) as out:
+        shutil.copyfileobj(source, out, _PIECE_BYTES)
+    if (copied := io.size(target)) != size:
+        with suppress(IcecombError):
+            io.delete(target)
+        raise FileIOError(
+            f"{location} was copied to {target} with {copied} of its {size} bytes",
+            hint="Check the free space. The file stays where it was.",
+            path=location,
+        )
