@@ -10,6 +10,7 @@ import click
 
 from icecomb.catalog.cli.application import ERROR, OK, Application
 from icecomb.catalog.cli.argument.instant import instant, moment_of
+from icecomb.catalog.cli.argument.pair import pairs
 from icecomb.catalog.maintenance.compaction import PlannedRewrite
 from icecomb.catalog.maintenance.delete_files import PlannedDeletes, RewrittenDeleteFiles
 
@@ -246,7 +247,7 @@ def rewrite_data_files(
         sort_order=sort_order,
         where=where,
         branch=branch,
-        options=_options(options),
+        options=pairs("--option", options, "NAME=VALUE"),
         engine=engine,
         dry_run=dry_run,
         progress=application.progress,
@@ -292,7 +293,7 @@ def rewrite_position_delete_files(
     result = application.table(table).maintenance.rewrite_position_delete_files(
         where=where,
         branch=branch,
-        options=_options(options),
+        options=pairs("--option", options, "NAME=VALUE"),
         engine=engine,
         dry_run=dry_run,
         progress=application.progress,
@@ -319,7 +320,7 @@ def convert_equality_deletes(
     result = application.table(table).maintenance.convert_equality_deletes(
         where=where,
         branch=branch,
-        options=_options(options),
+        options=pairs("--option", options, "NAME=VALUE"),
         engine=engine,
         dry_run=dry_run,
         progress=application.progress,
@@ -449,18 +450,6 @@ def _said(application: Application, failed: Sequence[str]) -> int:
 
 def _names(given: str) -> list[str]:
     return [name.strip() for name in given.split(",") if name.strip()]
-
-
-def _options(given: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise click.UsageError(f"--option {text}: write it as NAME=VALUE")
-        if name in found:
-            raise click.UsageError(f"--option {name} is given twice")
-        found[name] = value
-    return found
 
 
 def _equal(option: str, given: tuple[str, ...]) -> dict[str, str]:
