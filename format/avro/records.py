@@ -62,9 +62,9 @@ def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
             fastavro.reader(BytesIO(_uncompressed([container], schema, mark)))
         )
     except Exception as error:  # damaged bytes surface as errors of many kinds
-        raise _damaged([container], error) from error
+        raise damaged([container], error) from error
     if marked is not None and records.pop()[marked] != _MARK:
-        raise _damaged([container], None)
+        raise damaged([container], None)
     return records
 
 
@@ -136,7 +136,7 @@ def read_tables(
     starts = list(accumulate((count + 1 for count in counts), initial=0))
     texts = table.column(marked)
     if any(texts[start - 1].as_py() != _MARK for start in starts[1:]):
-        raise _damaged(containers, None)
+        raise damaged(containers, None)
     return table, starts[:-1]
 
 
@@ -156,10 +156,10 @@ def _decoded(
             BytesIO(_uncompressed(containers, schema, mark)), columns=[f["name"] for f in fields]
         )
     except (Exception, PanicException) as error:
-        raise _damaged(containers, error) from error
+        raise damaged(containers, error) from error
     marks = len(containers) if mark else 0
     if frame.height != sum(container.record_count for container in containers) + marks:
-        raise _damaged(containers, None)
+        raise damaged(containers, None)
     # rechunking the whole frame would use threads, which a forked process does not have
     pieces = ((one, one.n_chunks() == 1) for one in frame.iter_columns())
     return pa.table(
@@ -176,10 +176,16 @@ def _of_records(container: AvroContainer, schema: Any, fields: Sequence[Any]) ->
         rows = [_row(chosen, record) for record in records]
         return pa.Table.from_pylist(rows, pa.schema(_arrow_fields(chosen))).combine_chunks()
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise _damaged([container], error) from error
+        raise damaged([container], error) from error
 
 
-def _damaged(containers: Sequence[AvroContainer], error: BaseException | None) -> CorruptFileError:
+def damaged(containers: Sequence[AvroContainer], error: BaseException | None) -> CorruptFileError:
+    """Return the error for records that do not decode, in one of some files.
+
+    Args:
+        containers: The files.
+        error: What decoding them raised, if anything.
+    """
     reason = f" ({type(error).__name__}: {reason_of(error)[:200]})" if error is not None else ""
     first = containers[0].location
     others = f" or one of the {len(containers) - 1} files read with it" if containers[1:] else ""

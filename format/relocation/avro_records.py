@@ -19,8 +19,7 @@ from icecomb.format.avro.container import (
     read_header,
 )
 from icecomb.format.avro.encoder import encode_string
-from icecomb.format.avro.records import fits_exactly, read_records
-from icecomb.format.errors import CorruptFileError, reason_of
+from icecomb.format.avro.records import damaged, fits_exactly, read_records
 
 _CODECS: Final = {"null": "uncompressed", "zstandard": "zstd", "snappy": "snappy"}
 """What Iceberg calls Avro's codecs; others are written as gzip."""
@@ -123,18 +122,9 @@ class FilePaths(AvroFile):
                 yield entry, content[start:end]
                 start = end
         except Exception as error:  # damaged bytes surface as errors of many kinds
-            problem = f"{type(error).__name__}: {reason_of(error)[:200]}"
-            raise self._damaged(problem) from error
+            raise damaged([self._container], error) from error
         if start != len(content):
-            raise self._damaged("they end before the file")
-
-    def _damaged(self, problem: str) -> CorruptFileError:
-        location = self._container.location
-        return CorruptFileError(
-            f"{location} holds records that do not decode ({problem})",
-            hint="Read an older snapshot, or restore the file from a backup.",
-            path=location,
-        )
+            raise damaged([self._container], ValueError("they end before the file"))
 
     def _replaced(self, entry: Mapping[str, Any], encoded: bytes, path: str) -> bytes:
         old = encode_string(entry["data_file"]["file_path"])

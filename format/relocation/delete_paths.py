@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.rows.deletes.deletion_vector import REFERENCED_DATA_FILE
 from icecomb.format.rows.deletes.position_delete import Positions, positions_by_path
 from icecomb.format.rows.deletes.puffin_file import PuffinReader, PuffinWriter
 from icecomb.format.rows.values.data_metrics import MetricsConfig, MetricsKind, MetricsMode
@@ -29,7 +30,6 @@ _SCHEMA: Final = Schema((DELETE_FILE_PATH, DELETE_FILE_POS))
 _ARROW: Final = schema_to_pyarrow(_SCHEMA, include_field_ids=False)
 _FULL: Final = MetricsMode(MetricsKind.FULL)
 _METRICS: Final = MetricsConfig(modes={field.field_id: _FULL for field in _SCHEMA.fields})
-_REFERENCED: Final = "referenced-data-file"
 _ROWS: Final = 1 << 18
 _BOUNDS: Final = ("lower_bounds", "upper_bounds")
 _CHANGED: Final = (*_BOUNDS, "column_sizes")
@@ -153,8 +153,8 @@ def _changed_vectors(content: bytes, path: str, moved: Moved) -> tuple[bytes, Ch
     offsets = {}
     for blob in reader.blobs:
         properties = dict(blob.properties)
-        if _REFERENCED in properties:
-            properties[_REFERENCED] = moved(properties[_REFERENCED])
+        if REFERENCED_DATA_FILE in properties:
+            properties[REFERENCED_DATA_FILE] = moved(properties[REFERENCED_DATA_FILE])
         new = writer.add(
             reader.content(blob),
             blob.type,

@@ -5,15 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
 
 from icecomb.format.argument import checked_text
 from icecomb.format.errors import ValidationError
-from icecomb.format.storage.location import plain_texts
-
-_PARTS: Final = re.compile(
-    r"(?P<prefix>(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?)?)(?P<path>.*)", re.DOTALL
-)
+from icecomb.format.storage.location import PARTS, plain_texts
 
 
 class LocationChange:
@@ -85,7 +80,7 @@ def joined(prefix: str, rest: str) -> str:
 
 
 def _split(location: str) -> tuple[str, str]:
-    found = _PARTS.fullmatch(location)
+    found = re.fullmatch(PARTS, location)
     return ("", location) if found is None else (found["prefix"], found["path"])
 
 

@@ -23,7 +23,8 @@ from icecomb.format.errors import IcecombError, ValidationError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_PARTS: Final = r"^(?P<prefix>(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?)?)(?P<path>(?s:.*))$"
+PARTS: Final = r"^(?P<prefix>(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?)?)(?P<path>(?s:.*))$"
+"""A location's prefix (scheme and authority) and path, for `re` and for Arrow."""
 _LOCAL: Final = re.compile(r"file:.*", re.IGNORECASE)
 _HDFS: Final = re.compile(r"(?:hdfs|webhdfs|swebhdfs|viewfs):.*", re.IGNORECASE)
 _STORE: Final = re.compile(
@@ -52,7 +53,7 @@ def plain_texts(
 
 def plain_paths(locations: Iterable[str], properties: Mapping[str, str]) -> list[str]:
     """Return the canonical paths of locations, whatever storage they are in."""
-    return [re.sub(_PARTS, r"\g<path>", text) for text in plain_texts(locations, properties)]
+    return [re.sub(PARTS, r"\g<path>", text) for text in plain_texts(locations, properties)]
 
 
 def plain_locations(
@@ -72,7 +73,7 @@ def plain_locations(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    parts = pc.extract_regex(locations.cast(pa.string()), _PARTS)
+    parts = pc.extract_regex(locations.cast(pa.string()), PARTS)
     prefixes, paths = pc.struct_field(parts, "prefix"), pc.struct_field(parts, "path")
     out = locations.cast(pa.string())
     for prefix in prefixes.unique().to_pylist():
@@ -104,7 +105,7 @@ def is_ambiguous(location: str) -> bool:
 
 def hadoop_location(location: str) -> str:
     """Return an object store's location as Hadoop reads it: without empty and dotted parts."""
-    parts = re.fullmatch(_PARTS, location)
+    parts = re.fullmatch(PARTS, location)
     if parts is None or not is_ambiguous(location):
         return location
     return parts["prefix"] + posixpath.normpath(re.sub("/{2,}", "/", parts["path"]))

@@ -950,7 +950,7 @@ MUTATIONS = [
     Mutation(
         "a relocated deletion vector keeps the path of the original in its file",
         "format/relocation/delete_paths.py",
-        "properties[_REFERENCED] = moved(properties[_REFERENCED])",
+        "properties[REFERENCED_DATA_FILE] = moved(properties[REFERENCED_DATA_FILE])",
         "pass",
         ("tests/catalog/maintenance/test_table_path.py",),
     ),

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.storage.location import plain_locations
+from icecomb.format.storage.location import PARTS, plain_locations
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,6 @@ Rows = npt.NDArray[np.bool_]
 
 EQUAL_SCHEMES: Final[Mapping[str, str]] = {"s3n,s3a": "s3"}
 """The schemes that Iceberg takes for equal by default."""
-_PREFIX: Final = r"^(?P<prefix>(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?)?)(?P<path>(?s:.*))$"
 _PARTS: Final = re.compile(r"(?:(?P<scheme>[^:]+):)?(?://(?P<authority>[^/]*))?")
 
 
@@ -104,7 +103,7 @@ class Spelling:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        parts = pc.extract_regex(locations.cast(pa.string()), _PREFIX)
+        parts = pc.extract_regex(locations.cast(pa.string()), PARTS)
         before = pc.struct_field(parts, "prefix").dictionary_encode()
         written = before.dictionary.to_pylist()
         rows = before.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -112,7 +111,7 @@ class Spelling:
         spelled = pc.binary_join_element_wise(
             meant.take(pa.array(rows)), pc.struct_field(parts, "path"), ""
         )
-        parts = pc.extract_regex(plain_locations(spelled, self._properties), _PREFIX)
+        parts = pc.extract_regex(plain_locations(spelled, self._properties), PARTS)
         after = pc.struct_field(parts, "prefix").dictionary_encode()
         kinds = [_split(prefix) for prefix in after.dictionary.to_pylist()]
         kind_of = after.indices.to_numpy(zero_copy_only=False).astype(np.int64)

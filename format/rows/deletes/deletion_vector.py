@@ -22,6 +22,8 @@ from icecomb.format.rows.deletes.roaring_bitmap import (
 
 BLOB_TYPE: Final = "deletion-vector-v1"
 """The type of such blobs in the footer of their Puffin file."""
+REFERENCED_DATA_FILE: Final = "referenced-data-file"
+"""The property of such a blob that names its data file."""
 
 _MAGIC: Final = b"\xd1\xd3\x39\x64"
 _HEAD: Final = struct.Struct(">I4s")

@@ -19,7 +19,12 @@ from icecomb.format.manifests.manifest import (
     FileFormat,
     FileIdentity,
 )
-from icecomb.format.rows.deletes.deletion_vector import BLOB_TYPE, decode_vector, encode_vector
+from icecomb.format.rows.deletes.deletion_vector import (
+    BLOB_TYPE,
+    REFERENCED_DATA_FILE,
+    decode_vector,
+    encode_vector,
+)
 from icecomb.format.rows.deletes.position_delete import (
     PositionDeletes,
     Positions,
@@ -86,7 +91,7 @@ class DeletionVectorWriter:
                     content,
                     BLOB_TYPE,
                     [ROW_POSITION.field_id],
-                    {"referenced-data-file": path, "cardinality": str(count)},
+                    {REFERENCED_DATA_FILE: path, "cardinality": str(count)},
                 )
                 for path, (_, content, count) in self._vectors.items()
             ]
