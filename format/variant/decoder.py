@@ -19,8 +19,7 @@ from icecomb.format.variant.dictionary import name_of, names_of
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the epoch of local times
 _UTC_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_MOST_SCALE: Final = 38
-_DECIMALS: Final = (layout.DECIMAL4, layout.DECIMAL8, layout.DECIMAL16)
+_DECIMALS: Final = frozenset(kind for kind, *_ in layout.DECIMALS)
 
 
 def decode(metadata: bytes, value: bytes) -> Any:
@@ -74,11 +73,11 @@ def _text(data: bytes) -> str:
 def _primitive(kind: int, data: bytes) -> Any:
     if kind in _DECIMALS:
         scale = data[0]
-        if scale > _MOST_SCALE:
+        if scale > layout.MOST_DIGITS:
             raise layout.malformed(f"a decimal has the scale {scale}")
         number = int.from_bytes(data[1:], "little", signed=True)
-        if abs(number) >= 10**_MOST_SCALE:
-            raise layout.malformed(f"a decimal has more than {_MOST_SCALE} digits")
+        if abs(number) >= 10**layout.MOST_DIGITS:
+            raise layout.malformed(f"a decimal has more than {layout.MOST_DIGITS} digits")
         return scaled(number, scale)
     return _READ[kind](data)
 

@@ -15,9 +15,6 @@ from icecomb.format.variant import layout
 from icecomb.format.variant.dictionary import dictionary
 
 _INTEGERS: Final = ((layout.INT8, 1), (layout.INT16, 2), (layout.INT32, 4), (layout.INT64, 8))
-_DECIMALS: Final = ((layout.DECIMAL4, 4, 9), (layout.DECIMAL8, 8, 18), (layout.DECIMAL16, 16, 38))
-"""Type, bytes and most digits."""
-_MOST_DIGITS: Final = 38
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the epoch of local times
 _UTC_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -47,19 +44,19 @@ def decimal(number: Decimal) -> bytes:
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int):
         raise _unfit(f"{number} is not finite")
-    if exponent > _MOST_DIGITS:
-        raise _unfit(f"{number} has more than {_MOST_DIGITS} digits")
+    if exponent > layout.MOST_DIGITS:
+        raise _unfit(f"{number} has more than {layout.MOST_DIGITS} digits")
     digits, scale = unscaled(number) * 10 ** max(exponent, 0), max(-exponent, 0)
     return exact(digits, scale)
 
 
 def exact(digits: int, scale: int) -> bytes:
     """Return a decimal of its unscaled value and scale as a variant value."""
-    for kind, size, most in _DECIMALS:
+    for kind, size, most in layout.DECIMALS:
         if abs(digits) < 10**most and scale <= most:
             data = bytes((scale,)) + digits.to_bytes(size, "little", signed=True)
             return layout.primitive(kind, data)
-    raise _unfit(f"a decimal has more than {_MOST_DIGITS} digits")
+    raise _unfit(f"a decimal has more than {layout.MOST_DIGITS} digits")
 
 
 def whole(number: int) -> bytes:

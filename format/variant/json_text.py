@@ -9,12 +9,11 @@ import uuid
 from collections.abc import Iterator
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from icecomb.format.errors import SchemaError
 from icecomb.format.spec.values.temporal import human_date, iso_timestamp, iso_timestamp_ns
-
-_MOST_DIGITS: Final = 38
+from icecomb.format.variant.layout import MOST_DIGITS
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -106,16 +105,16 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(text: str) -> int | float:
-    if len(text) <= _MOST_DIGITS or len(text.lstrip("-")) <= _MOST_DIGITS:
+    if len(text) <= MOST_DIGITS or len(text.lstrip("-")) <= MOST_DIGITS:
         return int(text)
     return _float(text)
 
 
 def _fraction(text: str) -> Decimal | float:
     exponent = "e" in text or "E" in text
-    if not exponent and len(text.lstrip("-").replace(".", "").lstrip("0")) <= _MOST_DIGITS:
+    if not exponent and len(text.lstrip("-").replace(".", "").lstrip("0")) <= MOST_DIGITS:
         number = Decimal(text)
-        if -int(number.as_tuple().exponent) <= _MOST_DIGITS:
+        if -int(number.as_tuple().exponent) <= MOST_DIGITS:
             return number
     return _float(text)
 

@@ -40,6 +40,10 @@ SIZES: Final = {
     UUID: 16,
 }
 """The lengths of primitives of one length in bytes, without the first byte."""
+MOST_DIGITS: Final = 38
+"""The most digits of a decimal, and its greatest scale."""
+DECIMALS: Final = ((DECIMAL4, 4, 9), (DECIMAL8, 8, 18), (DECIMAL16, 16, MOST_DIGITS))
+"""The types of decimals, with the bytes of their numbers and their most digits."""
 DEEPEST: Final = 500
 """The most levels of objects and arrays in a value."""
 VARIANT_NULL: Final = bytes((NULL << 2 | PRIMITIVE,))

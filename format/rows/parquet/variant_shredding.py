@@ -29,7 +29,7 @@ _Values: TypeAlias = Sequence[bytes | None]
 _LEAST_SHARE: Final = 0.1
 _MOST_FIELDS: Final = 300
 _DEEPEST: Final = 20
-_PRECISIONS: Final = {layout.DECIMAL4: 9, layout.DECIMAL8: 18, layout.DECIMAL16: 38}
+_PRECISIONS: Final = {kind: most for kind, _, most in layout.DECIMALS}
 _INTEGERS: Final = (layout.INT8, layout.INT16, layout.INT32, layout.INT64)
 _COLUMNS: Final = {
     layout.INT64: pa.int64(),
@@ -135,7 +135,7 @@ class _Seen:
         elif kind in _PRECISIONS:
             number, scale = _unscaled(data, at, end)
             digits = max(len(str(abs(number))), scale)
-            if digits > max(_PRECISIONS.values()):
+            if digits > layout.MOST_DIGITS:
                 return
             self.scales[scale] += 1
             self.digits[scale] = max(self.digits.get(scale, 0), digits)

@@ -218,9 +218,9 @@ def _each(typed: pa.Array, encode: Callable[[bytes], bytes]) -> Values:
 def _decimals(typed: pa.Array) -> Values:
     """Return decimals in the width of their precision, as the specification shreds them."""
     precision, scale = typed.type.precision, typed.type.scale
-    if not 0 <= scale <= 38:
+    if not 0 <= scale <= layout.MOST_DIGITS:
         raise layout.malformed(f"{typed.type} is not a type of shredded values")
-    own, size = next(each for most, *each in _DECIMALS if precision <= most)
+    own, size = next((own, size) for own, size, most in layout.DECIMALS if precision <= most)
     head = layout.primitive(own, bytes((scale,)))
     numbers = typed.buffers()[1]
     data = b"" if numbers is None else memoryview(numbers)[typed.offset * 16 :]
@@ -244,4 +244,3 @@ _FIXED: Final = {
     pa.timestamp("ns"): layout.TIMESTAMP_NANO,
     pa.timestamp("ns", "UTC"): layout.TIMESTAMPTZ_NANO,
 }
-_DECIMALS: Final = ((9, layout.DECIMAL4, 4), (18, layout.DECIMAL8, 8), (38, layout.DECIMAL16, 16))
