@@ -26,6 +26,21 @@ def path_of(location: str) -> Path:
     return Path(location.removeprefix("file:").replace("//", "/"))
 
 
+def made(lake, version=2, **properties):
+    """A table with deletes by position, a branch and a tag."""
+    given = {"format-version": str(version), **(ON_READ if version > 1 else {}), **properties}
+    table = lake.create_table("db.t", frame(1).schema, properties=given)
+    table.append(frame(*range(10)))
+    table.append(frame(*range(10, 20)))
+    with table.manage_snapshots() as change:
+        change.create_tag(table.current_snapshot().snapshot_id, "old")
+        change.create_branch(table.current_snapshot().snapshot_id, "side")
+    table.delete("id in (3, 13)")
+    table.delete("id = 14")
+    table.append(frame(100), branch="side")
+    return lake.load_table("db.t")
+
+
 def follow(file_list: str, *, again: bool = False) -> list[tuple[str, str]]:
     """Copy the files of a list, in its order; a file that is there must not be in it, or be the same."""
     with path_of(file_list).open(encoding="utf-8", newline="") as lines:

@@ -121,7 +121,7 @@ ALL = pytest.mark.full("every fault at every writing request")
         (append, 1, False),
         *(pytest.param(*case, True, marks=ALL) for case in ((append, 1), (append, 4), (delete, 1))),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_whatever_becomes_of_a_request_of_a_commit_the_truth_is_told(
     s3, proxy, operation, attempts, every, capsys

@@ -6,8 +6,9 @@ import json
 import shutil
 from pathlib import Path
 
+import copied_table
 import pytest
-from copied_table import ON_READ, content_of, frame, ids, path_of, records, stated_lengths, texts
+from copied_table import content_of, frame, ids, path_of, records, stated_lengths, texts
 
 from icecomb.catalog import cli, load_catalog, open_table
 from icecomb.catalog.maintenance import backup
@@ -29,17 +30,7 @@ def made(folder, version=2, **properties) -> Path:
     """The newest metadata file of a backup: a copied folder, of which the original is gone."""
     lake = load_catalog("lake", type="hadoop", warehouse=str(folder / "lake"))
     lake.create_namespace("db")
-    on_read = ON_READ if version > 1 else {}
-    given = {"format-version": str(version), **on_read, **properties}
-    table = lake.create_table("db.t", frame(1).schema, properties=given)
-    table.append(frame(*range(10)))
-    table.append(frame(*range(10, 20)))
-    with table.manage_snapshots() as change:
-        change.create_tag(table.current_snapshot().snapshot_id, "old")
-        change.create_branch(table.current_snapshot().snapshot_id, "side")
-    table.delete("id in (3, 13)")
-    table.delete("id = 14")
-    table.append(frame(100), branch="side")
+    table = copied_table.made(lake, version, **properties)
     original = path_of(table.metadata.location)
     shutil.copytree(original, folder / "backup")
     original.rename(folder / "gone")

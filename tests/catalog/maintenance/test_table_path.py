@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from copied_table import (
-    ON_READ,
     content_of,
     follow,
     frame,
     ids,
+    made,
     path_of,
     records,
     stated_lengths,
@@ -28,21 +28,6 @@ KINDS = (
     *((3, "parquet"), (1, "orc"), (1, "parquet"), (1, "avro")),
 )
 """Format version, and format of data and delete files."""
-
-
-def made(lake, version=2, **properties):
-    """A table with deletes by position, a branch and a tag."""
-    given = {"format-version": str(version), **(ON_READ if version > 1 else {}), **properties}
-    table = lake.create_table("db.t", frame(1).schema, properties=given)
-    table.append(frame(*range(10)))
-    table.append(frame(*range(10, 20)))
-    with table.manage_snapshots() as change:
-        change.create_tag(table.current_snapshot().snapshot_id, "old")
-        change.create_branch(table.current_snapshot().snapshot_id, "side")
-    table.delete("id in (3, 13)")
-    table.delete("id = 14")
-    table.append(frame(100), branch="side")
-    return lake.load_table("db.t")
 
 
 def folder_of(table) -> Path:
