@@ -8,7 +8,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.argument import checked_text
+from icecomb.format.argument import checked_flag, checked_text
 from icecomb.format.errors import FileAlreadyExistsError, NoSuchFileError, ValidationError
 from icecomb.format.relocation.location_change import LocationChange, joined
 from icecomb.format.relocation.relocation import MovedFile, Relocation
@@ -51,6 +51,7 @@ def rewrite_table_path(
     create_file_list: bool = True,
 ) -> RewrittenTablePath:
     """Implement `Maintenance.rewrite_table_path`."""
+    checked_flag("argument create_file_list", create_file_list)
     change = LocationChange(source_prefix, target_prefix, table.io.properties)
     end = table.metadata_location if end_version is None else _version(table, "End", end_version)
     start = None if start_version is None else _version(table, "Start", start_version)

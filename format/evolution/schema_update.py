@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.format.argument import checked_flag
 from icecomb.format.errors import CommitFailedError, SchemaError, ValidationError
 from icecomb.format.evolution.deleted_column import find_deleted_column
 from icecomb.format.evolution.given_default import with_given_defaults
@@ -148,6 +149,8 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
                 is required and rows may have been written without it, see
                 `allow_incompatible_changes`.
         """
+        if required is not None:
+            checked_flag("required", required, SchemaError)
         self._record(lambda edit: edit.undelete(path, required=required))
         return self
 

@@ -24,6 +24,8 @@ def parse_json(text: str | bytes) -> Any:
     Raises:
         SchemaError: If it is not JSON, or an object has a name twice.
     """
+    if not isinstance(text, (str, bytes, bytearray)):
+        raise _wrong(f"it is of type {type(text).__name__}, not text")
     try:
         return json.loads(
             text,

@@ -36,6 +36,11 @@ def variants_from_arrow(array: pa.Array | pa.ChunkedArray) -> list[Variant | Non
     Raises:
         SchemaError: If it is not an array of structs of `metadata` and `value`.
     """
+    if not isinstance(array, (pa.Array, pa.ChunkedArray)):
+        raise SchemaError(
+            f"Variants come from an Arrow array, not from a {type(array).__name__}",
+            hint="Give a column of type variant, such as table.scan().to_arrow()['v'].",
+        )
     kind = array.type
     if not pa.types.is_struct(kind) or {f.name for f in kind} != {"metadata", "value"}:
         raise SchemaError(

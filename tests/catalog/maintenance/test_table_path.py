@@ -254,6 +254,13 @@ def test_prefixes_are_refused_as_iceberg_does(lake, arguments, error, message):
         made(lake).maintenance.rewrite_table_path(*arguments)
 
 
+def test_whether_to_list_the_files_is_no_text(lake):
+    table = made(lake)
+    location = table.metadata.location
+    with pytest.raises(ValidationError, match="Argument create_file_list must be True or False, not 'no'"):
+        table.maintenance.rewrite_table_path(location, "/moved", create_file_list="no")
+
+
 def test_versions_are_refused_as_iceberg_does(lake):
     table = made(lake)
     location = table.metadata.location

@@ -72,6 +72,8 @@ def test_a_name_in_use_or_never_used_is_refused_in_any_case():
     taken = evolved(without("price"), lambda u: u.add_column("PRICE", "int"))
     with pytest.raises(SchemaError, match="there is a column 'PRICE' already"):
         evolved(taken, lambda u: u.undelete_column("price"))
+    with pytest.raises(SchemaError, match="Required must be True or False, not 'no'"):
+        evolved(without("price"), lambda u: u.undelete_column("price", required="no"))
     found = evolved(without("price"), lambda u: u.undelete_column("Price"), case_sensitive=False)
     assert found.schema().find_field(3).name == "price"
 

@@ -348,6 +348,8 @@ def test_numbers_of_json_are_exact_where_they_can_be(text, value):
         ("1 2", "Extra data"),
         (b"\xff", "not UTF-8"),
         ('"\\ud800"', "half of a character"),
+        (5, "of type int, not text"),
+        (None, "of type NoneType, not text"),
     ],
 )
 def test_text_that_is_not_json_is_refused(text, problem):
@@ -385,6 +387,12 @@ def test_columns_of_variants_go_to_arrow_and_back():
     for other in (pa.array([1]), pa.array([{"metadata": b""}])):
         with pytest.raises(SchemaError, match="has no variants"):
             variants_from_arrow(other)
+
+
+@pytest.mark.parametrize(("given", "what"), [([1], "a list"), (None, "a NoneType")])
+def test_only_arrow_arrays_have_variants(given, what):
+    with pytest.raises(SchemaError, match=f"from an Arrow array, not from {what}"):
+        variants_from_arrow(given)
 
 
 @pytest.mark.full("needs 4 GiB of memory")
