@@ -229,6 +229,9 @@ def relocate(
             f"{metadata_file} does not end in .metadata.json: give the newest metadata file, which "
             "is in the folder metadata of the table"
         )
+    for option, given in (("--from", source), ("--to", target)):
+        if given is not None and not given.strip():
+            raise click.UsageError(f"{option} is empty: give a folder")
     catalog = None if name is None else application.metastore()
     io = application.files() if catalog is None else catalog.io
     if catalog is not None and name is not None:

@@ -131,7 +131,7 @@ def plan_relocation(
     """
     text = read_metadata_json(io, metadata_file)
     metadata = TableMetadata.from_json(text, metadata_file)
-    change = LocationChange(source or metadata.location, target, io.properties)
+    change = LocationChange(metadata.location if source is None else source, target, io.properties)
     written, folder = _places(change, metadata_file, metadata)
     route = _Route(io, change, folder)
     done = Relocation(io, route, written).run()

@@ -415,6 +415,14 @@ def test_the_command_wants_a_metadata_file(tmp_path, capfd):
     assert "the newest metadata file" in said
 
 
+@pytest.mark.parametrize("option", ["--from", "--to"])
+def test_an_empty_prefix_is_not_this_folder(capfd, option):
+    others = ["--to", "/x"] if option == "--from" else []
+    code, _, said = command(capfd, "v1.metadata.json", *others, option, "")
+    assert code == 2
+    assert f"{option} is empty: give a folder" in said
+
+
 def test_the_command_says_what_is_missing_with_an_exit_code(tmp_path, capfd):
     metadata = made(tmp_path)
     lost = min((tmp_path / "backup/data").glob("*-00001.parquet"))

@@ -257,7 +257,9 @@ def test_prefixes_are_refused_as_iceberg_does(lake, arguments, error, message):
 def test_whether_to_list_the_files_is_no_text(lake):
     table = made(lake)
     location = table.metadata.location
-    with pytest.raises(ValidationError, match="Argument create_file_list must be True or False, not 'no'"):
+    with pytest.raises(
+        ValidationError, match="Argument create_file_list must be True or False, not 'no'"
+    ):
         table.maintenance.rewrite_table_path(location, "/moved", create_file_list="no")
 
 
