@@ -39,6 +39,7 @@ from tests.step import Step
 _OF_EVERY_SPARK = ("sql_files", "sql_of_iceberg_tables", "session_catalog")
 _WITHOUT_ARGUMENTS = {"gate", "fast", "lint", "types"}
 _WITHOUT_JAVA = {"fast", "lint", "types"}
+_SPARK_START = "tests.peers.class_archive"
 _SLOWEST = 10
 _HANGING_S = 50
 _MEMORY_BYTES = 4 << 30
@@ -60,7 +61,7 @@ def main(arguments: list[str]) -> int:
     if command not in _WITHOUT_JAVA and not has_jdk():
         return 2
     begun = time.monotonic()
-    python = prepare(java=command not in _WITHOUT_JAVA, peers=command == "full")
+    python = prepare(peers=command == "full")
     prepared_s = time.monotonic() - begun
     pytest = [str(python), "-m", "pytest"]
     if command in {"gate", "fast", "full"}:
@@ -103,6 +104,7 @@ def _of_full(arguments: Sequence[str]) -> list[str]:
 
 def _ring(pytest: Sequence[str], ring: str, chosen: Sequence[str]) -> list[Step]:
     """Run a ring, or what is chosen of it, in two lanes; beside them types and layers."""
+    started = [] if ring in _WITHOUT_JAVA else [Step("spark", [pytest[0], "-m", _SPARK_START])]
     steps = _lint()
     with tempfile.TemporaryDirectory(
         prefix="icecomb-", dir=_memory(ring), ignore_cleanup_errors=True
@@ -127,6 +129,8 @@ def _ring(pytest: Sequence[str], ring: str, chosen: Sequence[str]) -> list[Step]
             command = [*pytest, "-q", "--ring", ring, *place, *chosen]
             lanes.append(Step(f"tests, {lane} lane", command, environment))
         steps += _shown([*types, *lanes])
+        for step in started:  # the tests that need it did it again, and said what failed
+            step.wait()
         taken = {}
         for record in records:
             taken.update(json.loads(record.read_text()) if record.exists() else {})

@@ -333,6 +333,7 @@ def spark(metastore: RunningMetastore) -> Iterator[SparkSession]:
     from tests.peers.s3a import s3a_jars
     from tests.peers.spark_process import SMALL
 
+    class_archive.make()
     place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
     jars = {"spark.jars": ",".join(map(str, s3a_jars(pyspark_jars())))}
     session = started(lambda: icecomb.spark.session("lake", **place, **jars, hive=True, **SMALL))

@@ -45,11 +45,10 @@ _SERVER_WHEELS = {
 ELSEWHERE = ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER", "PYTHONHOME", "PYTHONPATH")
 
 
-def prepare(*, java: bool, peers: bool) -> Path:
+def prepare(*, peers: bool) -> Path:
     """Make what is missing or older than its recipe, and return our Python.
 
     Args:
-        java: Also what the tests need that start Java: an archive of Spark's classes.
         peers: Also the environments and servers that only `full` needs.
     """
     os.chdir(ROOT)
@@ -69,8 +68,6 @@ def prepare(*, java: bool, peers: bool) -> Path:
     _typing_link()
     if peers:
         _store_servers(python)
-    if java:
-        subprocess.run([str(python), "-m", "tests.peers.class_archive"], check=False)
     # hundreds of processes import icecomb: it is compiled only once
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return python
@@ -154,6 +151,8 @@ def _install(folder: Path, requirements: list[str]) -> None:
             subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
             (folder / _STAMP).touch()  # ours, even if what follows is interrupted
         install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        # most modules are never imported, and the others are compiled when they first are
+        install.append("--no-compile")
         subprocess.run([*install, "--upgrade", "pip"], check=True)
         subprocess.run([*install, *requirements], check=True)
     except subprocess.CalledProcessError as error:

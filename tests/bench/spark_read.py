@@ -219,7 +219,7 @@ def _compare_scan(
 
 def measure_deletes(sparks: Sparks, arguments: Any) -> None:
     """Scans of the same files with deleted rows, beside those without."""
-    for kind in ("positions", "keys", "texts"):
+    for kind in ("positions", "vectors", "keys", "texts"):
         for case in ("filter", "group", "wide"):
             query = _SCANS[case]
             contestants = {

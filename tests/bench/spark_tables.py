@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from icecomb.catalog import load_catalog
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
+from icecomb.format.rows.deletes.deletion_vector_writer import delete_writer
 from tests.bench.rows import arrow_rows
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
@@ -61,7 +61,7 @@ def make_tpch(work: Path, scale: float, sql: _Sql) -> None:
 
 
 def make_events(work: Path, rows: int, sql: _Sql) -> None:
-    """The tables `lake.db.events`, `…_positions`, `…_keys` and `…_texts`, and `lake.db.tiny`."""
+    """The tables `lake.db.events`, one for each kind of deletes, and `lake.db.tiny`."""
     source = work / "source"
     source.mkdir(parents=True, exist_ok=True)
     schema = arrow_rows(1).schema
@@ -76,10 +76,12 @@ def make_events(work: Path, rows: int, sql: _Sql) -> None:
     (source / "events.parquet").unlink()
     catalog = load_catalog("lake", type="hadoop", warehouse=str(work / "warehouse"))
     events = catalog.load_table("db.events")
-    for name in ("positions", "keys", "texts"):
-        table = catalog.create_table(f"db.events_{name}", events.schema())
+    for name, version in (("positions", 2), ("vectors", 3), ("keys", 2), ("texts", 2)):
+        changed = {"format-version": str(version)}
+        table = catalog.create_table(f"db.events_{name}", events.schema(), properties=changed)
         table.add_files([task.file.file_path for task in events.scan().plan_files()])
-    _delete_positions(catalog.load_table("db.events_positions"))
+    for name in ("positions", "vectors"):
+        _delete_positions(catalog.load_table(f"db.events_{name}"))
     ids = pa.array(range(0, rows, max(1, rows // KEYS)), pa.int64())
     _delete_keys(catalog.load_table("db.events_keys"), pa.table({"id": ids}))
     texts = events.scan(selected_fields=("id", "u")).to_arrow()
@@ -112,7 +114,7 @@ def _duckdb() -> duckdb.DuckDBPyConnection:
 
 
 def _delete_positions(table: Any) -> None:
-    writer = PositionDeleteWriter(table.io, table.metadata, str(uuid.uuid4()))
+    writer = delete_writer(table.io, table.metadata, str(uuid.uuid4()))
     for task in table.scan().plan_files():
         writer.add(task.file, np.arange(0, task.file.record_count, EVERY))
     _commit(table, writer.close())

@@ -9,6 +9,7 @@ compressed as the tables are. After each statement the peers' tables must have t
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -40,16 +41,18 @@ class Writers:
     Attributes:
         rows: How many.
         files: How many are committed at once.
+        version: The format version of the tables that are changed.
     """
 
-    def __init__(self, work: Path, rows: int, files: int, stack: ExitStack) -> None:
-        self.rows = rows
-        self.files = files
+    def __init__(self, work: Path, given: argparse.Namespace, stack: ExitStack) -> None:
+        self.rows: int = given.rows
+        self.files: int = given.files
+        self.version: int = given.format_version
         self._work = work
         self._sparks = Sparks(work, _PEERS, stack)
         self.sql("icecomb", "CREATE NAMESPACE IF NOT EXISTS lake.db")
         self.sql("native", "SET spark.sql.parquet.compression.codec=zstd")
-        self.source = f"parquet.`{_source(work, rows)}`"
+        self.source = f"parquet.`{_source(work, self.rows)}`"
 
     def sql(self, peer: str, text: str) -> list[list[Any]]:
         """The rows of a statement."""
@@ -152,8 +155,8 @@ def _changed(writers: Writers, case: str, mode: str, turns: int, statement: str)
     kind = case.lower()
     tables = {}
     for peer in _PEERS[1:]:
-        properties = f"TBLPROPERTIES ('format-version'='2', 'write.{kind}.mode'='{mode}')"
-        tables[peer] = writers.created(peer, name, properties)
+        properties = f"'format-version'='{writers.version}', 'write.{kind}.mode'='{mode}'"
+        tables[peer] = writers.created(peer, name, f"TBLPROPERTIES ({properties})")
         writers.sql(peer, f"INSERT INTO {tables[peer]} SELECT {_NAMES} FROM {writers.source}")
 
     def run(peer: str, turn: int) -> tuple[Figures, list[list[Any]]]:
@@ -222,12 +225,13 @@ def main() -> None:
     arguments.add_argument("--work", type=Path, required=True, help="for the tables")
     arguments.add_argument("--rows", type=int, default=20_000_000)
     arguments.add_argument("--files", type=int, default=10_000, help="of the case `commit`")
+    arguments.add_argument("--format-version", type=int, default=2, help="of `merge`, `changes`")
     arguments.add_argument("--cases", default=",".join(_CASES))
     given = arguments.parse_args()
     given.work = given.work.resolve()
     given.work.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        writers = Writers(given.work, given.rows, given.files, stack)
+        writers = Writers(given.work, given, stack)
         for case in given.cases.split(","):
             _CASES[case](writers, given.repeat)
 

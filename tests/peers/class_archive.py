@@ -1,7 +1,7 @@
 """What a JVM of our Spark loads first, read and checked ahead of time: a start takes half of its time.
 
-Runs as a program with our Python, after the environment is made: `python -m tests.peers.class_archive`. Where there is no archive, or
-it is not of this Java and these jars, the JVM starts as without one.
+Where there is no archive, or it is not of this Java and these jars, the JVM starts as without one. `python -m tests.peers.class_archive`
+makes it beside the tests, and gets the jars that Spark is given.
 """
 
 from __future__ import annotations
@@ -11,9 +11,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from filelock import FileLock
+
 from tests.environments import VENV
+from tests.peers.ivy import pyspark_jars
+from tests.peers.s3a import s3a_jars
 from tests.peers.spark_process import SHORT_LIVED, SMALL
 
 ARCHIVE = VENV / "spark.jsa"
@@ -36,14 +41,17 @@ spark.stop()
 
 def options() -> str:
     """What Spark's JVM is told: to use the archive where there is one, and not to say so where it cannot."""
-    archive = f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable"
-    return SHORT_LIVED + (archive if ARCHIVE.exists() else "")
+    return f"{SHORT_LIVED} -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable"
 
 
 def make() -> None:
-    """Make the archive where none is as new as the environment."""
-    if ARCHIVE.exists() and ARCHIVE.stat().st_mtime >= (VENV / ".recipe").stat().st_mtime:
-        return
+    """Make the archive where none is as new as the environment, or wait for who makes it."""
+    with FileLock(ARCHIVE.with_suffix(".lock")):
+        if not ARCHIVE.exists() or ARCHIVE.stat().st_mtime < (VENV / ".recipe").stat().st_mtime:
+            _make()
+
+
+def _make() -> None:
     with tempfile.TemporaryDirectory(prefix="class-archive-", dir=VENV) as folder:
         draft = Path(folder) / ARCHIVE.name
         told = f"{SHORT_LIVED} -XX:ArchiveClassesAtExit={draft} -Xlog:disable"
@@ -61,4 +69,6 @@ def make() -> None:
 
 
 if __name__ == "__main__":
-    make()
+    with ThreadPoolExecutor(2) as pool:
+        for asked in (pool.submit(make), pool.submit(s3a_jars, pyspark_jars())):
+            asked.result()
