@@ -12,7 +12,7 @@ from icecomb.catalog.java import find_java, find_javac
 from tests.bench.measure import RESULT, ROOT, Figures
 from tests.peers.ivy import fetch, pyspark_jars
 
-_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 _SOURCES = Path(__file__).parent
 _CLASSES = ROOT / "build" / "bench" / "java"
 

@@ -13,7 +13,7 @@ from tests.peers.spark_process import SparkProcess
 if TYPE_CHECKING:
     from icecomb.catalog.metastore import RunningMetastore
 
-RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
 
 class IcebergJava(SparkProcess):
