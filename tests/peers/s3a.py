@@ -14,8 +14,10 @@ _OLDER_MODULES = (
     *("aws-java-sdk-dynamodb", "jmespath-java"),
 )
 _STREAMS = "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1"
-_KMS = "software.amazon.awssdk:kms:2.34.0"
 _MODULES = ("s3", "sts", "s3-transfer-manager", "apache-client", "netty-nio-client")
+_FILE_IO_SDK = "2.57.8"
+"""The SDK of Iceberg 1.12 is one that has Apache's fifth client."""
+_FILE_IO = ("s3", "sts", "kms", "apache5-client")
 
 
 def sdk_jars() -> list[Path]:
@@ -25,8 +27,9 @@ def sdk_jars() -> list[Path]:
 
 
 def file_io_jars() -> list[Path]:
-    """What Iceberg Java's S3FileIO needs beside its runtime: of KMS it takes some names only."""
-    return [fetch(_KMS), *sdk_jars()]
+    """What Iceberg Java's S3FileIO needs beside its runtime."""
+    folder = fetch_all(*(f"software.amazon.awssdk:{name}:{_FILE_IO_SDK}" for name in _FILE_IO))
+    return sorted(folder.glob("*.jar"))
 
 
 def s3a_jars(pyspark: Path) -> list[Path]:
