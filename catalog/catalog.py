@@ -21,6 +21,7 @@ from icecomb.format.errors import (
     TableAlreadyExistsError,
 )
 from icecomb.format.property.property import shown
+from icecomb.format.spec.metadata import new_format_version
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -247,7 +248,9 @@ class Catalog(ViewCatalog, CatalogAdmin, ABC):
         """
         from icecomb.catalog.table.table_creation import CreateTableTransaction
 
-        wanted = TableDefinition.of(schema, location, partition_spec, sort_order, properties)
+        wanted = TableDefinition.of(
+            schema, location, partition_spec, sort_order, properties, version_of=self._new_version
+        )
         return CreateTableTransaction(self.draft(identifier, wanted))
 
     def replace_table(  # noqa: PLR0917 - the signature of create_table
@@ -297,7 +300,15 @@ class Catalog(ViewCatalog, CatalogAdmin, ABC):
         from icecomb.catalog.table.table_creation import ReplaceTableTransaction
 
         table = self.load_table(identifier)
-        wanted = TableDefinition.of(schema, location, partition_spec, sort_order, properties)
+        now = {"format-version": str(table.metadata.format_version)}
+        wanted = TableDefinition.of(
+            schema,
+            location,
+            partition_spec,
+            sort_order,
+            properties,
+            version_of=lambda given: new_format_version({**now, **given}),
+        )
         if location is not None:
             wanted = replace(wanted, location=self.new_location(table, location))
         # the format version that new tables get by default must not downgrade an existing one
@@ -439,12 +450,18 @@ class Catalog(ViewCatalog, CatalogAdmin, ABC):
         """
         return self._completed(definition).metadata(location)
 
+    def _new_version(self, given: Mapping[str, str]) -> int:
+        """Return the format version of a new table of these properties."""
+        return new_format_version(self._with_defaults(given))
+
     def _completed(self, definition: TableDefinition, without: str = "") -> TableDefinition:
+        properties = self._with_defaults(definition.properties, without)
+        return replace(definition, properties=properties)
+
+    def _with_defaults(self, given: Mapping[str, str], without: str = "") -> dict[str, str]:
         defaults = self.properties_below("table-default.")
         defaults.pop(without, None)
-        overrides = self.properties_below("table-override.")
-        properties = {**defaults, **definition.properties, **overrides}
-        return replace(definition, properties=properties)
+        return {**defaults, **given, **self.properties_below("table-override.")}
 
     def properties_below(self, prefix: str) -> dict[str, str]:
         """Return the catalog's properties whose keys begin with ``prefix``, without the prefix."""

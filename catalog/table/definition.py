@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -55,8 +55,18 @@ class TableDefinition:
         partition_spec: PartitionSpec | None,
         sort_order: SortOrder | None,
         properties: Mapping[str, str] | None,
+        *,
+        version_of: Callable[[Mapping[str, str]], int],
     ) -> TableDefinition:
         """Create a definition from the arguments of `Catalog.create_table`.
+
+        Args:
+            schema: The columns.
+            location: The table's folder.
+            partition_spec: The partition spec.
+            sort_order: The sort order.
+            properties: The properties.
+            version_of: Returns the format version of the table by its given properties.
 
         Raises:
             SchemaError: If an Arrow type has no Iceberg type.
@@ -65,12 +75,13 @@ class TableDefinition:
         """
         if location is not None:
             location = checked_text("location of a table", location).rstrip("/")
+        given = property_texts("property", properties)
         return cls(
-            with_given_defaults(as_schema(schema)),
+            with_given_defaults(as_schema(schema, version_of(given))),
             location,
             _own(PartitionSpec, "partition spec", partition_spec),
             _own(SortOrder, "sort order", sort_order),
-            property_texts("property", properties),
+            given,
         )
 
     def metadata(self, location: str) -> TableMetadata:

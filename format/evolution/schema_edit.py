@@ -33,12 +33,16 @@ from icecomb.format.spec.types import (
     MapType,
     NestedField,
     StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
     UnknownType,
     as_type,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from icecomb.format.evolution.deleted_column import DeletedColumn
 
@@ -46,6 +50,7 @@ Path: TypeAlias = "str | tuple[str, ...]"
 """A column as ``"a"``, or a field inside it as ``"a.b"`` or ``("a", "b")``."""
 
 ROOT: Final = -1
+_OF_NANOS: Final = {TimestampNanoType: TimestampType, TimestamptzNanoType: TimestamptzType}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,7 @@ class SchemaEdit:
         self._added: dict[str, int] = {}
         self._parents: dict[int, int] = {}
         self._identifiers = set(schema.identifier_field_ids)
+        self._coarser: Mapping[type[IcebergType], type[IcebergType]] = {}
 
     def add(
         self,
@@ -287,8 +293,15 @@ class SchemaEdit:
                 )
         self._identifiers = {field.field_id for field in found}
 
-    def union(self, new: StructType) -> None:
-        """Add the extra fields of another schema, by name; widen types that are wider there."""
+    def union(self, new: StructType, *, of_frame: bool = False) -> None:
+        """Add the extra fields of another schema, by name; widen types that are wider there.
+
+        Args:
+            new: The fields of the other schema.
+            of_frame: Whether it is of rows, whose nanoseconds fit microseconds if they end in
+                zeros: such columns stay.
+        """
+        self._coarser = _OF_NANOS if of_frame else {}
         self._union(self.schema.as_struct(), new, ())
 
     def result(self) -> Schema:
@@ -530,6 +543,7 @@ class SchemaEdit:
             new.field_type
             if (new.field_type.is_primitive or isinstance(known.field_type, UnknownType))
             and not can_promote(new.field_type, known.field_type)
+            and self._coarser.get(type(new.field_type)) is not type(known.field_type)
             else None
         )
         doc = new.doc if new.doc != known.doc else None

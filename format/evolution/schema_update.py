@@ -237,13 +237,18 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
     def union_by_name(self, new_schema: Schema | pa.Schema) -> Self:
         """Add the columns that only another schema has, and widen those that are wider there.
 
-        Columns that only this table has, and types that are narrower there, stay.
+        Columns that only this table has, and types that are narrower there, stay; so do columns of
+        microseconds where an Arrow schema has nanoseconds, which fit if they end in zeros.
 
         Raises:
             SchemaError: If a column's types are incompatible, or the argument is not a schema.
         """
-        new = with_given_defaults(as_schema(new_schema)).as_struct()
-        self._record(lambda edit: edit.union(new))
+        import pyarrow as pa
+
+        version = self._base.format_version
+        new = with_given_defaults(as_schema(new_schema, version)).as_struct()
+        of_frame = isinstance(new_schema, pa.Schema)
+        self._record(lambda edit: edit.union(new, of_frame=of_frame))
         return self
 
     def apply(self, base: TableMetadata) -> Changes:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import FALSE
 from icecomb.format.arrow.number_view import truths_of
-from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.column_doubts import ColumnDoubts, believed_spec
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.expressions.manifest_evaluator import select_manifests
@@ -22,6 +21,7 @@ from icecomb.format.expressions.residual import ResidualEvaluator
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.reader import read_each_columns
+from icecomb.format.rows.values.metadata_columns import LINEAGE_IDS, bind_rows
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile
@@ -55,7 +55,7 @@ class FileMatcher:
     ) -> None:
         self._io = io
         self._base = base
-        self._filter = bind(base.schema(), expression, case_sensitive)
+        self._filter = bind_rows(base, base.schema(), expression, case_sensitive=case_sensitive)
         self._doubts = ColumnDoubts(base, base.schema())
         self._residuals: dict[tuple[int, frozenset[int]], ResidualEvaluator] = {}
 
@@ -91,7 +91,8 @@ class FileMatcher:
         might, must = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         holds_deletes = columns.manifest.content is ManifestContent.DELETES
         doubted = self._doubts.of(columns)
-        metrics = (_DeleteMetrics if holds_deletes else ManifestMetrics)(columns, doubted)
+        kind = _DeleteMetrics if holds_deletes else ManifestMetrics
+        metrics = kind(columns, doubted | LINEAGE_IDS)
         for residual, rows in self._by_residual(columns, doubted):
             if isinstance(residual, AlwaysTrue):
                 might[rows] = must[rows] = True

@@ -32,6 +32,7 @@ from icecomb.format.rows.deletes.deletion_vector_writer import (
     joined_vectors,
     several_targets,
 )
+from icecomb.format.rows.values.metadata_columns import filter_columns
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ class MergingProducer(SnapshotProducer):
             ExpressionError: If a column is unknown, or has been dropped meanwhile.
         """
         schema = base.schema()
-        return ColumnNames(self._schema or schema, self.case_sensitive).now(expression, schema)
+        seen = filter_columns(self._schema or schema)
+        return ColumnNames(seen, self.case_sensitive).now(expression, filter_columns(schema))
 
     def validate_from_snapshot(self, snapshot_id: int | None) -> Self:
         """Check for conflicts with commits since this snapshot; None for the whole history."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -38,11 +39,22 @@ from icecomb.format.row_changes.row_level_change import RowLevelChange, row_ids,
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.deletes.position_delete import Positions
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.values.metadata_columns import ROW_ID, ROW_POSITION, lineage
+from icecomb.format.rows.values.metadata_columns import (
+    LAST_UPDATED,
+    LINEAGE,
+    ROW_ID,
+    ROW_POSITION,
+    lineage,
+    metadata_column,
+)
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.write.data_writer import in_pieces
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.types import NestedField
 
 _PAIRS = 1 << 17
 """The number of pairs of rows, or of rows to insert, to process at a time."""
@@ -159,7 +171,9 @@ class _Merge:
         self._rest = condition.rest
         self._one_row_decides = clauses.one_row_decides
         schema = target.metadata.schema()
-        old = schema_to_pyarrow(schema, include_field_ids=False).empty_table()
+        known = (*schema.fields, *_named(target.metadata, condition, clauses))
+        self._known, self._own = len(known), len(schema.fields)
+        old = schema_to_pyarrow(Schema(known), include_field_ids=False).empty_table()
         sides = self._sides(_batch(old), source.schema.empty_table())
         theirs, ours = {self._target_alias: sides[aliases[0]]}, {aliases[1]: sides[aliases[1]]}
         names = {"target": aliases[0], "source": aliases[1], "expressions": expressions}
@@ -178,7 +192,7 @@ class _Merge:
         )
         if self._rest is not None:
             expressions.compute([self._rest], sides)
-        self._keys = [key_field(schema, name) for name, _ in condition.keys]
+        self._keys = [key_field(Schema(known), name) for name, _ in condition.keys]
         self._index_source([name for _, name in condition.keys])
         self.found = np.zeros(source.num_rows, np.bool_)
         self._counts = dict.fromkeys(Action, 0)
@@ -190,12 +204,13 @@ class _Merge:
             workers=1,
         )
         self._key_places = [list(dict.fromkeys(self._keys)).index(f) for f in self._keys]
-        self._row_places = [schema.fields.index(f) for f in self._keys]
-        self._ids = (ROW_ID,) if lineage(target.metadata) else ()
+        self._row_places = [known.index(f) for f in self._keys]
+        self._with_ids = bool(lineage(target.metadata))
+        ids = (ROW_ID,) if self._with_ids and ROW_ID not in known else ()
         self._row_scan = ArrowScan(
             target.metadata,
             target.io,
-            Schema((*schema.fields, *self._ids, ROW_POSITION)),
+            Schema((*known, *ids, ROW_POSITION)),
             workers=1,
         )
 
@@ -308,10 +323,10 @@ class _Merge:
     def _origins(self, batch: pa.RecordBatch) -> tuple[_Origins, pa.RecordBatch]:
         """Return the positions and ids in a batch of the row scan, and its other columns."""
         places, rows = _split(batch)
-        if not self._ids:
+        if not self._with_ids:
             return _Origins(places, None), rows
-        last = rows.num_columns - 1
-        return _Origins(places, row_ids(rows.column(last))), rows.select(range(last))
+        ids = row_ids(rows.column(self._own))
+        return _Origins(places, ids), rows.select(range(self._known))
 
     def _merge_rows(
         self, rows: pa.RecordBatch, origins: _Origins, found: Rows
@@ -418,6 +433,28 @@ class _Merge:
             f"Several rows of the source match the row of the table with {key}",
             hint="Deduplicate the source by its key, or narrow the condition of the merge.",
         )
+
+
+def _named(
+    metadata: TableMetadata, condition: MergeCondition, clauses: MergeClauses
+) -> tuple[NestedField, ...]:
+    """Return the columns of row lineage that a merge reads of the table's rows, ids first.
+
+    Raises:
+        UnsupportedError: If rows are found by one which the table's version does not have.
+    """
+    own = {field.name for field in metadata.schema().fields}
+    keys = {name for name, _ in condition.keys}
+    texts = [*keys, condition.rest or ""]
+    for clause in (*clauses.matched, *clauses.not_matched_by_source):
+        texts += (clause.condition or "", *(clause.values or {}).values())
+    said = " ".join(texts).lower()
+    named = [f for f in LINEAGE if f.name in said and f.name not in own]
+    for field in named:
+        if field.name in keys:
+            metadata_column(field.name, metadata)
+    found = lineage(metadata)
+    return found if LAST_UPDATED in named else found[: len(named)]
 
 
 def _table(data: GivenRows) -> pa.Table:

@@ -8,7 +8,6 @@ import numpy as np
 
 from icecomb.format.arrow.number_view import numbers_of
 from icecomb.format.errors import ValidationError
-from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.operation.overwrite import ReplacePartitions
@@ -49,7 +48,7 @@ def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenCh
         ExpressionError: If a column is unknown, or a value does not fit its type.
         ConfigurationError: If the mode or the isolation level is unknown.
     """
-    bind(target.metadata.schema(), row_filter, target.case_sensitive)
+    target.check_filter(row_filter)
     with row_level_change(target, "delete") as change:
         _remove_matching(change, row_filter)
         return change.finish(row_filter)
@@ -72,7 +71,7 @@ def overwrite_rows(
         ValidationError: If a required column holds a null.
         ExpressionError: If a column is unknown, or a value does not fit its type.
     """
-    bind(target.metadata.schema(), row_filter, target.case_sensitive)
+    target.check_filter(row_filter)
     with CopyOnWrite(target, "delete") as change:
         change.write_all(data)
         _remove_matching(change, row_filter)

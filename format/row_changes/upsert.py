@@ -29,7 +29,12 @@ from icecomb.format.row_changes.row_level_change import row_ids, row_level_chang
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.arrow_projection import Projection
-from icecomb.format.rows.values.metadata_columns import ROW_ID, ROW_POSITION, lineage
+from icecomb.format.rows.values.metadata_columns import (
+    METADATA_COLUMNS,
+    ROW_ID,
+    ROW_POSITION,
+    lineage,
+)
 from icecomb.format.rows.write.data_writer import FrameProjections, in_pieces
 from icecomb.format.rows.write.frame_check import check_required
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
@@ -236,6 +241,14 @@ def _key_fields(target: WriteTarget, join_cols: Sequence[str] | None) -> list[Ne
         names = [schema.find_column_name(i) or str(i) for i in schema.identifier_field_ids]
     else:
         names = list(join_cols)
+    own = {f.name for f in schema.fields}
+    for name in names:
+        if name in METADATA_COLUMNS and name not in own:
+            raise ValidationError(
+                f"An upsert finds rows by columns of the table, not by {name}",
+                hint=f'Use merge(rows, on="t.{name} = s.{name}"), where the table has row ids.',
+                column=name,
+            )
     if not names:
         raise ValidationError(
             "There is no key to find rows by",

@@ -18,6 +18,7 @@ from icecomb.format.operation.clash import VectorConflictError
 from icecomb.format.operation.file_match import FileMatcher
 from icecomb.format.operation.written_schema import WrittenWith, check_branch, check_no_ids_since
 from icecomb.format.property.table_property import ISOLATION_LEVEL, ROW_LEVEL_MODE
+from icecomb.format.rows.values.metadata_columns import bind_rows
 from icecomb.format.scan.delete_index import partition_keys
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -124,6 +125,16 @@ class WriteTarget:
             ValidationError: If there is such a column; the message names the first one.
         """
         check_branch(self.metadata, self.start(), self.branch)
+
+    def check_filter(self, row_filter: BooleanExpression) -> None:
+        """Refuse a filter that does not fit the table, before any file is read or written.
+
+        Raises:
+            ExpressionError: If a column is unknown, or a value does not fit its type.
+            UnsupportedError: If it is one of row lineage, which the table's version does not have.
+        """
+        schema = self.metadata.schema()
+        bind_rows(self.metadata, schema, row_filter, case_sensitive=self.case_sensitive)
 
     def start(self) -> Snapshot | None:
         """Return the head of the branch, or of main if the commit will create the branch."""

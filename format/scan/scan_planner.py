@@ -53,7 +53,7 @@ from icecomb.format.manifests.reader import (
     read_each_columns,
     read_manifest_columns,
 )
-from icecomb.format.rows.values.metadata_columns import LAST_UPDATED, LINEAGE
+from icecomb.format.rows.values.metadata_columns import LAST_UPDATED, LINEAGE_IDS
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.scan.equality_ranges import comparable_columns
@@ -69,8 +69,6 @@ if TYPE_CHECKING:
 
 _WORKERS = min(4, os.cpu_count() or 1)
 _ChosenDeletes = tuple[ManifestColumns, "list[int] | None", bool]
-_INHERITED = frozenset(f.field_id for f in LINEAGE)
-"""Columns whose metrics say nothing, as rows inherit a value where the file has none."""
 _FEW = 4
 """`DataFile` objects are built at once when fewer than one in this many entries are chosen."""
 
@@ -380,7 +378,7 @@ class ScanPlanner:
         partition = partition_columns(columns, found.spec)
         mask = _and(self._wanted(columns), evaluate(found.partition, partition))
         if mask.true_count:
-            metrics = _LineageMetrics(columns, doubted | _INHERITED)
+            metrics = _LineageMetrics(columns, doubted | LINEAGE_IDS)
             mask = pc.and_(mask, might_match(self._filter, metrics))
             if self._needs_counts(columns, metrics, mask):
                 self._statistics = METRICS  # other manifests are likely to need them, too

@@ -21,7 +21,6 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
@@ -32,8 +31,8 @@ from icecomb.format.property.table_property import (
     SPLIT_TARGET_SIZE,
 )
 from icecomb.format.rows.values.metadata_columns import (
-    LINEAGE,
     METADATA_COLUMNS,
+    bind_rows,
     metadata_column,
 )
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
@@ -150,15 +149,9 @@ class TableScan:
         """
         expression = self.row_filter
         assert isinstance(expression, BooleanExpression)  # noqa: S101 - parsed on construction
-        schema = self.schema()
-        own = {field.name.lower() for field in schema.fields}
-        more = [field for field in LINEAGE if field.name not in own]
-        all_columns = Schema((*schema.fields, *more), schema.schema_id)
-        bound = bind(all_columns, expression, self.case_sensitive)
-        for field in more:
-            if field.field_id in bound_references(bound):
-                metadata_column(field.name, self.metadata)
-        return bound
+        return bind_rows(
+            self.metadata, self.schema(), expression, case_sensitive=self.case_sensitive
+        )
 
     def filter(self, row_filter: RowFilter) -> TableScan:
         """Return a scan of the rows that also satisfy this filter."""

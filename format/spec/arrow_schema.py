@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -138,7 +139,9 @@ def type_to_pyarrow(field_type: IcebergType, *, include_field_ids: bool = True) 
         ) from None
 
 
-def pyarrow_to_schema(schema: pa.Schema, name_mapping: NameMapping | None = None) -> Schema:
+def pyarrow_to_schema(
+    schema: pa.Schema, name_mapping: NameMapping | None = None, *, nanoseconds: bool = False
+) -> Schema:
     """Return the Iceberg schema of an Arrow schema.
 
     Field ids are kept when fields of every depth have one; otherwise they come from the name
@@ -147,10 +150,13 @@ def pyarrow_to_schema(schema: pa.Schema, name_mapping: NameMapping | None = None
     Args:
         schema: The Arrow schema; dictionary, large and view types count as their plain types.
         name_mapping: Ids by name, for the schema of a file without ids.
+        nanoseconds: Whether timestamps of nanoseconds get their own types (format version 3), or
+            those of microseconds.
 
     Raises:
         SchemaError: If an Arrow type has no Iceberg type, or a name is not in the name mapping.
     """
+    kind_of = partial(pyarrow_to_type, nanoseconds=nanoseconds)
     complete = all(_has_ids(f) for f in schema)
     placeholder = count(1)
 
@@ -169,19 +175,29 @@ def pyarrow_to_schema(schema: pa.Schema, name_mapping: NameMapping | None = None
         return next(placeholder)
 
     if complete:
-        return Schema(_fields(schema, (), own, ""))
+        return Schema(_fields(schema, (), own, kind_of))
     if name_mapping is not None:
-        return Schema(_fields(schema, name_mapping.fields, mapped, ""))
-    return assign_fresh_schema_ids(Schema(_fields(schema, (), numbered, "")))
+        return Schema(_fields(schema, name_mapping.fields, mapped, kind_of))
+    return assign_fresh_schema_ids(Schema(_fields(schema, (), numbered, kind_of)))
 
 
-def pyarrow_to_type(arrow_type: pa.DataType, path: str = "") -> PrimitiveType:
+def pyarrow_to_type(
+    arrow_type: pa.DataType, path: str = "", *, nanoseconds: bool = False
+) -> PrimitiveType:
     """Return the Iceberg type whose values are those of a primitive Arrow type.
+
+    Args:
+        arrow_type: The Arrow type.
+        path: The full name of the column, for errors.
+        nanoseconds: See `pyarrow_to_schema`.
 
     Raises:
         SchemaError: If there is none; the message names `path` and the hint says what to do.
     """
-    found = _primitive(_plain(arrow_type))
+    plain = _plain(arrow_type)
+    found = _primitive(plain)
+    if nanoseconds and pa.types.is_timestamp(plain) and plain.unit == "ns":
+        found = TimestampNanoType() if plain.tz is None else TimestamptzNanoType()
     if found is None:
         raise SchemaError(
             f"Column {path!r} of Arrow type {arrow_type} has no Iceberg type",
@@ -230,9 +246,10 @@ def _fields(
     fields: Any,
     mapping: tuple[MappedField, ...],
     id_of: Callable[[pa.Field, MappedField | None], int],
-    prefix: str,
+    kind_of: Callable[[pa.DataType, str], PrimitiveType],
+    prefix: str = "",
 ) -> tuple[NestedField, ...]:
-    return tuple(_field(f, f.name, mapping, id_of, prefix) for f in fields)
+    return tuple(_field(f, f.name, mapping, id_of, kind_of, prefix=prefix) for f in fields)
 
 
 def _field(
@@ -240,6 +257,8 @@ def _field(
     name: str,
     mapping: tuple[MappedField, ...],
     id_of: Callable[[pa.Field, MappedField | None], int],
+    kind_of: Callable[[pa.DataType, str], PrimitiveType],
+    *,
     prefix: str,
 ) -> NestedField:
     known = next((m for m in mapping if name in m.names), None)
@@ -251,18 +270,18 @@ def _field(
     children = child_fields(kind)
     converted: IcebergType
     if pa.types.is_struct(kind):
-        converted = StructType(_fields(children, inside, id_of, f"{path}."))
+        converted = StructType(_fields(children, inside, id_of, kind_of, f"{path}."))
     elif _is_list(kind):
-        element = _field(children[0], "element", inside, id_of, f"{path}.")
+        element = _field(children[0], "element", inside, id_of, kind_of, prefix=f"{path}.")
         converted = ListType(element.field_id, element.field_type, element.required)
     elif pa.types.is_map(kind):
-        key = _field(children[0], "key", inside, id_of, f"{path}.")
-        value = _field(children[1], "value", inside, id_of, f"{path}.")
+        key = _field(children[0], "key", inside, id_of, kind_of, prefix=f"{path}.")
+        value = _field(children[1], "value", inside, id_of, kind_of, prefix=f"{path}.")
         converted = MapType(
             key.field_id, key.field_type, value.field_id, value.field_type, value.required
         )
     else:
-        converted = pyarrow_to_type(kind, path)
+        converted = kind_of(kind, path)
     new = NestedField(number, name, converted, required=not field.nullable)
     return new if doc is None else replace(new, doc=doc.decode())
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.argument import json_of_pyiceberg, name_of_type
 from icecomb.format.errors import SchemaError
-from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.schema import V3_FORMAT_VERSION, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,8 +17,13 @@ _OF_FRAMES: Final = {
 }
 
 
-def as_schema(schema: Schema | pa.Schema) -> Schema:
+def as_schema(schema: Schema | pa.Schema, format_version: int = V3_FORMAT_VERSION - 1) -> Schema:
     """Convert a schema of PyIceberg or Arrow to an Iceberg schema; Arrow fields get ids.
+
+    Args:
+        schema: The schema.
+        format_version: The format version of the table: Arrow's timestamps of nanoseconds become
+            columns of microseconds where it has no others.
 
     Raises:
         SchemaError: If an Arrow type has no Iceberg type, or the argument is not a schema.
@@ -39,4 +44,4 @@ def as_schema(schema: Schema | pa.Schema) -> Schema:
             hint="Give its .schema." if of_frame else _OF_FRAMES.get(library, "Give one of these."),
         )
 
-    return pyarrow_to_schema(schema)
+    return pyarrow_to_schema(schema, nanoseconds=format_version >= V3_FORMAT_VERSION)

@@ -35,7 +35,7 @@ from icecomb.format.rows.values.metadata_columns import (
     FILE_PATH,
     IS_DELETED,
     LAST_UPDATED,
-    LINEAGE,
+    LINEAGE_IDS,
     PARTITION,
     ROW_ID,
     SPEC_ID,
@@ -60,7 +60,6 @@ _MOST_BYTES = 1 << 62
 _WORKERS = 8
 """The default number of tasks read in parallel; of local files at most one per processor."""
 _NOT_ASCII = 0x80
-_LINEAGE_IDS = frozenset(f.field_id for f in LINEAGE)
 
 
 class ArrowScan:
@@ -408,7 +407,7 @@ def _matching(
     lineage = {
         field_id: _lineage_statistics(field_id, reader, constants[field_id], file.record_count)
         for field_id in bound_references(residual)
-        if field_id in _LINEAGE_IDS
+        if field_id in LINEAGE_IDS
     }
     readers = {
         field_id: reader.statistics(field_id, term.field_type)

@@ -22,7 +22,7 @@ from icecomb.format.arrow.number_view import array_of
 from icecomb.format.arrow.plain_layout import of_short_offsets, plain_batch, plain_type
 from icecomb.format.errors import CorruptFileError, SchemaError
 from icecomb.format.rows.values.arrow_values import Cast, reading_cast
-from icecomb.format.rows.values.metadata_columns import LINEAGE, ROW_ID, ROW_POSITION
+from icecomb.format.rows.values.metadata_columns import LINEAGE_IDS, ROW_ID, ROW_POSITION
 from icecomb.format.rows.values.value_array import default_scalar
 from icecomb.format.rows.values.variant_column import given_variants, stored_variants
 from icecomb.format.spec.arrow_schema import (
@@ -43,7 +43,6 @@ from icecomb.format.spec.types import (
     VariantType,
 )
 
-_LINEAGE_IDS: Final = frozenset(f.field_id for f in LINEAGE)
 _LATEST: Final[deque[tuple[pa.Schema, NameMapping | None, tuple[FileField, ...]]]] = deque(maxlen=1)
 """The latest result: most files of a table have the same schema."""
 
@@ -182,7 +181,7 @@ class Projection:
         return number in by_id
 
     def _inherits(self, number: int) -> bool:
-        return number in _LINEAGE_IDS and self._constants.get(number) is not None
+        return number in LINEAGE_IDS and self._constants.get(number) is not None
 
     def _column(self, field: NestedField, by_id: Mapping[int, FileField]) -> _Build:
         if field.field_id == ROW_POSITION.field_id:

@@ -21,6 +21,7 @@ from icecomb.format.spec.types import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icecomb.format.expressions.expression import BooleanExpression
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
@@ -65,6 +66,8 @@ LAST_UPDATED: Final = NestedField(
 )
 LINEAGE: Final = (ROW_ID, LAST_UPDATED)
 """The columns of row lineage, which files of moved rows contain, behind the table's."""
+LINEAGE_IDS: Final = frozenset(f.field_id for f in LINEAGE)
+"""Their ids. Metrics of files say nothing of them: rows inherit what their file does not state."""
 _LINEAGE_VERSION: Final = 3
 
 METADATA_COLUMNS: Final = MappingProxyType(
@@ -103,6 +106,48 @@ def with_lineage(schema: Schema) -> Schema:
                 column=field.name,
             )
     return Schema((*schema.fields, *LINEAGE), schema.schema_id, schema.identifier_field_ids)
+
+
+def filter_columns(schema: Schema) -> Schema:
+    """Return the columns that filters may name: the table's, and those of row lineage.
+
+    A column of the table hides one of row lineage.
+    """
+    from icecomb.format.spec.schema import Schema
+
+    taken = {field.name.lower() for field in schema.fields}
+    more = (field for field in LINEAGE if field.name not in taken)
+    return Schema((*schema.fields, *more), schema.schema_id, schema.identifier_field_ids)
+
+
+def bind_rows(
+    metadata: TableMetadata,
+    schema: Schema,
+    row_filter: BooleanExpression,
+    *,
+    case_sensitive: bool = True,
+) -> BooleanExpression:
+    """Return a row filter bound to the columns of a table, and to those of row lineage.
+
+    Args:
+        metadata: Metadata of the table.
+        schema: The schema of the table with which its rows are read.
+        row_filter: The filter, by column names.
+        case_sensitive: Whether `Id` and `id` are different columns.
+
+    Raises:
+        ExpressionError: If a column is unknown, or a literal does not fit its type.
+        UnsupportedError: If it is one of row lineage, which the table's version does not have.
+    """
+    from icecomb.format.expressions.binding import bind
+    from icecomb.format.expressions.bound import bound_references
+
+    bound = bind(filter_columns(schema), row_filter, case_sensitive)
+    asked = LINEAGE_IDS & {*bound_references(bound)}
+    for field in LINEAGE:
+        if field.field_id in asked:
+            metadata_column(field.name, metadata)
+    return bound
 
 
 def metadata_column(

@@ -8,7 +8,6 @@ import pytest
 
 from icecomb.format.errors import (
     ConflictError,
-    ExpressionError,
     SchemaError,
     UnsupportedError,
     ValidationError,
@@ -190,9 +189,120 @@ def test_scans_find_rows_by_their_ids(lake):
     assert table.scan("_last_updated_sequence_number = 3").count() == 3
     assert table.scan("_row_id is null").count() == 0
     assert table.scan("_row_id < 5 and s = 'a'").count() == 4
-    for each in (table, lake.create_table("db.empty", SCHEMA, properties={"format-version": "3"})):
-        with pytest.raises(ExpressionError, match="_row_id"):
-            each.delete("_row_id = 3")
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_rows_are_deleted_and_replaced_by_their_lineage(lake, mode):
+    parts = [(0, "a"), (1, "b"), (2, "c")], [(3, "d"), (4, "e")]
+    table = new_table(lake, *parts, write_delete_mode=mode)
+    # a file in which some rows state their ids and others inherit them
+    table.upsert(frame((1, "B"), (4, "E"), (5, "f")), ["id"])
+    kept = lineage(table)
+    new, _ = kept["5f"]
+    table.delete(f"_row_id = 1 or _row_id = {new}")
+    del kept["1B"], kept["5f"]
+    assert lineage(table) == kept == {"0a": (0, 1), "2c": (2, 1), "3d": (3, 2), "4E": (4, 3)}
+    table.delete("_row_id > 90 or _row_id is null or _last_updated_sequence_number > 3")
+    assert lineage(table) == kept
+    table.delete("_last_updated_sequence_number = 2")
+    table.overwrite(frame((9, "z")), "_row_id in (0, 3)")
+    del kept["0a"], kept["3d"]
+    assert lineage(table) == {**kept, "9z": (lineage(table)["9z"][0], 6)}
+    table.delete("_row_id is not null")
+    assert table.scan().count() == 0
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_rows_without_ids_are_deleted_by_that(lake, mode):
+    table = new_table(lake, [(0, "a"), (1, "b")], [(2, "c")], version="2", write_delete_mode=mode)
+    with pytest.raises(UnsupportedError, match="no column _row_id: its format version is 2"):
+        table.delete("_row_id = 0")
+    with pytest.raises(UnsupportedError, match="no column _row_id: its format version is 2"):
+        table.overwrite(frame((9, "z")), "_row_id = 0")
+    upgrade(table)
+    table.delete("_row_id = 0 or _last_updated_sequence_number > 0")
+    table.delete("_row_id is null and id = 1")
+    found = lineage(table)
+    assert sorted(found) == ["0a", "2c"]
+    table.delete("_row_id is null")
+    assert lineage(table) == found
+    table.delete(f"_row_id = {found['0a'][0]}")
+    assert lineage(table) == {"2c": found["2c"]}
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_delete_by_ids_loses_no_row_beside_other_writers(lake, mode):
+    table = new_table(lake, [(0, "a"), (1, "b"), (2, "c")], write_delete_mode=mode)
+    with table.update_properties() as update:
+        update.set("write.merge.mode", mode)
+    stale, pending = lake.load_table("db.t"), lake.load_table("db.t").transaction()
+    pending.delete("_row_id = 2")
+    table.upsert(frame((2, "C")), ["id"])
+    # the row moved: whoever found it where it was is refused
+    with pytest.raises(ConflictError):
+        pending.commit_transaction()
+    if mode == "copy-on-write":
+        with pytest.raises(ConflictError):
+            stale.delete("_row_id = 2")
+        assert lineage(table.refresh()) == {"0a": (0, 1), "1b": (1, 1), "2C": (2, 2)}
+        stale.refresh()
+    stale.delete("_row_id = 2")
+    assert lineage(table.refresh()) == {"0a": (0, 1), "1b": (1, 1)}
+    with table.transaction() as both:
+        both.append(frame((7, "x"), (8, "y")))
+        given = both.metadata.snapshot_by_name("main").first_row_id
+        both.delete(f"_row_id = {given + 1}", branch="main")
+    assert sorted(lineage(table)) == ["0a", "1b", "7x"]
+
+
+def test_a_delete_by_ids_on_a_branch_finds_the_ids_of_the_branch(lake):
+    table = new_table(lake, [(0, "a"), (1, "b")])
+    with table.manage_snapshots() as manage:
+        manage.create_branch(table.metadata.current_snapshot_id, "old")
+    table.append(frame((2, "c"), (3, "d")))
+    table.append(frame((4, "x"), (5, "y")), branch="old")
+    there = {row: own for row, (own, _) in lineage(table, ref="old").items()}
+    table.delete(f"_row_id = {there['5y']}")
+    assert sorted(lineage(table)) == ["0a", "1b", "2c", "3d"]
+    table.delete(f"_row_id in ({there['5y']}, 0)", branch="old")
+    assert sorted(lineage(table, ref="old")) == ["1b", "4x"]
+    assert sorted(lineage(table)) == ["0a", "1b", "2c", "3d"]
+
+
+def test_conflicts_of_a_delete_by_lineage_are_those_of_rows_that_may_match(lake):
+    table = new_table(lake, [(0, "a"), (1, "b")])
+    stale = lake.load_table("db.t")
+    table.append(frame((2, "c")))
+    with pytest.raises(ConflictError, match="can contain records matching _row_id = 1:"):
+        stale.delete("_row_id = 1")
+    with table.update_properties() as update:
+        update.set("write.delete.isolation-level", "snapshot")
+    stale = lake.load_table("db.t")
+    table.append(frame((3, "d")))
+    stale.delete("_row_id = 1")
+    assert sorted(lineage(table.refresh())) == ["0a", "2c", "3d"]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_merge_finds_rows_by_their_lineage(lake, mode):
+    table = new_table(lake, [(0, "a"), (1, "b"), (2, "c")], [(3, "d")], write_merge_mode=mode)
+    rows = pa.table({"_row_id": [0, 2, 3, None, 99], "s": ["A", "gone", "D", "x", "x"]})
+    (
+        table.merge(rows, on="t._row_id = s._row_id")
+        .when_matched_delete("s.s = 'gone'")
+        .when_matched_update({"s": "s.s"}, "t._last_updated_sequence_number < 2")
+        .execute()
+    )
+    assert lineage(table) == {"0A": (0, 3), "1b": (1, 1), "3d": (3, 2)}
+    (
+        table.merge(rows, on="t._row_id = s._row_id and t._last_updated_sequence_number = 2")
+        .when_matched_update({"s": "s.s || t._row_id || t.s"})
+        .when_not_matched_by_source_delete("t._row_id = 1")
+        .execute()
+    )
+    assert lineage(table) == {"0A": (0, 3), "3D3d": (3, 4)}
+    with pytest.raises(ValidationError, match="finds rows by columns of the table, not by _row_id"):
+        table.upsert(rows, ["_row_id"])
 
 
 def test_files_older_than_a_last_update_are_not_read(lake):
