@@ -432,7 +432,7 @@ class Maintenance:
             columns: Names of columns of primitive types, `address.city` for a field of a struct;
                 by default all columns of such types.
             snapshot: Id of the snapshot; the current one by default.
-            engine: `auto` or `local`, both this machine; `spark` is refused.
+            engine: `auto` and `local` read on this machine; `spark` is for CALL.
             progress: Reporter of rows that were read.
 
         Raises:
@@ -444,13 +444,16 @@ class Maintenance:
             CommitFailedError: If other writers were first too often; nothing was committed.
             CommitStateUnknownError: If it is unknown whether it was committed.
         """
-        from icecomb.catalog.maintenance.engine import check_local
+        from icecomb.catalog.maintenance.engine import Engine
         from icecomb.catalog.maintenance.table_statistics import compute_table_stats
         from icecomb.catalog.report.progress import SILENT
 
-        check_local(engine, "Computing statistics", "it reads the columns batch by batch")
         return compute_table_stats(
-            self._table, columns=columns, snapshot=snapshot, progress=progress or SILENT
+            self._table,
+            columns=columns,
+            snapshot=snapshot,
+            engine=Engine.parse(engine),
+            progress=progress or SILENT,
         )
 
     def compute_partition_stats(self, *, snapshot: int | None = None) -> ComputedPartitionStats:

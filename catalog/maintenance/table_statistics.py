@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from icecomb.catalog.maintenance.engine import Engine
 from icecomb.catalog.maintenance.partition_statistics import snapshot_to_count
 from icecomb.format.argument import checked_members
 from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.property.table_property import LOCAL_LIMIT
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.types import SHAPE_TYPES, PrimitiveType, StructType, VariantType
-from icecomb.format.statistics.column_sketches import ColumnSketches
+from icecomb.format.statistics.column_sketches import ColumnSketches, UnreadRows, column_path
 from icecomb.format.statistics.statistics_file import SetStatistics, write_statistics
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.spec.types import NestedField
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +35,48 @@ class ComputedTableStats:
     statistics_file: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class SketchJob:
+    """Columns for another engine to read.
+
+    Attributes:
+        identifier: The table's name.
+        snapshot_id: The snapshot.
+        base: A snapshot of which nothing is read: only rows appended since, with the table's
+            current columns; None for all rows, with the columns of the snapshot.
+        columns: The columns: the names that lead to each, and its field.
+    """
+
+    identifier: tuple[str, ...]
+    snapshot_id: int
+    base: int | None
+    columns: Sequence[tuple[Sequence[str], NestedField]]
+
+
+class SketchEngine(Protocol):
+    """A reader of columns outside of this process."""
+
+    def can_read(self, field: NestedField) -> bool:
+        """Return whether it has the values of a column as the table has them."""
+
+    def sketches(self, job: SketchJob) -> Iterator[bytes]:
+        """Yield a theta sketch of each column, in their order.
+
+        Raises:
+            FileIOError: If it failed.
+        """
+
+
 def compute_table_stats(
-    table: Table, *, columns: Iterable[str] | None, snapshot: int | None, progress: Progress
+    table: Table,
+    *,
+    columns: Iterable[str] | None,
+    snapshot: int | None,
+    engine: Engine,
+    progress: Progress,
+    session: SketchEngine | None = None,
 ) -> ComputedTableStats:
-    """Run `Maintenance.compute_table_stats`."""
+    """Run `Maintenance.compute_table_stats`, by the engine of a session if there is one."""
     chosen = snapshot_to_count(table, snapshot)
     names = None if columns is None else tuple(checked_members("columns", columns, str))
     if chosen is None:
@@ -43,15 +84,77 @@ def compute_table_stats(
     schema = TableScan(table.metadata, table.io, snapshot_id=chosen.snapshot_id).schema()
     field_ids = _field_ids(".".join(table.name()), schema, names)
     sketches = ColumnSketches(table.metadata, table.io, chosen, schema, field_ids)
-    if sketches.unread is not None:
-        progress.say(f"older statistics are not used: {sketches.unread}")
+    reader = _reader(table, [schema.find_field(each) for each in field_ids], engine, session)
+    if sketches.unused is not None:
+        progress.say(f"older statistics are not used: {sketches.unused}")
     if sketches.is_known:
         return ComputedTableStats(_known(table, chosen))
-    with progress.task("distinct values", sketches.row_count, "rows") as advance:
-        found = sketches.compute(advance)
-    described = write_statistics(table.io, table.metadata, chosen, found, sketches.kept)
+    rows = sum(part.row_count for part in sketches.unread)
+    limit = LOCAL_LIMIT.of(table.metadata.properties)
+    is_large = sum(part.size for part in sketches.unread) > limit
+    with progress.task("distinct values", rows, "rows") as advance:
+        if reader is not None and (is_large or engine is Engine.SPARK):
+            for part in sketches.unread:
+                _add(sketches, part, _job(table, chosen, schema, part), reader)
+                advance(part.row_count)
+        else:
+            sketches.read(advance)
+    described = write_statistics(table.io, table.metadata, chosen, sketches.sketches, sketches.kept)
     table.commit(SetStatistics(described, table.io.delete))
     return ComputedTableStats(described["statistics-path"])
+
+
+def _reader(
+    table: Table, fields: Sequence[NestedField], engine: Engine, session: SketchEngine | None
+) -> SketchEngine | None:
+    """Return the session if it may read the columns.
+
+    Raises:
+        ValidationError: If a session is requested, and there is none.
+        UnsupportedError: If a session is requested for columns that it cannot read.
+    """
+    if engine is Engine.LOCAL:
+        return None
+    if session is None:
+        if engine is Engine.SPARK:
+            raise ValidationError(
+                "Spark can compute statistics only where a session calls",
+                hint="CALL lake.system.compute_table_stats(table => 'db.t', engine => 'spark')",
+            )
+        return None
+    unread = [field for field in fields if not session.can_read(field)]
+    if unread and engine is Engine.SPARK:
+        name = ".".join(table.name())
+        raise UnsupportedError(
+            f"Table {name}: Spark does not have the values of column {unread[0].name!r}, of type "
+            f"{unread[0].field_type}, as the table has them",
+            hint="Name the other columns, or leave the engine out: the driver's machine reads it.",
+            table=name,
+            column=unread[0].name,
+        )
+    return None if unread else session
+
+
+def _job(table: Table, snapshot: Snapshot, schema: Schema, part: UnreadRows) -> SketchJob:
+    """Return the job of reading columns.
+
+    Appended rows are read with the current columns. Where these are others, all rows are read: of
+    those that were there before, the values are known already, and do not count again.
+    """
+    base, current = part.base, table.metadata.schema()
+    if base is not None:
+        same = all(
+            current.contains(each) and current.find_type(each) == schema.find_type(each)
+            for each in part.field_ids
+        )
+        base, schema = (base, current) if same else (None, schema)
+    columns = [(column_path(schema, each), schema.find_field(each)) for each in part.field_ids]
+    return SketchJob(table.name(), snapshot.snapshot_id, base, columns)
+
+
+def _add(sketches: ColumnSketches, part: UnreadRows, job: SketchJob, reader: SketchEngine) -> None:
+    for field_id, content in zip(part.field_ids, reader.sketches(job), strict=True):
+        sketches.add(field_id, content, "the answer of an executor")
 
 
 def _field_ids(table: str, schema: Schema, names: tuple[str, ...] | None) -> list[int]:

@@ -452,7 +452,7 @@ COPY_MIN_ROW_GROUP_BYTES: Final = number(
 LOCAL_LIMIT: Final = number(
     "icecomb.maintenance.local-limit",
     50 << 30,
-    "The most bytes that a CALL rewrites on the driver's machine; beyond, executors rewrite.",
+    "The most bytes that a CALL rewrites or counts on the driver's machine; beyond, executors do.",
     least=0,
 )
 HIVE_ENGINE: Final = flag(

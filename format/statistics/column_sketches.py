@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -47,8 +47,8 @@ class ColumnSketches:
 
     Attributes:
         kept: What the snapshot's own statistics file has about other fields, with the bytes.
-        unread: The reason why an older statistics file is not used; None if there is none.
-        row_count: The number of rows to read, as far as summaries tell.
+        unused: The reason why an older statistics file is not used; None if there is none.
+        unread: The rows to read, with the columns to read of them.
 
     Raises:
         MissingDependencyError: If datasketches is not installed.
@@ -68,23 +68,35 @@ class ColumnSketches:
         self._schema = schema
         self._sketches = {field_id: ThetaSketch() for field_id in field_ids}
         self.kept: list[tuple[Blob, bytes]] = []
-        self.unread: str | None = None
+        self.unused: str | None = None
         self._bases: dict[int, int] = {}
         try:
             self._take_older()
         except _UNREADABLE as error:
             self._sketches = {field_id: ThetaSketch() for field_id in field_ids}
-            self.kept, self._bases, self.unread = [], {}, error.message
-        self._parts = list(self._planned())
-        self.row_count = sum(part.row_count for part in self._parts)
+            self.kept, self._bases, self.unused = [], {}, error.message
+        self.unread = tuple(self._planned())
 
     @property
     def is_known(self) -> bool:
         """Whether the snapshot's own statistics file has all of it."""
-        return not self._parts
+        return not self.unread
 
-    def compute(self, advance: Callable[[int], None]) -> Mapping[int, ThetaSketch]:
-        """Read the columns; return their sketches by field id.
+    def add(self, field_id: int, content: bytes, source: str) -> None:
+        """Add the values of a sketch made elsewhere.
+
+        Args:
+            field_id: The column's field id.
+            content: The compact form of the sketch.
+            source: Where it comes from, for errors.
+
+        Raises:
+            CorruptFileError: If it is not a sketch.
+        """
+        self._sketches[field_id].add_sketch(content, source)
+
+    def read(self, advance: Callable[[int], None]) -> None:
+        """Add the values of the rows to read.
 
         Args:
             advance: A function that takes numbers of rows, as they are read.
@@ -92,14 +104,18 @@ class ColumnSketches:
         Raises:
             CorruptFileError: If a file is damaged.
         """
-        for part in self._parts:
-            columns = [(self._path(field_id), field_id) for field_id in part.field_ids]
+        for part in self.unread:
+            columns = [(column_path(self._schema, each), each) for each in part.field_ids]
             for batch in part.batches(self._io):
                 for path, field_id in columns:
                     kind = self._schema.find_type(field_id)
                     assert isinstance(kind, PrimitiveType)  # noqa: S101 - as the caller promised
                     self._sketches[field_id].add(_values(batch, path), kind)
                 advance(batch.num_rows)
+
+    @property
+    def sketches(self) -> Mapping[int, ThetaSketch]:
+        """The sketches by field id."""
         return self._sketches
 
     def _take_older(self) -> None:
@@ -134,7 +150,7 @@ class ColumnSketches:
             and not isinstance(kind, UUIDType)
         )
 
-    def _planned(self) -> Iterator[_Part]:
+    def _planned(self) -> Iterator[UnreadRows]:
         """Yield what is to be read: once for all columns that go on from the same snapshot."""
         by_base: dict[int | None, list[int]] = {}
         for field_id in self._sketches:
@@ -147,34 +163,45 @@ class ColumnSketches:
             scan: TableScan
             if base is None:
                 scan = TableScan(self._metadata, self._io, snapshot_id=last)
-                counted, key = [self._snapshot], "total-records"
+                counted: Iterable[Snapshot] = [self._snapshot]
+                rows, size = "total-records", "total-files-size"
             else:
                 read = replace(self._metadata, current_schema_id=self._schema.schema_id)
                 appends = IncrementalAppendScan(
                     read, self._io, from_snapshot_id=base, to_snapshot_id=last
                 )
-                scan, counted, key = appends, appends.snapshots(), "added-records"
-            rows = sum(_number(snapshot.summary, key) for snapshot in counted)
-            yield _Part(scan.select(*names), field_ids, rows)
-
-    def _path(self, field_id: int) -> list[str]:
-        names = []
-        at: int | None = field_id
-        while at is not None:
-            names.append(self._schema.find_field(at).name)
-            at = self._schema.find_parent_id(at)
-        return names[::-1]
+                scan, counted = appends, appends.snapshots()
+                rows, size = "added-records", "added-files-size"
+            yield UnreadRows(
+                scan.select(*names),
+                field_ids,
+                base,
+                sum(_number(snapshot.summary, rows) for snapshot in counted),
+                sum(_number(snapshot.summary, size) for snapshot in counted),
+            )
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """Columns to read from the same files."""
+class UnreadRows:
+    """Columns to read from the same files.
+
+    Attributes:
+        scan: The scan of these columns.
+        field_ids: Their field ids.
+        base: The snapshot whose values are known: only rows appended to it are read; None to read
+            all rows.
+        row_count: The number of rows, as far as summaries tell.
+        size: The bytes of the files, as far as summaries tell.
+    """
 
     scan: TableScan
     field_ids: Sequence[int]
+    base: int | None
     row_count: int
+    size: int
 
     def batches(self, io: FileIO) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches."""
         scan = self.scan
         rows = max(_LEAST_ROWS, min(BATCH_ROWS, _MOST_VALUES // len(self.field_ids)))
         reader = ArrowScan(
@@ -186,6 +213,16 @@ class _Part:
             schema=scan.schema(),
         )
         return reader.to_record_batches(scan.plan_files())
+
+
+def column_path(schema: Schema, field_id: int) -> list[str]:
+    """Return the names that lead to a column: its own, after those of the structs around it."""
+    names = []
+    at: int | None = field_id
+    while at is not None:
+        names.append(schema.find_field(at).name)
+        at = schema.find_parent_id(at)
+    return names[::-1]
 
 
 def _before_appends(metadata: TableMetadata, snapshot: Snapshot) -> Iterator[tuple[int, Snapshot]]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.maintenance.engine import GroupEngine
     from icecomb.catalog.maintenance.session_listing import FolderEngine
+    from icecomb.catalog.maintenance.table_statistics import SketchEngine
     from icecomb.catalog.table.table import Table
 
 SESSION_CATALOG: Final = "spark_catalog"
@@ -34,6 +35,7 @@ class Call:
         case_sensitive: Whether column names are case-sensitive.
         statements: SQL that the session runs after the procedure, which appends to it.
         listing: The engine that lists folders if they are too many for the planner.
+        sketching: The engine that reads columns for statistics if they are too many for it.
     """
 
     catalog: Catalog
@@ -45,6 +47,7 @@ class Call:
     case_sensitive: bool = False
     statements: list[str] = field(default_factory=list)
     listing: FolderEngine | None = None
+    sketching: SketchEngine | None = None
 
     def identifier(self, table: str) -> tuple[str, str]:
         """Parse the name of a table in an argument, as Iceberg does.

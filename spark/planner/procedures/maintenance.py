@@ -297,9 +297,18 @@ def compute_table_stats(
     engine: Text | None = None,
 ) -> list[Computed]:
     """Count the distinct values of columns, for query optimizers."""
+    from icecomb.catalog.maintenance.engine import Engine
+    from icecomb.catalog.maintenance.table_statistics import compute_table_stats as compute
+    from icecomb.catalog.report.progress import SILENT
+
     found = call.load(table)
-    result = found.maintenance.compute_table_stats(
-        columns=columns, snapshot=snapshot_id, engine=engine or _AUTO
+    result = compute(
+        found,
+        columns=columns,
+        snapshot=snapshot_id,
+        engine=Engine.parse(engine or _AUTO),
+        progress=SILENT,
+        session=call.sketching,
     )
     call.changed(found)
     return [] if result.statistics_file is None else [as_row(Computed, result)]

@@ -19,13 +19,19 @@ from icecomb.spark.planner.protocol import (
     ProcedurePage,
     ProcedureParameter,
     ProcedureResult,
+    SessionListing,
     SessionQuery,
     SessionWork,
     TableName,
 )
 from icecomb.spark.planner.session.conversation import Conversation
 from icecomb.spark.planner.session.group_rewrites import SessionEngine
-from icecomb.spark.planner.session.session_work import ListingSession, PendingWorks, query
+from icecomb.spark.planner.session.session_work import (
+    ListingSession,
+    PendingWorks,
+    SketchingSession,
+    query,
+)
 from icecomb.spark.planner.table.catalogs import Catalogs
 
 if TYPE_CHECKING:
@@ -84,6 +90,7 @@ class Procedures:
             self._catalogs.engine(request.catalog),
             case_sensitive=request.case_sensitive,
             listing=ListingSession(self._works, conversation),
+            sketching=SketchingSession(self._works, opened.name, conversation),
         )
         running = conversation.run(partial(found.run, call, **values))
         rows = yield from _asked(running)
@@ -91,7 +98,7 @@ class Procedures:
         for start in range(0, len(rows), _PAGE_ROWS):
             shown = rows[start : start + _PAGE_ROWS]
             found_rows = tuple([getattr(row, n) for n in names] for row in shown)
-            yield ProcedurePage(found_rows, (), (), ())
+            yield ProcedurePage(found_rows, (), (), (), ())
         return ProcedureResult(tuple(call.statements))
 
     def end_work(self, request: EndWork) -> Done:
@@ -112,11 +119,13 @@ def _asked(
             rows: Sequence[Any] = end.value
             return rows
         if isinstance(work, SessionWork):
-            yield ProcedurePage((), (work,), (), ())
+            yield ProcedurePage((), (work,), (), (), ())
         elif isinstance(work, SessionQuery):
-            yield ProcedurePage((), (), (work,), ())
+            yield ProcedurePage((), (), (work,), (), ())
+        elif isinstance(work, SessionListing):
+            yield ProcedurePage((), (), (), (work,), ())
         else:
-            yield ProcedurePage((), (), (), (work,))
+            yield ProcedurePage((), (), (), (), (work,))
 
 
 def find(namespace: tuple[str, ...], name: str) -> Procedure:

@@ -47,6 +47,7 @@ from icecomb.spark.planner.protocol.procedures import (
     ProcedureResult,
     SessionListing,
     SessionQuery,
+    SessionSketches,
     SessionWork,
 )
 from icecomb.spark.planner.protocol.scans import (
@@ -247,6 +248,7 @@ __all__ = [
     "Selection",
     "SessionListing",
     "SessionQuery",
+    "SessionSketches",
     "SessionWork",
     "SortField",
     "SplitHints",

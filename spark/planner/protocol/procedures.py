@@ -173,6 +173,28 @@ class SessionListing(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class SessionSketches(Message):
+    """Work of the session for a procedure: write sketches to a file, a JSON object per line.
+
+    An object has ``sketch``, the compact theta sketch of a column in base 64. Values are hashed as
+    their bytes in the single-value serialization.
+
+    Args:
+        id: The id with which its end is reported, see `EndWork`.
+        table: The table's name in SQL.
+        read: Options of the read.
+        columns: SQL expressions of the columns.
+        file: The path of the file, which exists, on the driver's host.
+    """
+
+    id: str
+    table: str
+    read: Mapping[str, str]
+    columns: tuple[str, ...]
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProcedurePage(Message):
     """Rows and requests of a procedure while it runs.
 
@@ -181,12 +203,14 @@ class ProcedurePage(Message):
         work: Rewrites for the session.
         queries: Queries for the session.
         listings: Listings for the session.
+        sketches: Sketches for the session.
     """
 
     rows: tuple[Any, ...]
     work: tuple[SessionWork, ...]
     queries: tuple[SessionQuery, ...]
     listings: tuple[SessionListing, ...]
+    sketches: tuple[SessionSketches, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,14 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from icecomb.spark.planner.protocol import SessionListing, SessionQuery, SessionWork
+    from icecomb.spark.planner.protocol import (
+        SessionListing,
+        SessionQuery,
+        SessionSketches,
+        SessionWork,
+    )
 
-    Asked: TypeAlias = SessionListing | SessionQuery | SessionWork
+    Asked: TypeAlias = SessionListing | SessionQuery | SessionSketches | SessionWork
 
 T = TypeVar("T")
 

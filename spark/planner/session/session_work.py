@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.maintenance.session_listing import ListedEntry
 from icecomb.format.cancellation import wait_for
-from icecomb.format.errors import CommitFailedError, FileIOError
-from icecomb.spark.planner.protocol import ListedFolder, SessionListing, SessionQuery
+from icecomb.format.errors import CommitFailedError, FileIOError, UnsupportedError
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import UUIDType
+from icecomb.spark.planner.protocol import (
+    ListedFolder,
+    SessionListing,
+    SessionQuery,
+    SessionSketches,
+)
+from icecomb.spark.planner.table.table_name import below, quoted
+from icecomb.spark.schema import spark_schema
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.session_listing import ListingJob
+    from icecomb.catalog.maintenance.table_statistics import SketchJob
+    from icecomb.format.spec.types import NestedField
     from icecomb.spark.planner.session.conversation import Asked, Conversation
 
 _POLL_S: Final = 60.0
@@ -144,6 +156,51 @@ class ListingSession:
         what = f"list {len(folders)} folders, as {folders[0].location}"
         for row in _lines(self._works, self._conversation, asked, what):
             yield ListedEntry(row["folder"], row["name"], row["mtime_ms"], row["is_folder"])
+
+
+class SketchingSession:
+    """An engine that reads columns in the session that called a procedure; see `SketchEngine`.
+
+    Args:
+        works: The registry in which the session finds its work.
+        catalog: The session's name for the tables' catalog.
+        conversation: The conversation with the session.
+    """
+
+    def __init__(self, works: PendingWorks, catalog: str, conversation: Conversation) -> None:
+        self._works = works
+        self._catalog = catalog
+        self._conversation = conversation
+
+    def can_read(self, field: NestedField) -> bool:
+        """Implement `SketchEngine.can_read`."""
+        try:
+            spark_schema(Schema(field))
+        except UnsupportedError:
+            return False
+        return True
+
+    def sketches(self, job: SketchJob) -> Iterator[bytes]:
+        """Implement `SketchEngine.sketches`."""
+        if job.base is None:
+            table, read = below(job.identifier, f"snapshot_id_{job.snapshot_id}"), {}
+        else:
+            table = job.identifier
+            read = {"start-snapshot-id": str(job.base), "end-snapshot-id": str(job.snapshot_id)}
+        columns = tuple(_value(path, field) for path, field in job.columns)
+
+        def asked(number: str, file: str) -> SessionSketches:
+            return SessionSketches(number, quoted(self._catalog, *table), read, columns, file)
+
+        what = f"read {len(columns)} columns of {'.'.join(job.identifier)}"
+        for row in _lines(self._works, self._conversation, asked, what):
+            yield base64.b64decode(row["sketch"])
+
+
+def _value(path: Sequence[str], field: NestedField) -> str:
+    """Return the SQL expression of a column's values, of bytes where Spark shows text for them."""
+    name = quoted(*path)
+    return f"unhex(replace({name}, '-', ''))" if isinstance(field.field_type, UUIDType) else name
 
 
 def _lines(

@@ -232,7 +232,7 @@ def test_a_table_without_snapshots_has_no_statistics(lake):
         ({"columns": []}, "no column to compute statistics of"),
         ({"columns": "id"}, "Columns must be a sequence"),
         ({"snapshot": 5}, "no snapshot 5"),
-        ({"engine": "spark"}, "does not run on Spark's executors"),
+        ({"engine": "spark"}, "only where a session calls"),
     ],
 )
 def test_what_has_no_statistics_is_refused_by_name(lake, arguments, said):
@@ -270,7 +270,7 @@ def test_of_a_snapshot_that_expires_meanwhile_nothing_is_kept(lake, monkeypatch)
     def expire():
         lake.load_table("db.t").maintenance.expire_snapshots().by_id(first).commit()
 
-    interrupting(monkeypatch, ColumnSketches, "compute")(expire)
+    interrupting(monkeypatch, ColumnSketches, "read")(expire)
     with pytest.raises(NoSuchSnapshotError, match="it has expired meanwhile"):
         table.maintenance.compute_table_stats(snapshot=first)
     folder = Path(table.location().removeprefix("file://"))

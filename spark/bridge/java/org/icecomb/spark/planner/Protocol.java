@@ -451,11 +451,15 @@ public final class Protocol {
       String known,
       String file) {}
 
+  public record SessionSketches(
+      String id, String table, Map<String, String> read, List<String> columns, String file) {}
+
   public record ProcedurePage(
       List<JsonNode> rows,
       List<SessionWork> work,
       List<SessionQuery> queries,
-      List<SessionListing> listings) {}
+      List<SessionListing> listings,
+      List<SessionSketches> sketches) {}
 
   public record ProcedureResult(List<String> statements) {}
 

@@ -69,6 +69,13 @@ public final class PlannedCalls {
                                     one.id(),
                                     () ->
                                         write(ListedFolders.of(spark, planner, one), one.file())));
+                    page.sketches()
+                        .forEach(
+                            one ->
+                                end(
+                                    planner,
+                                    one.id(),
+                                    () -> write(ColumnSketches.of(spark, one), one.file())));
                   },
               ProcedureResult.class);
       result.statements().forEach(spark::sql);
