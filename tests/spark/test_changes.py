@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.rows.write.data_writer import write_data
+from icecomb.format.spec.snapshot import Operation
 from icecomb.format.spec.types import LongType
 from tests.catalog.random_table import RandomTable, ordered
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
@@ -41,6 +42,20 @@ def name(spark, catalog, namespace):
     )
     yield name
     catalog.drop_table(tuple(name.split(".")))
+
+
+@pytest.fixture
+def fresh(catalog, namespace):
+    """Gives names of tables, which are dropped."""
+    given = []
+
+    def name():
+        given.append(f"{namespace}.t{next(NUMBERS)}")
+        return given[-1]
+
+    yield name
+    for each in given:
+        catalog.drop_table(each)
 
 
 def rows(found):
@@ -215,3 +230,123 @@ def test_what_has_no_answer_is_refused_with_a_way_out(spark, name):
     chosen = spark.read.option("branch", "main").table(f"lake.{name}.changes")
     with pytest.raises(PySparkException, match="not of one state"):
         chosen.collect()
+
+
+def test_changes_are_told_by_the_ids_of_rows(spark, catalog, fresh):
+    name = fresh()
+    table = lineage_table(catalog, name, "copy-on-write")
+    spark.sql(f"UPDATE lake.{name} SET k = 'u', m = map(1, 2) WHERE id = 2")
+    spark.sql(
+        f"CALL lake.system.rewrite_data_files('{name}', options => map('rewrite-all', 'true'))"
+    )
+    spark.sql(f"UPDATE lake.{name} SET id = 5 WHERE id < 2")
+    table.refresh()
+    assert changed_by_row_id(spark, name) == changes_of_python(table)
+    assert told_by_files(spark, name) == changes_of_python(table)
+    old = fresh()
+    lineage_table(catalog, old, "copy-on-write", version="2")
+    with pytest.raises(PySparkException, match="format version 3"):
+        changed_by_row_id(spark, old)
+    spark.sql(f"ALTER TABLE lake.{old} SET TBLPROPERTIES ('format-version' = '3')")
+    spark.sql(f"DELETE FROM lake.{old} WHERE id = 1")
+    with pytest.raises(PySparkException, match="older than the table's upgrade"):
+        changed_by_row_id(spark, old)
+
+
+@pytest.mark.full("combinations of what the test before this one shows")
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.seeds(2)
+def test_changes_by_row_id_are_those_of_python(spark, catalog, fresh, mode, seed):
+    name, random = fresh(), Random(seed)
+    table = lineage_table(catalog, name, mode)
+    merge = (
+        "MERGE INTO {t} t USING (SELECT explode(array({one}, 9)) AS id) s ON t._row_id = s.id "
+        "WHEN MATCHED THEN UPDATE SET k = '{step}' "
+        "WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, 'n')"
+    )
+    for step in range(12):
+        one, other = random.randrange(8), random.randrange(8)
+        statement = random.choice(
+            [
+                f"INSERT INTO {{t}} SELECT id, '{step}', NULL FROM range({one}, 8)",
+                f"UPDATE {{t}} SET k = '{step}' WHERE id IN ({one}, {other})",
+                f"UPDATE {{t}} SET id = {one} WHERE _row_id % 7 = {other % 7}",
+                f"DELETE FROM {{t}} WHERE id = {one} AND _row_id % 2 = 0",
+                merge.format(t="{t}", one=one, step=step),
+                f"INSERT OVERWRITE {{t}} SELECT * FROM {{t}} WHERE id <> {one}",
+                f"CALL lake.system.rewrite_data_files('{name}', options => map('rewrite-all', 'true'))",
+            ]
+        )
+        spark.sql(statement.replace("{t}", f"lake.{name}"))
+        if random.random() < 0.2:
+            table.refresh().delete(f"id = {one}")
+    table.refresh()
+    assert changed_by_row_id(spark, name) == changes_of_python(table)
+    assert told_by_files(spark, name) == changes_of_python(table)
+
+
+def lineage_table(catalog, name, mode, version="3"):
+    modes = {f"write.{c}.mode": mode for c in ("delete", "update", "merge")}
+    schema = pa.schema(
+        [("id", pa.int64()), ("k", pa.string()), ("m", pa.map_(pa.int32(), pa.int32()))]
+    )
+    table = catalog.create_table(name, schema, properties={"format-version": version, **modes})
+    for first in (0, 3):
+        rows = [{"id": i, "k": "a", "m": [(i, i)]} for i in range(first, first + 3)]
+        table.append(pa.Table.from_pylist(rows, schema))
+    return table
+
+
+def changes_of_python(table):
+    """The changed rows of each commit, how often each is there."""
+    found = Counter()
+    for snapshot in table.snapshots():
+        if snapshot.operation != Operation.REPLACE:
+            parent, own = snapshot.parent_snapshot_id, snapshot.snapshot_id
+            for row in table.changes(parent, own, ("*", "_row_id")).to_arrow().to_pylist():
+                found[
+                    own, row["_row_id"], row["_change_type"], row["id"], row["k"], str(row["m"])
+                ] += 1
+    return found
+
+
+SHOWN = "_commit_snapshot_id, _row_id, _change_type, id, k, map_entries(m) AS m"
+
+
+def shown_row(row):
+    pairs = None if row[5] is None else [tuple(pair) for pair in row[5]]
+    return (*row[:5], str(pairs))
+
+
+def changed_by_row_id(spark, name):
+    [[view]] = rows(
+        spark.sql(
+            f"CALL lake.system.create_changelog_view(table => '{name}', identifier_columns => array('_ROW_ID'))"
+        )
+    )
+    assert spark.table(view).columns == [
+        "id", "k", "m", "_row_id", "_change_type", "_change_ordinal", "_commit_snapshot_id",
+    ]  # fmt: skip
+    return Counter(shown_row(row) for row in spark.sql(f"SELECT {SHOWN} FROM {view}").collect())
+
+
+def told_by_files(spark, name):
+    """What is left of the changes of files without rows that keep their id and last update."""
+    sides = {"INSERT": {}, "DELETE": {}}
+    for *row, number in spark.sql(
+        f"SELECT {SHOWN}, _last_updated_sequence_number FROM lake.{name}.changes"
+    ).collect():
+        side = sides[row[2]]
+        assert (row[0], row[1]) not in side
+        side[row[0], row[1]] = (number, row)
+    found = Counter()
+    for kind, other, name_of_update in (
+        ("INSERT", "DELETE", "UPDATE_AFTER"),
+        ("DELETE", "INSERT", "UPDATE_BEFORE"),
+    ):
+        for key, (number, row) in sides[kind].items():
+            match = sides[other].get(key)
+            if match is None or match[0] != number:
+                row[2] = kind if match is None else name_of_update
+                found[shown_row(row)] += 1
+    return found

@@ -219,15 +219,18 @@ def test_statements_give_all_fields_of_structs_whatever_their_defaults(
 
 
 @pytest.mark.sparks("4.3", "4.1")
-def test_rows_are_deleted_by_their_ids_where_none_moves(sql_on, catalog, name, minor):
+def test_rows_are_deleted_and_found_by_their_ids(sql_on, catalog, name, minor):
     sql, there = sql_on(minor), f"lake.{name}"
     table = created(catalog, name, pa.schema([("id", pa.int64())]))
     table.append(pa.table({"id": range(8)}))
     sql(f"DELETE FROM {there} WHERE _row_id IN (1, 3) AND id < 5")
-    with pytest.raises(Exception, match=r"cannot name metadata columns such as _row_id"):
-        sql(f"UPDATE {there} SET id = 9 WHERE _row_id = 4")
     sql(f"UPDATE {there} SET id = 9 WHERE id IN (SELECT id FROM {there} WHERE _row_id = 4)")
-    left = [[0, 0], [2, 2], [5, 5], [6, 6], [7, 7], [9, 4]]
+    sql(f"ALTER TABLE {there} SET TBLPROPERTIES ('write.merge.mode' = 'copy-on-write')")
+    sql(
+        f"MERGE INTO {there} t USING (SELECT explode(array(2, 5)) AS n) s ON t._row_id = s.n "
+        "WHEN MATCHED AND t._row_id = 2 THEN DELETE WHEN MATCHED THEN UPDATE SET id = id + 10"
+    )
+    left = [[0, 0], [6, 6], [7, 7], [9, 4], [15, 5]]
     assert sql(f"SELECT id, _row_id FROM {there} ORDER BY id") == left
 
 

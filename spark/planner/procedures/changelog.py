@@ -3,7 +3,8 @@
 The view is SQL over the table's versions, so that Spark reads and compares the rows. A commit
 inserted and deleted the rows of the files that it added and removed; if it also has delete files,
 the rows (by file and position) that only one of its two versions has, in these files and in those
-that the deletes apply to.
+that the deletes apply to. Rows that it only moved to another file are the equal ones of both, or,
+if the ids of rows identify them, those of one id and one last update (spec: Row Lineage).
 """
 
 # ruff: noqa: S608 - the SQL is built of quoted names, numbers, and texts escaped by `_literal`
@@ -22,6 +23,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.rows.values.metadata_columns import LINEAGE, ROW_ID, metadata_column
 from icecomb.format.scan.snapshot_changes import (
     SnapshotChanges,
     reached_files,
@@ -43,6 +45,7 @@ from icecomb.spark.planner.table.table_name import quoted
 from icecomb.spark.schema import spark_type, sql_type
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:=%+@, -]*")
+_LINEAGE: Final = tuple(column.name for column in LINEAGE)
 _CHANGE: Final = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
 
@@ -77,9 +80,11 @@ def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
         raise ValidationError(
             f"{name} is not the name of a temporary view", hint="give a name without a namespace"
         )
-    log = _Changelog(call, found, options or {})
+    by_row_id = updates and [each.lower() for each in identifier_columns or ()] == [ROW_ID.name]
+    log = _Changelog(call, found, options or {}, by_row_id=by_row_id)
     if updates:
-        sql = log.with_updates(_identifiers(found, identifier_columns))
+        ids = [ROW_ID.name] if by_row_id else _identifiers(found, identifier_columns)
+        sql = log.with_updates(ids)
     else:
         sql = log.net_changes() if net_changes else log.changes()
     call.statements.append(f"CREATE OR REPLACE TEMPORARY VIEW {quoted(*parts)} AS {sql}")
@@ -89,8 +94,11 @@ def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
 class _Changelog:
     """The SQL query for the changes of a table between two snapshots."""
 
-    def __init__(self, call: Call, table: Table, options: Mapping[str, str]) -> None:
+    def __init__(
+        self, call: Call, table: Table, options: Mapping[str, str], *, by_row_id: bool
+    ) -> None:
         self._table = table
+        self._by_row_id = by_row_id
         self._name = quoted(call.catalog.name, *table.name())
         self._now = table.schema()
         self._columns = [
@@ -102,12 +110,15 @@ class _Changelog:
                 hint=f"its options: {', '.join(RANGE_OPTIONS)}",
             )
         self._snapshots = changed_snapshots(table.metadata, options)
+        if by_row_id:
+            self._check_row_ids()
         self._locations = HadoopLocations(table.io.properties)
 
     @property
     def columns(self) -> str:
-        """The names of the table's columns."""
-        return ", ".join(quoted(name) for _, name, _ in self._columns)
+        """The names of the table's columns, and of the rows' ids if these identify them."""
+        names = [name for _, name, _ in self._columns]
+        return ", ".join(map(quoted, [*names, ROW_ID.name] if self._by_row_id else names))
 
     def changes(self, *, rewritten: bool = False) -> str:
         """Return the query for the changed rows of each commit.
@@ -116,6 +127,8 @@ class _Changelog:
             rewritten: Whether unchanged rows in rewritten files count as deleted and inserted.
         """
         empty = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(n)}" for _, n, kind in self._columns)
+        if self._by_row_id:
+            empty += "".join(f", 0L AS {quoted(name)}" for name in _LINEAGE)
         none = "'' AS _change_type, 0 AS _change_ordinal, 0L AS _commit_snapshot_id"
         parts = [f"SELECT {empty}, {none} WHERE false"]
         for ordinal, snapshot in enumerate(self._snapshots):
@@ -174,7 +187,13 @@ class _Changelog:
             )
         inserted, deleted = self._rows(changes, snapshot, parent)
         tail = f"{ordinal} AS _change_ordinal, {snapshot.snapshot_id}L AS _commit_snapshot_id"
-        if inserted and deleted and not rewritten:
+        if inserted and deleted and self._by_row_id:
+            inserted, deleted = (
+                f"SELECT a.* FROM {one} AS a LEFT ANTI JOIN {other} AS b "
+                f"ON {' AND '.join(f'a.{quoted(name)} = b.{quoted(name)}' for name in _LINEAGE)}"
+                for one, other in ((inserted, deleted), (deleted, inserted))
+            )
+        elif inserted and deleted and not rewritten:
             self._check_comparable()
             inserted, deleted = (
                 f"{inserted} EXCEPT ALL {deleted}",
@@ -216,6 +235,8 @@ class _Changelog:
             f"CAST({_column(schema, self._now, number, kind)} AS {kind}) AS {quoted(name)}"
             for number, name, kind in self._columns
         )
+        if self._by_row_id:
+            shown += "".join(f", t.{quoted(name)}" for name in _LINEAGE)
         return f"(SELECT {shown} FROM {self._version(snapshot)} AS t {where})"
 
     def _in_files(self, paths: Sequence[str]) -> str:
@@ -229,6 +250,26 @@ class _Changelog:
 
     def _version(self, snapshot: Snapshot) -> str:
         return f"{self._name} VERSION AS OF {snapshot.snapshot_id}"
+
+    def _check_row_ids(self) -> None:
+        """Refuse ranges in which not all rows have ids.
+
+        Raises:
+            UnsupportedError: If the table has no row lineage, or a snapshot is older than it.
+        """
+        metadata = self._table.metadata
+        metadata_column(ROW_ID.name, metadata)
+        for snapshot in self._snapshots:
+            parent = metadata.snapshot_by_id(snapshot.parent_snapshot_id or -1)
+            for each in (parent, snapshot):
+                if each is not None and each.first_row_id is None:
+                    raise UnsupportedError(
+                        f"Rows of snapshot {each.snapshot_id} of table "
+                        f"{'.'.join(self._table.name())} have no ids: it is older than the "
+                        "table's upgrade to format version 3",
+                        hint=f"begin later: give {START} or {START_TIME}, or other "
+                        "identifier_columns",
+                    )
 
     def _check_comparable(self) -> None:
         """Refuse columns that Spark cannot compare."""
@@ -273,6 +314,7 @@ def _identifiers(table: Table, given: Sequence[str] | None) -> list[str]:
     if not names:
         raise ValidationError(
             f"Updates of table {'.'.join(table.name())} need identifier columns",
-            hint="give identifier_columns, or ALTER TABLE ... SET IDENTIFIER FIELDS",
+            hint="give identifier_columns (in format version 3 also array('_row_id')), or "
+            "ALTER TABLE ... SET IDENTIFIER FIELDS",
         )
     return [schema.find_field(name, case_sensitive=False).name for name in names]

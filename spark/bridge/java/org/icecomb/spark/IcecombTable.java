@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
@@ -58,9 +59,11 @@ public final class IcecombTable
   private final MissingRows written;
   private final List<QueriedTable> queried;
   private final String chosen;
+  private final List<String> named;
+  private final boolean namedInOutput;
 
   IcecombTable(TableHandle handle, TableDescription description) {
-    this(handle, description, true, null, null, List.of(), "");
+    this(handle, description, true, null, null, List.of(), "", List.of(), false);
   }
 
   private IcecombTable(
@@ -70,7 +73,9 @@ public final class IcecombTable
       MissingRows read,
       MissingRows written,
       List<QueriedTable> queried,
-      String chosen) {
+      String chosen,
+      List<String> named,
+      boolean namedInOutput) {
     this.handle = handle;
     this.description = description;
     this.withFunctions = withFunctions;
@@ -78,17 +83,19 @@ public final class IcecombTable
     this.written = written;
     this.queried = queried;
     this.chosen = chosen;
+    this.named = named;
+    this.namedInOutput = namedInOutput;
   }
 
   /** The same table without partition functions, as Spark does not know a catalog that has them. */
   IcecombTable withoutFunctions() {
-    return new IcecombTable(handle, description, false, null, null, List.of(), chosen);
+    return new IcecombTable(handle, description, false, null, null, List.of(), chosen, named, namedInOutput);
   }
 
   /** The same table, read by a statement to find missing rows; it is equal only to itself. */
   public IcecombTable readFor(MissingRows missing) {
     return new IcecombTable(
-        handle, description, withFunctions, missing, null, List.of(), chosen);
+        handle, description, withFunctions, missing, null, List.of(), chosen, named, namedInOutput);
   }
 
   /**
@@ -97,19 +104,30 @@ public final class IcecombTable
    * @param states its other reads of the table
    */
   public IcecombTable writtenFor(MissingRows missing, List<QueriedTable> states) {
-    return new IcecombTable(handle, description, withFunctions, null, missing, states, chosen);
+    return new IcecombTable(handle, description, withFunctions, null, missing, states, chosen, named, namedInOutput);
   }
 
   /**
    * The same table, whose rows a statement replaces by rows that it reads from the table itself.
    */
   public IcecombTable writtenFrom(List<QueriedTable> states) {
-    return new IcecombTable(handle, description, withFunctions, null, null, states, chosen);
+    return new IcecombTable(handle, description, withFunctions, null, null, states, chosen, named, namedInOutput);
+  }
+
+  /**
+   * The same table, changed by a statement that names metadata columns.
+   *
+   * @param columns the columns, which Spark reads beside the table's own
+   * @param inOutput whether Spark has them in its output of the table, also where it is written
+   */
+  public IcecombTable naming(List<String> columns, boolean inOutput) {
+    return new IcecombTable(
+        handle, description, withFunctions, read, written, queried, chosen, columns, inOutput);
   }
 
   @Override
   public IcecombTable chosenBy(String how) {
-    return new IcecombTable(handle, description, withFunctions, read, written, queried, how);
+    return new IcecombTable(handle, description, withFunctions, read, written, queried, how, named, namedInOutput);
   }
 
   /**
@@ -180,7 +198,7 @@ public final class IcecombTable
             TableCapability.TRUNCATE,
             TableCapability.OVERWRITE_BY_FILTER,
             TableCapability.OVERWRITE_DYNAMIC);
-    if (description.takesAnyRows()) {
+    if (description.takesAnyRows() || namedInOutput) {
       found.add(TableCapability.ACCEPT_ANY_SCHEMA);
     }
     if (description.evolves()) {
@@ -238,9 +256,11 @@ public final class IcecombTable
     return () -> {
       String command = info.command().name().toLowerCase(Locale.ROOT);
       PlannedChange change = plan(command, info.options());
+      List<String> columns =
+          Stream.concat(change.metadataColumns().stream(), named.stream()).distinct().toList();
       return change.mergeOnRead()
-          ? new RowLevelDelta(handle, info.command(), change.metadataColumns())
-          : new RowLevelRewrite(handle, info.command(), change);
+          ? new RowLevelDelta(handle, info.command(), columns)
+          : new RowLevelRewrite(handle, info.command(), columns, change.refusal());
     };
   }
 
@@ -276,6 +296,7 @@ public final class IcecombTable
     return other instanceof IcecombTable table
         && read == table.read
         && chosen.equals(table.chosen)
+        && named.equals(table.named)
         && handle.isStateOf(table.handle)
         // A table re-created in the same folder reuses names of metadata files.
         && description.uuid().equals(table.description.uuid());

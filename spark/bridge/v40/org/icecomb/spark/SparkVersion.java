@@ -7,6 +7,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.internal.SQLConf;
 import org.icecomb.spark.source.KeptSources;
 import org.icecomb.spark.source.MarkedSources;
+import org.icecomb.spark.source.NamedMetadata;
 import org.icecomb.spark.source.RepeatedTables;
 
 /** Differences between Spark versions, for the classes that all share. */
@@ -69,5 +70,6 @@ public final class SparkVersion {
     RepeatedTables.refuse(extensions);
     extensions.injectHintResolutionRule(MarkedSources::new);
     extensions.injectResolutionRule(KeptSources::new);
+    NamedMetadata.resolve(extensions);
   }
 }

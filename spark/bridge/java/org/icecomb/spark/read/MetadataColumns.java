@@ -3,6 +3,7 @@ package org.icecomb.spark.read;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.types.DataType;
@@ -96,6 +97,13 @@ public final class MetadataColumns {
     }
     int id = Schemas.id(schema.apply(name));
     return id != ROW_ID_ID && id != LAST_UPDATED_ID;
+  }
+
+  /** Whether a name, in any case of letters, is that of a metadata column. */
+  public static boolean isNamed(String name) {
+    return PARTITION.equalsIgnoreCase(name)
+        || Stream.concat(SIMPLE.stream(), LINEAGE.stream())
+            .anyMatch(column -> column.name().equalsIgnoreCase(name));
   }
 
   /** The value of {@link #FILE_ID} in a file: {@code xxhash64(_file)}, the same in every scan. */

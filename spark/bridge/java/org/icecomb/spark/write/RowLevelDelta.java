@@ -34,7 +34,7 @@ public final class RowLevelDelta extends RowLevelChange implements SupportsDelta
   private DeltaScan scan;
 
   /**
-   * @param metadataColumns the metadata columns of deleted rows that Spark keeps
+   * @param metadataColumns the metadata columns of deleted rows that Spark reads or keeps
    */
   public RowLevelDelta(TableHandle table, Command command, List<String> metadataColumns) {
     super(table, command);

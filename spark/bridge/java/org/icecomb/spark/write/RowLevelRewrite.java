@@ -16,7 +16,6 @@ import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
 import org.icecomb.spark.planner.Protocol.Committed;
-import org.icecomb.spark.planner.Protocol.PlannedChange;
 import org.icecomb.spark.planner.Protocol.Replaced;
 import org.icecomb.spark.read.MetadataColumns;
 import org.icecomb.spark.read.RewriteScan;
@@ -28,28 +27,33 @@ import org.icecomb.spark.read.RewriteScanBuilder;
  */
 public final class RowLevelRewrite extends RowLevelChange {
 
-  private final PlannedChange change;
+  private final List<String> metadataColumns;
+  private final String refusal;
   private RewriteScan scan;
 
   /**
-   * @param change has the metadata columns of rows that Spark keeps, besides their file
+   * @param metadataColumns the metadata columns that Spark reads or keeps, besides the rows' file
+   * @param refusal the planner's reason for refusing to rewrite files, or null
    */
-  public RowLevelRewrite(TableHandle table, Command command, PlannedChange change) {
+  public RowLevelRewrite(
+      TableHandle table, Command command, List<String> metadataColumns, String refusal) {
     super(table, command);
-    this.change = change;
+    this.metadataColumns = metadataColumns;
+    this.refusal = refusal;
   }
 
   @Override
   public NamedReference[] requiredMetadataAttributes() {
-    return Stream.concat(Stream.of(MetadataColumns.FILE_ID), change.metadataColumns().stream())
+    return Stream.concat(Stream.of(MetadataColumns.FILE_ID), metadataColumns.stream())
+        .distinct()
         .map(Expressions::column)
         .toArray(NamedReference[]::new);
   }
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    if (change.refusal() != null) {
-      throw SparkErrors.refused(change.refusal());
+    if (refusal != null) {
+      throw SparkErrors.refused(refusal);
     }
     return new RewriteScanBuilder(table, options, built -> scan = built);
   }
