@@ -58,9 +58,10 @@ public final class IcecombTable
   private final MissingRows written;
   private final List<QueriedTable> queried;
   private final String chosen;
+  private final boolean carriesLineage;
 
   IcecombTable(TableHandle handle, TableDescription description) {
-    this(handle, description, true, null, null, List.of(), "");
+    this(handle, description, true, null, null, List.of(), "", false);
   }
 
   private IcecombTable(
@@ -70,7 +71,8 @@ public final class IcecombTable
       MissingRows read,
       MissingRows written,
       List<QueriedTable> queried,
-      String chosen) {
+      String chosen,
+      boolean carriesLineage) {
     this.handle = handle;
     this.description = description;
     this.withFunctions = withFunctions;
@@ -78,17 +80,19 @@ public final class IcecombTable
     this.written = written;
     this.queried = queried;
     this.chosen = chosen;
+    this.carriesLineage = carriesLineage;
   }
 
   /** The same table without partition functions, as Spark does not know a catalog that has them. */
   IcecombTable withoutFunctions() {
-    return new IcecombTable(handle, description, false, null, null, List.of(), chosen);
+    return new IcecombTable(
+        handle, description, false, null, null, List.of(), chosen, carriesLineage);
   }
 
   /** The same table, read by a statement to find missing rows; it is equal only to itself. */
   public IcecombTable readFor(MissingRows missing) {
     return new IcecombTable(
-        handle, description, withFunctions, missing, null, List.of(), chosen);
+        handle, description, withFunctions, missing, null, List.of(), chosen, carriesLineage);
   }
 
   /**
@@ -97,19 +101,50 @@ public final class IcecombTable
    * @param states its other reads of the table
    */
   public IcecombTable writtenFor(MissingRows missing, List<QueriedTable> states) {
-    return new IcecombTable(handle, description, withFunctions, null, missing, states, chosen);
+    return new IcecombTable(
+        handle, description, withFunctions, null, missing, states, chosen, carriesLineage);
   }
 
   /**
    * The same table, whose rows a statement replaces by rows that it reads from the table itself.
    */
   public IcecombTable writtenFrom(List<QueriedTable> states) {
-    return new IcecombTable(handle, description, withFunctions, null, null, states, chosen);
+    return new IcecombTable(
+        handle, description, withFunctions, null, null, states, chosen, carriesLineage);
   }
 
   @Override
   public IcecombTable chosenBy(String how) {
-    return new IcecombTable(handle, description, withFunctions, read, written, queried, how);
+    return new IcecombTable(
+        handle, description, withFunctions, read, written, queried, how, carriesLineage);
+  }
+
+  /** Whether its rows have ids that are among its metadata columns. */
+  public boolean hasLineage() {
+    return description.hasLineage() && !carriesLineage;
+  }
+
+  /**
+   * The same table with the columns of row lineage behind its own, by which a statement passes them
+   * on to the files that it writes.
+   */
+  public IcecombTable carryingLineage() {
+    return carrying(true);
+  }
+
+  /** Whether the columns of row lineage are behind its own. */
+  public boolean carriesLineage() {
+    return carriesLineage;
+  }
+
+  /** The same table with its own columns only. */
+  public IcecombTable withoutLineage() {
+    return carrying(false);
+  }
+
+  private IcecombTable carrying(boolean lineage) {
+    return new IcecombTable(
+        handle, description, withFunctions, read, written, queried, chosen, lineage);
   }
 
   /**
@@ -156,7 +191,8 @@ public final class IcecombTable
 
   @Override
   public StructType schema() {
-    return Schemas.visible(handle.schema());
+    StructType own = Schemas.visible(handle.schema());
+    return carriesLineage ? MetadataColumns.withLineage(own) : own;
   }
 
   @Override
@@ -194,7 +230,7 @@ public final class IcecombTable
     JsonNode partition = description.partitionType();
     return MetadataColumns.of(
         partition == null || partition.isNull() ? null : Schemas.parse(partition),
-        description.hasLineage());
+        hasLineage());
   }
 
   @Override
@@ -251,7 +287,7 @@ public final class IcecombTable
             command,
             options.asCaseSensitiveMap(),
             IcebergSettings.ofWrites(),
-            SparkVersion.keepsMetadata());
+            SparkVersion.keepsMetadata() || carriesLineage);
     return handle.ofCurrentUser().ask(request, PlannedChange.class);
   }
 
@@ -276,6 +312,7 @@ public final class IcecombTable
     return other instanceof IcecombTable table
         && read == table.read
         && chosen.equals(table.chosen)
+        && carriesLineage == table.carriesLineage
         && handle.isStateOf(table.handle)
         // A table re-created in the same folder reuses names of metadata files.
         && description.uuid().equals(table.description.uuid());

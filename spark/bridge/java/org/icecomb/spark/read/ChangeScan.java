@@ -19,12 +19,17 @@ public abstract class ChangeScan extends IcecombScan {
     if (readsMetadata(MetadataColumns.DELETED)) {
       // A scan that reads it returns deleted rows, which would be changed. Where a condition names
       // a metadata column, Spark asks for all of them, and would write them as rows' own.
-      throw new UnsupportedOperationException(
-          "A statement that moves or changes rows of " + table.name()
-              + " cannot name metadata columns such as _row_id, _pos or _deleted in its condition\n"
-              + "  hint: find the rows by a column of the table, WHERE id IN (SELECT id FROM "
-              + table.name() + " WHERE _row_id = 5); a DELETE that is merge-on-read may name them");
+      throw namesMetadata(table.name());
     }
+  }
+
+  /** The refusal of a statement whose condition names metadata columns. */
+  public static RuntimeException namesMetadata(String table) {
+    return new UnsupportedOperationException(
+        "A statement that moves or changes rows of " + table
+            + " cannot name metadata columns such as _row_id, _pos or _deleted in its condition\n"
+            + "  hint: find the rows by a column of the table, WHERE id IN (SELECT id FROM "
+            + table + " WHERE _row_id = 5); a DELETE that is merge-on-read may name them");
   }
 
   /** The conditions by which the planner selected the files. */

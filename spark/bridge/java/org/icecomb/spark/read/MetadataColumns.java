@@ -98,6 +98,16 @@ public final class MetadataColumns {
     return id != ROW_ID_ID && id != LAST_UPDATED_ID;
   }
 
+  /** The columns of a table, and those of row lineage behind them. */
+  public static StructType withLineage(StructType own) {
+    return own.add(ROW_ID, DataTypes.LongType).add(LAST_UPDATED, DataTypes.LongType);
+  }
+
+  /** Whether a column is one of row lineage. */
+  public static boolean isLineage(String name) {
+    return name.equals(ROW_ID) || name.equals(LAST_UPDATED);
+  }
+
   /** The value of {@link #FILE_ID} in a file: {@code xxhash64(_file)}, the same in every scan. */
   static long fileId(String path) {
     byte[] text = path.getBytes(StandardCharsets.UTF_8);
