@@ -275,6 +275,42 @@ class Changes:
             update.delete_column("extra")
 
 
+class ChangesWithLineage(Changes):
+    """The same of a table of version 3, whose rows keep their ids."""
+
+    def __init__(self, random, run, catalog, name, mode, origin="made"):
+        super().__init__(random, run, catalog, name, mode, origin)
+        self.set(**{"format-version": "3"})
+        self.append()
+
+    def lineage(self):
+        """Rows by their ids, with the number of the commit that last changed them."""
+        columns = ("id", "k", "v", "_row_id", "_last_updated_sequence_number")
+        found = self.table().scan(selected_fields=columns).to_arrow().to_pylist()
+        rows = {row_id: (tuple(row), at) for *row, row_id, at in (r.values() for r in found)}
+        assert len(rows) == len(found), self.log
+        return rows
+
+    def step(self):
+        metadata, before = self.table().metadata, self.lineage()
+        done = len(self.log)
+        super().step()
+        said = " ".join(map(str, self.log[done:]))
+        known = {row[0] for row, _ in before.values()}
+        for row_id, (row, at) in self.lineage().items():
+            if row_id in before:
+                was, then = before[row_id]
+                kept = (row, at) == (was, then)
+                changed = row[0] == was[0] and at > metadata.last_sequence_number
+                assert kept or changed, (row, was, self.log)
+            else:
+                assert "UPDATE {t}" not in said, self.log
+                assert "DELETE FROM" not in said, self.log
+                assert row_id >= metadata.next_row_id, self.log
+                assert at > metadata.last_sequence_number, self.log
+                assert "MERGE" not in said or row[0] not in known, self.log
+
+
 def ordered(rows):
     return sorted(rows, key=lambda row: repr(sorted(row.items())))
 
@@ -325,4 +361,20 @@ def test_changes_leave_the_rows_of_the_model(
     if "AVRO" not in files["file_format"].to_pylist():
         read = pyiceberg.load_table(name).scan(selected_fields=("id", "k", "v")).to_arrow()
         assert ordered(read.to_pylist()) == changes.expected(), changes.log
+    run(f"DROP TABLE lake.{name}")
+
+
+@pytest.mark.full("many statements each; the rules of lineage are in tests/spark/test_version_3.py")
+@pytest.mark.seeds(2)
+@pytest.mark.parametrize("origin", ["made", "sorted"])
+@pytest.mark.parametrize("minor", SPARKS)
+def test_rows_of_the_model_keep_their_ids(sql_on, catalog, minor, origin, seed):
+    run = sql_on(minor)
+    run(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
+    name = f"{NAMESPACE}.t{next(NUMBERS)}"
+    random = Random(f"{seed} {minor} {origin} lineage")
+    changes = played(ChangesWithLineage(random, run, catalog, name, None, origin), 12)
+    columns = "_row_id, id, k, v, _last_updated_sequence_number"
+    found = {i: (tuple(row), at) for i, *row, at in run(f"SELECT {columns} FROM lake.{name}")}
+    assert found == changes.lineage(), changes.log
     run(f"DROP TABLE lake.{name}")

@@ -72,7 +72,7 @@ def test_rows_in_deletion_vectors_are_left_out_and_defaults_filled_in(
     assert sql(f"SELECT id FROM {there} WHERE _deleted ORDER BY id")[:3] == [[2], [4], [5]]
 
 
-@pytest.mark.sparks("4.3", "4.1")
+@pytest.mark.sparks("4.3", "3.5", "4.1")
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 @pytest.mark.parametrize("file_format", sampled(["orc", "parquet", "avro"], keep=1))
 def test_rows_keep_their_ids_in_statements_that_change_them(
@@ -235,19 +235,80 @@ def test_rows_are_deleted_and_found_by_their_ids(sql_on, catalog, name, minor):
 
 
 @pytest.mark.sparks("3.5")
-def test_a_spark_that_would_lose_ids_of_rows_moves_none(sql_on, catalog, name, minor):
-    sql = sql_on(minor)
+def test_rows_are_deleted_by_their_ids_where_none_moves(sql_on, catalog, name, minor):
+    sql, there = sql_on(minor), f"lake.{name}"
+    table = created(catalog, name, pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": range(8)}))
+    sql(f"DELETE FROM {there} WHERE _row_id IN (1, 3) AND id < 5")
+    with pytest.raises(Exception, match=r"cannot name metadata columns such as _row_id"):
+        sql(f"UPDATE {there} SET id = 9 WHERE _row_id = 4")
+    sql(f"UPDATE {there} SET id = 9 WHERE id IN (SELECT id FROM {there} WHERE _row_id = 4)")
+    left = [[0, 0], [2, 2], [5, 5], [6, 6], [7, 7], [9, 4]]
+    assert sql(f"SELECT id, _row_id FROM {there} ORDER BY id") == left
+
+
+@pytest.mark.sparks("3.5")
+def test_statements_that_name_metadata_columns_move_no_rows(sql_on, catalog, name, minor):
+    sql, there = sql_on(minor), f"lake.{name}"
     table = created(catalog, name, pa.schema([("id", pa.int64())]))
     table.append(pa.table({"id": range(10)}))
-    sql(f"DELETE FROM lake.{name} WHERE abs(id) = 3")
-    sql(f"ALTER TABLE lake.{name} SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')")
-    sql(f"DELETE FROM lake.{name} WHERE id = 5")
-    with pytest.raises(Exception, match=r"before version 4\.0: rows that move"):
-        sql(f"DELETE FROM lake.{name} WHERE abs(id) = 6")
-    with pytest.raises(Exception, match=r"before version 4\.0: rows that move"):
-        sql(f"UPDATE lake.{name} SET id = 3 WHERE id = 4")
+    with pytest.raises(Exception, match=r"cannot name metadata columns such as _row_id"):
+        sql(f"MERGE INTO {there} t USING (SELECT 1 AS i) ON _pos = i WHEN MATCHED THEN DELETE")
     rows = table.refresh().scan(selected_fields=("id", "_row_id")).to_arrow().to_pylist()
-    assert [list(row.values()) for row in rows] == [[i, i] for i in range(10) if i not in {3, 5}]
+    assert [list(row.values()) for row in rows] == [[i, i] for i in range(10)]
+
+
+@pytest.mark.sparks("3.5", "4.1")
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_rows_keep_their_ids_between_partitions_on_branches_and_in_cached_tables(
+    sql_on, catalog, name, minor, mode
+):
+    sql, there = sql_on(minor), f"lake.{name}"
+    modes = ", ".join(f"'write.{c}.mode' = '{mode}'" for c in ("delete", "update", "merge"))
+    sql(
+        f"CREATE TABLE {there} (id BIGINT, k STRING) USING iceberg PARTITIONED BY (k) "
+        f"TBLPROPERTIES ('format-version' = '3', {modes})"
+    )
+    sql(f"ALTER TABLE {there} WRITE ORDERED BY id DESC")
+    catalog.load_table(name).append(
+        pa.table({"id": range(8), "k": ["a", "b"] * 4}),
+    )
+    of_rows = f"SELECT id, k, _row_id, _last_updated_sequence_number FROM {there}"
+    ids = {id_: row_id for id_, _, row_id, _ in sql(of_rows)}
+    assert sorted(ids.values()) == list(range(8))
+    sql(f"CACHE TABLE {there}")
+    sql(f"UPDATE {there} SET k = 'c' WHERE id = (SELECT max(id) FROM {there}) OR id = 0")
+    assert sql(f"SELECT id FROM {there} WHERE k = 'c' ORDER BY id") == [[0], [7]]
+    sql(f"DELETE FROM {there} WHERE id IN (SELECT id + 1 FROM {there} WHERE id = 4)")
+    sql(
+        f"WITH s AS (SELECT id FROM {there} WHERE id > 3 UNION ALL SELECT 9L) "
+        f"MERGE INTO {there} AS x USING s ON x.id = s.id "
+        "WHEN MATCHED AND x.id = 4 THEN UPDATE SET k = concat(x.k, x.k) "
+        "WHEN NOT MATCHED AND s.id = 9 THEN INSERT (k, id) VALUES ('n', s.id) "
+        "WHEN NOT MATCHED BY SOURCE AND x.id = 1 THEN DELETE "
+        "WHEN NOT MATCHED BY SOURCE AND x.id = 2 THEN UPDATE SET id = 20"
+    )
+    *moved, [_, _, new_id, new_number] = sql(f"{of_rows} WHERE id <> 20 ORDER BY id")
+    assert moved == [
+        [0, "c", ids[0], 2],
+        [3, "b", ids[3], 1],
+        [4, "aa", ids[4], 4],
+        [6, "a", ids[6], 1],
+        [7, "c", ids[7], 2],
+    ]
+    assert new_id > 7
+    assert new_number == 4
+    assert sql(f"{of_rows} WHERE id = 20") == [[20, "a", ids[2], 4]]
+    assert sql(f"SELECT id FROM {there} ORDER BY id") == [[0], [3], [4], [6], [7], [9], [20]]
+    sql(f"ALTER TABLE {there} CREATE BRANCH b")
+    sql(f"UPDATE {there}.branch_b SET k = 'z' WHERE abs(id) = 3")
+    of_branch = of_rows.replace(there, f"{there}.branch_b")
+    assert sql(f"{of_branch} WHERE id IN (3, 6) ORDER BY id") == [
+        [3, "z", ids[3], 5],
+        [6, "a", ids[6], 1],
+    ]
+    assert sql(f"{of_rows} WHERE id = 3") == [[3, "b", ids[3], 1]]
+    sql(f"UNCACHE TABLE {there}")
 
 
 @pytest.mark.sparks("4.3", "3.5", "4.1")

@@ -20,8 +20,9 @@ class PlanChange(Repeatable):
         command: ``delete``, ``update`` or ``merge``.
         options: Options of the statement.
         settings: As in `BeginWrite`.
-        keeps_metadata: Whether Spark passes metadata columns of rows that move to other files on
-            to the tasks that write them.
+        keeps_metadata: Whether metadata columns of rows that move to other files reach the tasks
+            that write them: Spark passes them on since 4.0, before a rule of the session extension
+            carries those of row lineage.
     """
 
     reference: Reference

@@ -67,11 +67,11 @@ def planned_change(state: TableState, request: PlanChange) -> PlannedChange:
 
 def _loses_ids(state: TableState, command: str) -> UnsupportedError:
     return UnsupportedError(
-        f"Cannot {command.upper()} rows of table {state.name} by Spark before version 4.0: rows "
-        "that move to other files would lose their ids, which tables of format version "
-        f"{state.metadata.format_version} keep",
-        hint="use Spark 4.0 or later, or Python; with the property write.delete.mode set to "
-        "merge-on-read DELETE moves no rows, and by simple conditions the planner moves them",
+        f"Cannot {command.upper()} rows of table {state.name} by Spark before version 4.0 as this "
+        "session is configured: rows that move to other files would lose their ids, which tables "
+        f"of format version {state.metadata.format_version} keep",
+        hint="set spark.sql.extensions to org.icecomb.spark.IcecombSessionExtensions, which keeps "
+        "them; with the property write.delete.mode set to merge-on-read DELETE moves no rows",
         table=state.name,
     )
 

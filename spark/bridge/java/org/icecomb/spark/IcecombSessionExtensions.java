@@ -8,6 +8,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.icecomb.spark.functions.FilterFunctions;
+import org.icecomb.spark.source.CarriedLineage;
 import org.icecomb.spark.source.ChosenStates;
 import org.icecomb.spark.source.KeyFilters;
 import org.icecomb.spark.source.ReadTargets;
@@ -53,6 +54,9 @@ public final class IcecombSessionExtensions
     extensions.injectResolutionRule(RefusedStatements::new);
     extensions.injectResolutionRule(TablesLike::new);
     SparkVersion.keepSources(extensions);
+    if (!SparkVersion.keepsMetadata()) {
+      extensions.injectPostHocResolutionRule(CarriedLineage::new);
+    }
     extensions.injectPlanNormalizationRule(ChosenStates::new);
     extensions.injectPlanNormalizationRule(ReadTargets::new);
     extensions.injectPlannerStrategy(KeyFilters::new);

@@ -61,9 +61,10 @@ public final class IcecombTable
   private final String chosen;
   private final List<String> named;
   private final boolean namedInOutput;
+  private final boolean carriesLineage;
 
   IcecombTable(TableHandle handle, TableDescription description) {
-    this(handle, description, true, null, null, List.of(), "", List.of(), false);
+    this(handle, description, true, null, null, List.of(), "", List.of(), false, false);
   }
 
   private IcecombTable(
@@ -75,7 +76,8 @@ public final class IcecombTable
       List<QueriedTable> queried,
       String chosen,
       List<String> named,
-      boolean namedInOutput) {
+      boolean namedInOutput,
+      boolean carriesLineage) {
     this.handle = handle;
     this.description = description;
     this.withFunctions = withFunctions;
@@ -85,17 +87,21 @@ public final class IcecombTable
     this.chosen = chosen;
     this.named = named;
     this.namedInOutput = namedInOutput;
+    this.carriesLineage = carriesLineage;
   }
 
   /** The same table without partition functions, as Spark does not know a catalog that has them. */
   IcecombTable withoutFunctions() {
-    return new IcecombTable(handle, description, false, null, null, List.of(), chosen, named, namedInOutput);
+    return new IcecombTable(
+        handle, description, false, null, null, List.of(), chosen, named, namedInOutput,
+        carriesLineage);
   }
 
   /** The same table, read by a statement to find missing rows; it is equal only to itself. */
   public IcecombTable readFor(MissingRows missing) {
     return new IcecombTable(
-        handle, description, withFunctions, missing, null, List.of(), chosen, named, namedInOutput);
+        handle, description, withFunctions, missing, null, List.of(), chosen, named, namedInOutput,
+        carriesLineage);
   }
 
   /**
@@ -104,14 +110,18 @@ public final class IcecombTable
    * @param states its other reads of the table
    */
   public IcecombTable writtenFor(MissingRows missing, List<QueriedTable> states) {
-    return new IcecombTable(handle, description, withFunctions, null, missing, states, chosen, named, namedInOutput);
+    return new IcecombTable(
+        handle, description, withFunctions, null, missing, states, chosen, named, namedInOutput,
+        carriesLineage);
   }
 
   /**
    * The same table, whose rows a statement replaces by rows that it reads from the table itself.
    */
   public IcecombTable writtenFrom(List<QueriedTable> states) {
-    return new IcecombTable(handle, description, withFunctions, null, null, states, chosen, named, namedInOutput);
+    return new IcecombTable(
+        handle, description, withFunctions, null, null, states, chosen, named, namedInOutput,
+        carriesLineage);
   }
 
   /**
@@ -122,12 +132,44 @@ public final class IcecombTable
    */
   public IcecombTable naming(List<String> columns, boolean inOutput) {
     return new IcecombTable(
-        handle, description, withFunctions, read, written, queried, chosen, columns, inOutput);
+        handle, description, withFunctions, read, written, queried, chosen, columns, inOutput,
+        carriesLineage);
   }
 
   @Override
   public IcecombTable chosenBy(String how) {
-    return new IcecombTable(handle, description, withFunctions, read, written, queried, how, named, namedInOutput);
+    return new IcecombTable(
+        handle, description, withFunctions, read, written, queried, how, named, namedInOutput,
+        carriesLineage);
+  }
+
+  /** Whether its rows have ids that are among its metadata columns. */
+  public boolean hasLineage() {
+    return description.hasLineage() && !carriesLineage;
+  }
+
+  /**
+   * The same table with the columns of row lineage behind its own, by which a statement passes them
+   * on to the files that it writes.
+   */
+  public IcecombTable carryingLineage() {
+    return carrying(true);
+  }
+
+  /** Whether the columns of row lineage are behind its own. */
+  public boolean carriesLineage() {
+    return carriesLineage;
+  }
+
+  /** The same table with its own columns only. */
+  public IcecombTable withoutLineage() {
+    return carrying(false);
+  }
+
+  private IcecombTable carrying(boolean lineage) {
+    return new IcecombTable(
+        handle, description, withFunctions, read, written, queried, chosen, named,
+        namedInOutput, lineage);
   }
 
   /**
@@ -174,7 +216,8 @@ public final class IcecombTable
 
   @Override
   public StructType schema() {
-    return Schemas.visible(handle.schema());
+    StructType own = Schemas.visible(handle.schema());
+    return carriesLineage ? MetadataColumns.withLineage(own) : own;
   }
 
   @Override
@@ -212,7 +255,7 @@ public final class IcecombTable
     JsonNode partition = description.partitionType();
     return MetadataColumns.of(
         partition == null || partition.isNull() ? null : Schemas.parse(partition),
-        description.hasLineage());
+        hasLineage());
   }
 
   @Override
@@ -271,7 +314,7 @@ public final class IcecombTable
             command,
             options.asCaseSensitiveMap(),
             IcebergSettings.ofWrites(),
-            SparkVersion.keepsMetadata());
+            SparkVersion.keepsMetadata() || carriesLineage);
     return handle.ofCurrentUser().ask(request, PlannedChange.class);
   }
 
@@ -297,6 +340,7 @@ public final class IcecombTable
         && read == table.read
         && chosen.equals(table.chosen)
         && named.equals(table.named)
+        && carriesLineage == table.carriesLineage
         && handle.isStateOf(table.handle)
         // A table re-created in the same folder reuses names of metadata files.
         && description.uuid().equals(table.description.uuid());

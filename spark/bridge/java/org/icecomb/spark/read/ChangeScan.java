@@ -17,15 +17,20 @@ public abstract class ChangeScan extends IcecombScan {
       CaseInsensitiveStringMap options) {
     super(table, required, conditions, null, options, null, null);
     if (readsMetadata(MetadataColumns.DELETED)) {
-      // A scan that reads it returns deleted rows, which would be changed. Spark asks for it where
-      // a statement names any metadata column, unless NamedMetadata plans the statement.
-      throw new UnsupportedOperationException(
-          "A statement that moves or changes rows of " + table.name()
-              + " cannot name _deleted, and before Spark 4.0 no metadata column such as _row_id or "
-              + "_pos\n"
-              + "  hint: find the rows by a column of the table, WHERE id IN (SELECT id FROM "
-              + table.name() + " WHERE _row_id = 5)");
+      // A scan that reads it returns deleted rows, which would be changed. Where a condition names
+      // a metadata column, Spark asks for all of them, and would write them as rows' own.
+      throw namesMetadata(table.name());
     }
+  }
+
+  /** The refusal of a statement whose condition names metadata columns. */
+  public static RuntimeException namesMetadata(String table) {
+    return new UnsupportedOperationException(
+        "A statement that moves or changes rows of " + table
+            + " cannot name _deleted, and before Spark 4.0 cannot name metadata columns such as"
+            + " _row_id or _pos\n"
+            + "  hint: find the rows by a column of the table, WHERE id IN (SELECT id FROM "
+            + table + " WHERE _row_id = 5); a DELETE that is merge-on-read may name them");
   }
 
   /** The conditions by which the planner selected the files. */

@@ -106,6 +106,16 @@ public final class MetadataColumns {
             .anyMatch(column -> column.name().equalsIgnoreCase(name));
   }
 
+  /** The columns of a table, and those of row lineage behind them. */
+  public static StructType withLineage(StructType own) {
+    return own.add(ROW_ID, DataTypes.LongType).add(LAST_UPDATED, DataTypes.LongType);
+  }
+
+  /** Whether a column is one of row lineage. */
+  public static boolean isLineage(String name) {
+    return name.equals(ROW_ID) || name.equals(LAST_UPDATED);
+  }
+
   /** The value of {@link #FILE_ID} in a file: {@code xxhash64(_file)}, the same in every scan. */
   static long fileId(String path) {
     byte[] text = path.getBytes(StandardCharsets.UTF_8);

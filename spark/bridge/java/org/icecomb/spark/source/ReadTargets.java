@@ -18,6 +18,7 @@ import org.icecomb.spark.planner.Protocol.QueriedTable;
 import org.icecomb.spark.write.MissingRows;
 import org.icecomb.spark.write.RowLevelChange;
 import scala.Function1;
+import scala.Product;
 import scala.runtime.AbstractPartialFunction;
 
 /**
@@ -92,6 +93,7 @@ public final class ReadTargets extends Rule<LogicalPlan> {
         && changed.table() instanceof IcecombTable table
         && changed.operation() instanceof RowLevelChange change) {
       change.read(own(write.query(), table));
+      return CarriedLineage.withTableItself(write);
     }
     return (LogicalPlan) write;
   }
@@ -151,12 +153,24 @@ public final class ReadTargets extends Rule<LogicalPlan> {
   }
 
   static DataSourceV2Relation over(DataSourceV2Relation relation, Table table) {
-    Object[] members = new Object[relation.productArity()];
+    return over(relation, table, relation.output());
+  }
+
+  /** A relation with other columns, given as a sequence of attributes. */
+  static DataSourceV2Relation over(DataSourceV2Relation relation, Table table, Object columns) {
+    Object[] members = members(relation);
     members[0] = table;
-    for (int i = 1; i < members.length; i++) {
-      members[i] = relation.productElement(i);
-    }
+    members[1] = columns;
     return (DataSourceV2Relation) (Object) relation.makeCopy(members);
+  }
+
+  /** The members of a node, for a copy with others. */
+  static Object[] members(Product node) {
+    Object[] members = new Object[node.productArity()];
+    for (int i = 0; i < members.length; i++) {
+      members[i] = node.productElement(i);
+    }
+    return members;
   }
 
   /** The icecomb tables that a query reads, including its subqueries. */

@@ -32,7 +32,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
   @Override
   public Write build() {
     WriteInstructions instructions = instructions();
-    MovedRows moved = MovedRows.of(instructions, info.metadataSchema());
+    MovedRows moved = MovedRows.of(instructions, info);
     return new IcecombWrite(table, info.schema(), instructions, moved, this::commit);
   }
 

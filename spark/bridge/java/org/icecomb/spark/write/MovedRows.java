@@ -2,10 +2,10 @@ package org.icecomb.spark.write;
 
 import java.io.IOException;
 import java.io.Serializable;
-import java.util.Optional;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 import org.icecomb.spark.read.MetadataColumns;
@@ -31,14 +31,14 @@ record MovedRows(int rowId, int lastUpdated) implements Serializable {
   }
 
   /**
-   * @param metadata Spark's schema of the metadata columns
-   * @return null if the planner asks for no lineage
+   * @param info describes the rows and their metadata columns
+   * @return null if the planner asks for no lineage, or the rows themselves carry it
    */
-  static MovedRows of(WriteInstructions instructions, Optional<StructType> metadata) {
-    if (!instructions.lineage()) {
+  static MovedRows of(WriteInstructions instructions, LogicalWriteInfo info) {
+    if (!instructions.lineage() || info.schema().getFieldIndex(MetadataColumns.ROW_ID).isDefined()) {
       return null;
     }
-    StructType given = metadata.orElseThrow();
+    StructType given = info.metadataSchema().orElseThrow();
     return new MovedRows(
         given.fieldIndex(MetadataColumns.ROW_ID), given.fieldIndex(MetadataColumns.LAST_UPDATED));
   }

@@ -89,7 +89,7 @@ public final class RowLevelDelta extends RowLevelChange implements SupportsDelta
           instructions,
           info.rowIdSchema().orElseThrow(),
           () -> read == null ? ChangedFiles.NONE : read.changedFiles(),
-          MovedRows.of(instructions, info.metadataSchema()),
+          MovedRows.of(instructions, info),
           this::commit);
     }
 
