@@ -206,12 +206,16 @@ def test_statements_give_all_fields_of_structs_whatever_their_defaults(
     table = created(catalog, name, pa.schema([("id", pa.int64()), ("s", pa.struct([]))]))
     with table.update_schema() as update:
         update.add_column("s.a", "int")
-        update.add_column("s.n", "int", default_value=5)
+    sql(f"INSERT INTO {there} VALUES (0, named_struct('a', 0))")
+    sql(f"ALTER TABLE {there} ADD COLUMN s.n INT DEFAULT 5")
+    with pytest.raises(Exception, match=r"Column l cannot have the default array\(1\)"):
+        sql(f"ALTER TABLE {there} ADD COLUMN l ARRAY<INT> DEFAULT array(1)")
     sql(f"INSERT INTO {there} VALUES (1, named_struct('a', 1, 'n', 9)), (2, NULL)")
     sql(f"INSERT INTO {there} SELECT 3, named_struct('a', 3, 'n', NULL)")
     with pytest.raises(Exception, match=r"(?i)missing fields|cannot find data|not enough data"):
         sql(f"INSERT INTO {there} SELECT 4, named_struct('a', 4)")
     assert sql(f"SELECT id, s.a, s.n FROM {there} ORDER BY id") == [
+        [0, 0, 5],
         [1, 1, 9],
         [2, None, None],
         [3, 3, None],
