@@ -101,6 +101,7 @@ _TYPES_OF_TEXT = frozenset(
 )
 _CASTS = frozenset((*_TYPES_OF_TEXT, "TO_DATE", "TO_TIMESTAMP"))
 """Functions that make values of text as a cast does: `date('2024-01-31')`."""
+_INTEGERS = frozenset(("TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "LONG", "SHORT", "BYTE"))
 _WITHOUT_VALUES = frozenset(("UNKNOWN", "VARIANT", "GEOMETRY", "GEOGRAPHY"))
 """The types with which no value can be compared."""
 _UNITS: dict[str, Callable[[str], UnboundTransform]] = {
@@ -374,8 +375,7 @@ class _Parser:
     def _cast(self, first: _Operand | None = None) -> _Operand:
         operand = self._primary() if first is None else first
         while self._take_sign("::"):
-            self._type()
-            operand = _cast(operand)
+            operand = _cast(operand, self._type())
         return operand
 
     def _primary(self) -> _Operand:
@@ -409,7 +409,7 @@ class _Parser:
     def _word(self, token: Token) -> _Operand:
         if self._next.kind is TokenKind.TEXT and token.value.upper() in _TYPES_OF_TEXT:
             # The column decides the type: DATE '2024-01-31' means the same as the text
-            return _Constant(self._take().value)
+            return _cast(_Constant(self._take().value), token.value)
         if self._next.kind is TokenKind.TEXT:
             self._check_values(token)
         if token.is_word("NULL"):
@@ -454,15 +454,13 @@ class _Parser:
             operand = self._calculation()
             if not self._take_word("AS"):
                 raise self._unexpected()
-            self._type()
+            kind = self._type()
             self._expect_sign(")")
-            return _cast(operand)
+            return _cast(operand, kind)
         if name.value.upper() in _CASTS and self._next.kind is TokenKind.TEXT:
-            # a day that is made of a time is another value than the text
-            is_exact = not (name.is_word("DATE", "TO_DATE") and ":" in self._next.value)
             operand = self._calculation()
             if self._take_sign(")"):
-                return _cast(operand) if is_exact else _Calculation()
+                return _cast(operand, name.value)
         self._skip_arguments()
         return _Calculation()
 
@@ -484,7 +482,7 @@ class _Parser:
                 return _Column(_WIDE[word](column.name, numbers[0]))
         raise self._no_predicate(name, self._tokens[self._at - 1])
 
-    def _type(self) -> None:
+    def _type(self) -> str:
         token = self._take()
         if token.kind is not TokenKind.WORD:
             self._at -= 1
@@ -492,6 +490,7 @@ class _Parser:
         self._check_values(token)
         if self._take_sign("("):
             self._skip_arguments()
+        return token.value
 
     def _check_values(self, token: Token) -> None:
         if token.value.upper() in _WITHOUT_VALUES:
@@ -591,8 +590,14 @@ def _negated(expression: BooleanExpression, negated: bool) -> BooleanExpression:
     return ~expression if negated else expression
 
 
-def _cast(operand: _Operand) -> _Operand:
-    return operand if isinstance(operand, _Constant) else _Calculation()
+def _cast(operand: _Operand, kind: str) -> _Operand:
+    """Return a constant where a cast to this type keeps its value: the column decides the type."""
+    if not isinstance(operand, _Constant):
+        return _Calculation()
+    value, word = operand.value, kind.upper()
+    is_time = word in {"DATE", "TO_DATE"} and isinstance(value, str) and ":" in value
+    is_part = word in _INTEGERS and isinstance(value, float | Decimal) and value % 1 != 0
+    return _Calculation() if is_time or is_part else operand
 
 
 def _is_number(operand: _Operand) -> bool:
