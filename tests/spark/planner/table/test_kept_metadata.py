@@ -23,7 +23,7 @@ def metadata(table, snapshots):
 
 @pytest.mark.parametrize(
     "snapshots",
-    [100, pytest.param(10_000, marks=pytest.mark.gate("traces the memory of a long history"))],
+    [100, pytest.param(3000, marks=pytest.mark.gate("traces the memory of a long history"))],
 )
 def test_the_estimate_is_near_what_metadata_takes(snapshots):
     metadata("warm", 10)
