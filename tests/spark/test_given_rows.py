@@ -230,7 +230,7 @@ def test_a_data_frame_brings_its_columns_along_by_option(spark, catalog, name, k
 
 def test_what_a_table_is_partitioned_or_sorted_by_is_not_left_out(sql, name):
     make(sql, f"lake.{name}", "id BIGINT, k STRING, v INT", more="PARTITIONED BY (k)")
-    with pytest.raises((IllegalArgumentException, AssertionError), match="does not give column k"):
+    with pytest.raises((AnalysisException, AssertionError), match="does not give column k"):
         sql(f"INSERT INTO lake.{name} SELECT 1L AS id")
     sql(f"INSERT INTO lake.{name} SELECT 1 AS id, 'a' AS k")
     assert sql(f"SELECT * FROM lake.{name}") == [[1, "a", None]]
