@@ -247,6 +247,20 @@ def test_rows_are_deleted_by_their_ids_where_none_moves(sql_on, catalog, name, m
     assert sql(f"SELECT id, _row_id FROM {there} ORDER BY id") == left
 
 
+@pytest.mark.sparks("3.5", "4.1")
+@pytest.mark.parametrize("column", ["_row_id", "_last_updated_sequence_number"])
+def test_rows_are_deleted_by_columns_that_hide_those_of_lineage(
+    sql_on, catalog, name, minor, column
+):
+    sql, there = sql_on(minor), f"lake.{name}"
+    table = created(catalog, name, pa.schema([("id", pa.int64()), (column, pa.int64())]))
+    table.append(pa.table({"id": range(4), column: range(10, 14)}))
+    sql(f"DELETE FROM {there} WHERE {column} = 13 AND abs(id) = 3")
+    assert sql(f"SELECT id, {column} FROM {there} ORDER BY id") == [[0, 10], [1, 11], [2, 12]]
+    with pytest.raises(Exception, match=f"its column {column} hides Spark's metadata column"):
+        sql(f"UPDATE {there} SET id = 9 WHERE id = 1")
+
+
 @pytest.mark.sparks("3.5")
 def test_statements_that_name_metadata_columns_move_no_rows(sql_on, catalog, name, minor):
     sql, there = sql_on(minor), f"lake.{name}"

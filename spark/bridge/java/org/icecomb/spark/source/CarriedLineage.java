@@ -146,6 +146,10 @@ public final class CarriedLineage extends Rule<LogicalPlan> {
         }
         return null;
       }
+      // the planner refuses to move rows of a table that has its own columns of these names
+      if (!moves && columns.stream().anyMatch(each -> MetadataColumns.isLineage(each.name()))) {
+        return null;
+      }
       AttributeReference rowId = attribute(MetadataColumns.ROW_ID);
       AttributeReference lastUpdated = attribute(MetadataColumns.LAST_UPDATED);
       columns.addAll(List.of(rowId, lastUpdated));
