@@ -19,7 +19,6 @@ _INSTEAD: Final = {
     "set_properties": "with table.update_properties() as update: update.set(key, value)",
     "update": 'table.merge(rows, on="t.id = s.id").when_matched_update({...}).execute()',
     "update_location": "with table.transaction() as change: change.update_location(...)",
-    "update_statistics": "table.maintenance.compute_table_stats()",
     "upgrade_table_version": 'with table.update_properties() as u: u.set("format-version", "2")',
     "uuid": "table.metadata.table_uuid",
     "vacuum": "with table.expire_snapshots() as expire: expire.older_than(...)",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from icecomb.format.operation.expiry.expire import ExpireSnapshots
     from icecomb.format.operation.snapshot_management import ManageSnapshots
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.statistics.statistics_update import UpdateStatistics
     from icecomb.format.storage.file_io import FileIO
 
 
@@ -99,6 +100,18 @@ class MetadataOperations(ABC):
         from icecomb.format.evolution.property_update import UpdateProperties
 
         return UpdateProperties(self.commit)
+
+    def update_statistics(self) -> UpdateStatistics:
+        """Set and remove the statistics files of snapshots, which others computed.
+
+        `maintenance.compute_table_stats` computes them, too.
+
+        >>> with table.update_statistics() as update:  # doctest: +SKIP
+        ...     update.set_statistics(statistics_file).remove_statistics(snapshot_id)
+        """
+        from icecomb.format.statistics.statistics_update import UpdateStatistics
+
+        return UpdateStatistics(self.commit)
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Create, move and remove branches and tags; roll back, or pick a staged snapshot.

@@ -50,7 +50,10 @@ Path: TypeAlias = "str | tuple[str, ...]"
 """A column as ``"a"``, or a field inside it as ``"a.b"`` or ``("a", "b")``."""
 
 ROOT: Final = -1
-_OF_NANOS: Final = {TimestampNanoType: TimestampType, TimestamptzNanoType: TimestamptzType}
+_OF_NANOS: Final[Mapping[type[IcebergType], type[IcebergType]]] = {
+    TimestampNanoType: TimestampType,
+    TimestamptzNanoType: TimestamptzType,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, time, timedelta
 from typing import Any, Final
 
 from icecomb.format.spec.values.decimal_value import scaled
@@ -17,8 +17,6 @@ from icecomb.format.spec.values.temporal import MICROS_PER_DAY
 from icecomb.format.variant import layout
 from icecomb.format.variant.dictionary import name_of, names_of
 
-_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the epoch of local times
-_UTC_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DECIMALS: Final = frozenset(kind for kind, *_ in layout.DECIMALS)
 
 
@@ -97,19 +95,19 @@ def _time(data: bytes) -> time:
     micros = _whole(data)
     if not 0 <= micros < MICROS_PER_DAY:
         raise layout.malformed(f"a time of day is {micros} microseconds")
-    return (_EPOCH + timedelta(microseconds=micros)).time()
+    return (layout.EPOCH + timedelta(microseconds=micros)).time()
 
 
 def _timestamp(data: bytes) -> Any:
     try:
-        return _EPOCH + timedelta(microseconds=_whole(data))
+        return layout.EPOCH + timedelta(microseconds=_whole(data))
     except OverflowError:
         return _scalar(_whole(data), "timestamp", "us")
 
 
 def _timestamptz(data: bytes) -> Any:
     try:
-        return _UTC_EPOCH + timedelta(microseconds=_whole(data))
+        return layout.UTC_EPOCH + timedelta(microseconds=_whole(data))
     except OverflowError:
         return _scalar(_whole(data), "timestamp", "us", "UTC")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timezone
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
 
@@ -16,8 +16,6 @@ from icecomb.format.variant.dictionary import dictionary
 
 _INTEGERS: Final = ((layout.INT8, 1), (layout.INT16, 2), (layout.INT32, 4), (layout.INT64, 8))
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
-_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the epoch of local times
-_UTC_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def encode(value: Any) -> tuple[bytes, bytes]:
@@ -219,7 +217,7 @@ def _pandas_time(value: Any) -> Any:
 
 def _timestamp(value: datetime) -> bytes:
     zoned = value.tzinfo is not None
-    passed = value - (_UTC_EPOCH if zoned else _EPOCH)
+    passed = value - (layout.UTC_EPOCH if zoned else layout.EPOCH)
     micros = (passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds
     return _number(layout.TIMESTAMPTZ if zoned else layout.TIMESTAMP, micros, 8)
 

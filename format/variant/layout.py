@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -46,6 +47,8 @@ DECIMALS: Final = ((DECIMAL4, 4, 9), (DECIMAL8, 8, 18), (DECIMAL16, 16, MOST_DIG
 """The types of decimals, with the bytes of their numbers and their most digits."""
 DEEPEST: Final = 500
 """The most levels of objects and arrays in a value."""
+EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the epoch of local times
+UTC_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 VARIANT_NULL: Final = bytes((NULL << 2 | PRIMITIVE,))
 
 _LONGEST_SHORT: Final = 63

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from icecomb.format.argument import name_of_type
+from icecomb.format.errors import SchemaError
 from icecomb.format.variant.decoder import decode
 from icecomb.format.variant.encoder import encode
 from icecomb.format.variant.json_text import json_text, parse_json
@@ -20,10 +22,21 @@ class Variant:
     Args:
         metadata: The dictionary of the names of all objects' fields.
         value: The encoded value.
+
+    Raises:
+        SchemaError: If a part is not bytes.
     """
 
     metadata: bytes
     value: bytes
+
+    def __post_init__(self) -> None:
+        for name, part in (("metadata", self.metadata), ("value", self.value)):
+            if not isinstance(part, bytes):
+                raise SchemaError(
+                    f"The {name} of a variant is bytes, not {name_of_type(part)}",
+                    hint="Make variants by Variant.of(value) or Variant.from_json(text).",
+                )
 
     @classmethod
     def of(cls, value: Any) -> Variant:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
+from icecomb.format.argument import name_of_type
 from icecomb.format.errors import SchemaError
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
 from icecomb.format.spec.types import VariantType
@@ -24,8 +25,13 @@ def variants_to_arrow(values: Iterable[Any]) -> pa.StructArray:
             the column, and `Variant.of(None)` a variant null.
 
     Raises:
-        SchemaError: If a value has no variant form.
+        SchemaError: If a value has no variant form, or one value is given in place of several.
     """
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):
+        raise SchemaError(
+            f"Variants are made of a list of values, not of {name_of_type(values)}",
+            hint="Give a list, also for one value: variants_to_arrow([value]).",
+        )
     each = (v if v is None or isinstance(v, Variant) else Variant.of(v) for v in values)
     return variant_array([None if v is None else (v.metadata, v.value) for v in each])
 

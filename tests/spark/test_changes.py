@@ -236,21 +236,36 @@ def test_changes_are_told_by_the_ids_of_rows(spark, catalog, fresh):
     name = fresh()
     table = lineage_table(catalog, name, "copy-on-write")
     spark.sql(f"UPDATE lake.{name} SET k = 'u', m = map(1, 2) WHERE id = 2")
-    spark.sql(
-        f"CALL lake.system.rewrite_data_files('{name}', options => map('rewrite-all', 'true'))"
-    )
-    spark.sql(f"UPDATE lake.{name} SET id = 5 WHERE id < 2")
-    table.refresh()
-    assert changed_by_row_id(spark, name) == changes_of_python(table)
-    assert told_by_files(spark, name) == changes_of_python(table)
-    old = fresh()
-    lineage_table(catalog, old, "copy-on-write", version="2")
-    with pytest.raises(PySparkException, match="format version 3"):
-        changed_by_row_id(spark, old)
-    spark.sql(f"ALTER TABLE lake.{old} SET TBLPROPERTIES ('format-version' = '3')")
-    spark.sql(f"DELETE FROM lake.{old} WHERE id = 1")
+    assert changed_by_row_id(spark, name) == changes_of_python(table.refresh())
+
+
+@pytest.mark.full("what an upgrade leaves; the way there is tested before this one")
+def test_changes_are_told_by_the_ids_of_rows_that_all_have_one(spark, catalog, fresh):
+    name = fresh()
+    lineage_table(catalog, name, "copy-on-write", version="2")
+    with pytest.raises(PySparkException, match="its format version is 2"):
+        changed_by_row_id(spark, name)
+    spark.sql(f"ALTER TABLE lake.{name} SET TBLPROPERTIES ('format-version' = '3')")
+    spark.sql(f"DELETE FROM lake.{name} WHERE id = 1")
     with pytest.raises(PySparkException, match="older than the table's upgrade"):
-        changed_by_row_id(spark, old)
+        changed_by_row_id(spark, name)
+
+
+@pytest.mark.sparks("4.1", "3.5")
+def test_another_spark_tells_changes_by_the_ids_of_rows(sql_on, catalog, fresh, minor):
+    sql, name = sql_on(minor), fresh()
+    table = lineage_table(catalog, name, "merge-on-read")
+    table.upsert(
+        pa.Table.from_pylist([{"id": 2, "k": "u", "m": []}], table.schema().as_arrow()), ["id"]
+    )
+    sql(f"DELETE FROM lake.{name} WHERE _row_id = 4")
+    [[view]] = sql(
+        f"CALL lake.system.create_changelog_view(table => '{name}', identifier_columns => array('_row_id'))"
+    )
+    found = sql(f"SELECT _commit_snapshot_id, _row_id, _change_type, id, k FROM {view}")
+    expected = changes_of_python(table.refresh())
+    assert Counter(map(tuple, found)) == Counter(key[:5] for key in expected.elements())
+    assert {key[2] for key in expected} == {"INSERT", "DELETE", "UPDATE_BEFORE", "UPDATE_AFTER"}
 
 
 @pytest.mark.full("combinations of what the test before this one shows")

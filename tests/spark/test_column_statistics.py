@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -86,7 +88,50 @@ def check(run, namespace):
     run(f"CREATE TABLE {namespace}.empty (k BIGINT) USING iceberg")
     assert run(f"CALL lake.system.compute_table_stats('{namespace}.empty')") == []
     run(f"ANALYZE TABLE {namespace}.empty COMPUTE STATISTICS")
+    check_all_tables(run, namespace)
     for table in (facts, names, f"{namespace}.empty"):
+        run(f"DROP TABLE {table}")
+
+
+def check_all_tables(run, namespace):
+    """ANALYZE of partitions, of metadata only, and of all tables of a namespace."""
+    days = f"{namespace}.of_days"
+    run(
+        f"CREATE TABLE {days} (k BIGINT, ts TIMESTAMP, s STRUCT<a: INT>) USING iceberg "
+        "PARTITIONED BY (days(ts), s.a)"
+    )
+    run(f"INSERT INTO {days} VALUES (1, TIMESTAMP '2026-01-01 00:00:00', named_struct('a', 1))")
+
+    def counted(table):
+        """The kinds of statistics files of a table."""
+        kinds = ("statistics", "partition-statistics")
+        files = [row[0] for row in run(f"SELECT file FROM {table}.metadata_log_entries")]
+        told = json.loads(Path(files[-1].removeprefix("file:")).read_text(encoding="utf-8"))
+        return [kind for kind in kinds if told.get(kind)]
+
+    for nothing in ("NOSCAN", "noscan"):
+        run(f"ANALYZE TABLE {days} COMPUTE STATISTICS {nothing}")
+        run(f"ANALYZE TABLES IN {namespace} COMPUTE STATISTICS {nothing}")
+        assert counted(days) == []
+    run(f"ANALYZE TABLE {days} PARTITION (TS) COMPUTE STATISTICS")
+    assert counted(days) == ["partition-statistics"]
+    run(f"ANALYZE TABLE {days} PARTITION (ts = '2026-01-01') COMPUTE STATISTICS NOSCAN")
+    run(f"ANALYZE TABLES IN {namespace} COMPUTE STATISTICS")
+    assert counted(days) == ["statistics", "partition-statistics"]
+    assert run(f"SELECT record_count FROM {days}.partitions") == [[1]]
+    with pytest.raises(Exception, match="no partition field is made of k"):
+        run(f"ANALYZE TABLE {days} PARTITION (k = 1) COMPUTE STATISTICS")
+    odd = f"{namespace}.odd"
+    run(f"CREATE TABLE {odd} (l ARRAY<INT>) USING iceberg")
+    run(f"INSERT INTO {odd} VALUES (array(1))")
+    run(f"INSERT INTO {days} VALUES (2, TIMESTAMP '2026-01-02 00:00:00', named_struct('a', 2))")
+    with pytest.raises(
+        Exception, match=r"1 of 5 tables could not be analyzed(.|\n)*no column to compute"
+    ):
+        run(f"ANALYZE TABLES IN {namespace} COMPUTE STATISTICS")
+    with setting(run, "true"):
+        assert rows_of(run, f"SELECT * FROM {days} WHERE k = 1") == 1
+    for table in (days, odd):
         run(f"DROP TABLE {table}")
 
 

@@ -44,3 +44,24 @@ def test_the_version_before_the_deletes_still_has_the_rows(spark, catalog, delet
     history = catalog.load_table(("delete_tests", "t")).snapshots()
     query = f"SELECT count(*) AS n FROM {deleted} VERSION AS OF {history[1].snapshot_id}"
     assert spark.sql(query).collect() == [Row(n=5000)]
+
+
+def test_a_file_has_one_file_of_deletes_which_goes_with_its_last_row(sql):
+    """Iceberg's testPositionDeletesAreMaintainedDuringDelete and testDeleteWithPartitionedTable."""
+    name = "lake.kept_deletes.t"
+    sql("CREATE NAMESPACE IF NOT EXISTS lake.kept_deletes")
+    sql(
+        f"CREATE TABLE {name} (id BIGINT, k STRING) USING iceberg PARTITIONED BY (k) TBLPROPERTIES "
+        "('format-version'='2', 'write.delete.mode'='merge-on-read', 'write.delete.granularity'='file')"
+    )
+    sql(f"INSERT INTO {name} SELECT id, IF(id < 5, 'a', 'b') FROM range(0, 10, 1, 1)")
+    deletes = f"SELECT count(*), sum(record_count) FROM {name}.delete_files"
+    for gone in (1, 2):
+        sql(f"DELETE FROM {name} WHERE id IN (SELECT {gone}L)")
+        assert sql(deletes) == [[1, gone]]
+    [[text]] = sql(f"EXPLAIN SELECT id FROM {name} WHERE k = 'b'")
+    assert "filters=k IS NOT NULL, k = 'b'," in text
+    sql(f"DELETE FROM {name} WHERE k = 'a'")
+    assert sql(deletes) == [[0, None]]
+    assert sql(f"SELECT id FROM {name} ORDER BY id") == [[5], [6], [7], [8], [9]]
+    sql(f"DROP TABLE {name}")

@@ -221,3 +221,17 @@ def test_metadata_columns_are_given_no_values(sql_on, catalog, name, minor):
         with pytest.raises(Exception, match=r"Cannot assign a value to _row_id of table lake\."):
             sql(statement)
     assert seen(sql, name) == start()
+
+
+@pytest.mark.sparks("4.3", "4.1")
+def test_columns_that_are_not_there_are_told_as_ever(sql_on, catalog, name, minor):
+    sql, there = sql_on(minor), f"lake.{name}"
+    made(catalog, name, "merge-on-read", version="2")
+    with pytest.raises(Exception, match=r"(?s)cannot be resolved.*nothing"):
+        sql(f"UPDATE {there} SET k = 'x' WHERE _pos = 1 AND nothing = 2")
+    with pytest.raises(Exception, match=r"(?s)cannot be resolved.*_row_id"):
+        sql(f"DELETE FROM {there} WHERE _row_id = 1")
+    sql(f"CREATE TABLE {there}_own (_spec_id BIGINT, k STRING) USING iceberg")
+    sql(f"INSERT INTO {there}_own VALUES (1, 'a'), (2, 'b')")
+    sql(f"UPDATE {there}_own SET k = 'c' WHERE _spec_id = 2")
+    assert sql(f"SELECT * FROM {there}_own ORDER BY k") == [[1, "a"], [2, "c"]]

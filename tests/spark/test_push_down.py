@@ -235,6 +235,27 @@ def test_deletes_by_functions_drop_whole_files_on_spark_3_5(other_spark):
     run("DROP NAMESPACE lake.push_down_files")
 
 
+def test_a_merge_that_rewrites_files_joins_without_what_partitions_decide(sql):
+    name = f"{NAMESPACE}_merged.t"
+    sql(f"CREATE NAMESPACE IF NOT EXISTS {NAMESPACE}_merged")
+    sql(f"CREATE TABLE {name} (id BIGINT, k STRING, x BIGINT) USING iceberg PARTITIONED BY (k)")
+    sql(f"INSERT INTO {name} SELECT id, concat('k', id % 3), 0 FROM range(6)")
+    merge = (
+        f"MERGE INTO {name} t USING (SELECT id + 1 AS id FROM range(6)) s "
+        "ON t.id = s.id AND t.k IN ('k0', 'k1') AND t.x < 9 "
+        "WHEN MATCHED THEN UPDATE SET x = t.id WHEN NOT MATCHED THEN INSERT (id, k, x) VALUES (s.id, 'new', 7)"
+    )
+    [[text]] = sql(f"EXPLAIN {merge}")
+    [join] = re.findall(r"Join .*FullOuter.*", text)
+    assert "x#" in join
+    assert "k#" not in join
+    sql(merge)
+    expected = [[0, "k0", 0], [1, "k1", 1], [2, "k2", 0], [2, "new", 7], [3, "k0", 3], [4, "k1", 4]]
+    expected += [[5, "k2", 0], [5, "new", 7], [6, "new", 7]]
+    assert sql(f"SELECT * FROM {name} ORDER BY id, k") == expected
+    sql(f"DROP TABLE {name}")
+
+
 def test_a_limit_reads_the_files_it_needs_and_cached_plans_are_told_apart(spark):
     part = f"(SELECT * FROM {SALES} LIMIT 1)"
     query = f"SELECT (SELECT count(*) FROM {part}), (SELECT count(*) FROM (SELECT * FROM {SALES} LIMIT 5))"

@@ -117,10 +117,12 @@ def test_rows_keep_their_ids_in_statements_that_change_them(
     assert len(targets) == len(set(targets))
 
 
+@pytest.mark.sparks("4.3", "3.5")
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_iceberg_java_goes_on_with_what_our_statements_left_and_ours_with_its(
-    spark, iceberg_java, catalog, name, mode
+    sql_on, iceberg_java, catalog, name, minor, mode
 ):
+    sql = sql_on(minor)
     schema = pa.schema([("id", pa.int64()), ("k", pa.string())])
     table = created(
         catalog, name, schema, **{f"write.{c}.mode": mode for c in ("delete", "update", "merge")}
@@ -143,11 +145,10 @@ def test_iceberg_java_goes_on_with_what_our_statements_left_and_ours_with_its(
         if number % 2:
             iceberg_java.sql(statement.format(t=f"ice.{name}"))
         else:
-            spark.sql(statement.format(t=f"lake.{name}"))
+            sql(statement.format(t=f"lake.{name}"))
         columns = "id, k, _row_id, _last_updated_sequence_number"
         theirs = iceberg_java.sql(f"SELECT {columns} FROM ice.{name} ORDER BY id")
-        ours = spark.sql(f"SELECT {columns} FROM lake.{name} ORDER BY id").collect()
-        assert [list(row) for row in ours] == theirs
+        assert sql(f"SELECT {columns} FROM lake.{name} ORDER BY id") == theirs
         assert all(row_id == id_ for id_, _, row_id, _ in theirs)
     assert theirs == [
         [0, "a", 0, 1],
@@ -206,12 +207,16 @@ def test_statements_give_all_fields_of_structs_whatever_their_defaults(
     table = created(catalog, name, pa.schema([("id", pa.int64()), ("s", pa.struct([]))]))
     with table.update_schema() as update:
         update.add_column("s.a", "int")
-        update.add_column("s.n", "int", default_value=5)
+    sql(f"INSERT INTO {there} VALUES (0, named_struct('a', 0))")
+    sql(f"ALTER TABLE {there} ADD COLUMN s.n INT DEFAULT 5")
+    with pytest.raises(Exception, match=r"Column l cannot have the default array\(1\)"):
+        sql(f"ALTER TABLE {there} ADD COLUMN l ARRAY<INT> DEFAULT array(1)")
     sql(f"INSERT INTO {there} VALUES (1, named_struct('a', 1, 'n', 9)), (2, NULL)")
     sql(f"INSERT INTO {there} SELECT 3, named_struct('a', 3, 'n', NULL)")
     with pytest.raises(Exception, match=r"(?i)missing fields|cannot find data|not enough data"):
         sql(f"INSERT INTO {there} SELECT 4, named_struct('a', 4)")
     assert sql(f"SELECT id, s.a, s.n FROM {there} ORDER BY id") == [
+        [0, 0, 5],
         [1, 1, 9],
         [2, None, None],
         [3, 3, None],
@@ -247,20 +252,6 @@ def test_rows_are_deleted_by_their_ids_where_none_moves(sql_on, catalog, name, m
     assert sql(f"SELECT id, _row_id FROM {there} ORDER BY id") == left
 
 
-@pytest.mark.sparks("3.5", "4.1")
-@pytest.mark.parametrize("column", ["_row_id", "_last_updated_sequence_number"])
-def test_rows_are_deleted_by_columns_that_hide_those_of_lineage(
-    sql_on, catalog, name, minor, column
-):
-    sql, there = sql_on(minor), f"lake.{name}"
-    table = created(catalog, name, pa.schema([("id", pa.int64()), (column, pa.int64())]))
-    table.append(pa.table({"id": range(4), column: range(10, 14)}))
-    sql(f"DELETE FROM {there} WHERE {column} = 13 AND abs(id) = 3")
-    assert sql(f"SELECT id, {column} FROM {there} ORDER BY id") == [[0, 10], [1, 11], [2, 12]]
-    with pytest.raises(Exception, match=f"its column {column} hides Spark's metadata column"):
-        sql(f"UPDATE {there} SET id = 9 WHERE id = 1")
-
-
 @pytest.mark.sparks("3.5")
 def test_statements_that_name_metadata_columns_move_no_rows(sql_on, catalog, name, minor):
     sql, there = sql_on(minor), f"lake.{name}"
@@ -270,6 +261,19 @@ def test_statements_that_name_metadata_columns_move_no_rows(sql_on, catalog, nam
         sql(f"MERGE INTO {there} t USING (SELECT 1 AS i) ON _pos = i WHEN MATCHED THEN DELETE")
     rows = table.refresh().scan(selected_fields=("id", "_row_id")).to_arrow().to_pylist()
     assert [list(row.values()) for row in rows] == [[i, i] for i in range(10)]
+
+
+@pytest.mark.sparks("3.5", "4.1")
+def test_a_column_that_hides_the_ids_of_rows_is_a_column_and_rows_are_not_moved(
+    sql_on, catalog, name, minor
+):
+    sql, there = sql_on(minor), f"lake.{name}"
+    schema = pa.schema([("id", pa.int64()), ("_row_id", pa.int64())])
+    created(catalog, name, schema).append(pa.table({"id": [1, 2, 3], "_row_id": [7, 8, 9]}, schema))
+    sql(f"DELETE FROM {there} WHERE abs(_row_id) = 8")
+    with pytest.raises(Exception, match="its column _row_id hides Spark's metadata column"):
+        sql(f"UPDATE {there} SET id = 5 WHERE id = 1")
+    assert sql(f"SELECT id, _row_id FROM {there} ORDER BY id") == [[1, 7], [3, 9]]
 
 
 @pytest.mark.sparks("3.5", "4.1")
@@ -322,6 +326,9 @@ def test_rows_keep_their_ids_between_partitions_on_branches_and_in_cached_tables
         [6, "a", ids[6], 1],
     ]
     assert sql(f"{of_rows} WHERE id = 3") == [[3, "b", ids[3], 1]]
+    sql(f"UPDATE spark_catalog.{name} SET k = 's' WHERE abs(id) = 6")
+    of_session = of_rows.replace(there, f"spark_catalog.{name}")
+    assert sql(f"{of_session} WHERE id = 6") == [[6, "s", ids[6], 6]]
     sql(f"UNCACHE TABLE {there}")
 
 

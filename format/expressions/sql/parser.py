@@ -4,8 +4,8 @@ Supported are comparisons of a column with a constant (`= == != <> < <= > >= <=>
 `BETWEEN`, `LIKE` with a prefix pattern (`'a%'`; a literal `%` is `\%`), `IS [NOT] NULL`,
 `IS [NOT] NAN`, `IS [NOT] TRUE`, `isnan(x)`, `starts_with(x, 'a')`, boolean columns by themselves,
 `AND OR NOT` and parentheses. Constants are numbers, `'text'`, `true`, `X'cafe'`, and
-`DATE '2024-01-31'` or `TIMESTAMP '...'`. Names may be quoted with double quotes or backticks, and
-dots lead into structs.
+`DATE '2024-01-31'`, `date('2024-01-31')` or `TIMESTAMP '...'`. Names may be quoted with double
+quotes or backticks, and dots lead into structs.
 
 A column may be replaced by a partition transform: `bucket(16, id)`, `truncate(4, s)`, and
 `year(ts)`, `month(ts)`, `day(ts)`, `hour(ts)` in calendar units (2024, '2024-01', '2024-01-31',
@@ -99,6 +99,8 @@ _TYPES_OF_TEXT = frozenset(
         "DATETIME",
     )
 )
+_CASTS = frozenset((*_TYPES_OF_TEXT, "TO_DATE", "TO_TIMESTAMP"))
+"""Functions that make values of text as a cast does: `date('2024-01-31')`."""
 _WITHOUT_VALUES = frozenset(("UNKNOWN", "VARIANT", "GEOMETRY", "GEOGRAPHY"))
 """The types with which no value can be compared."""
 _UNITS: dict[str, Callable[[str], UnboundTransform]] = {
@@ -455,6 +457,12 @@ class _Parser:
             self._type()
             self._expect_sign(")")
             return _cast(operand)
+        if name.value.upper() in _CASTS and self._next.kind is TokenKind.TEXT:
+            # a day that is made of a time is another value than the text
+            is_exact = not (name.is_word("DATE", "TO_DATE") and ":" in self._next.value)
+            operand = self._calculation()
+            if self._take_sign(")"):
+                return _cast(operand) if is_exact else _Calculation()
         self._skip_arguments()
         return _Calculation()
 

@@ -147,7 +147,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 36
+PROTOCOL: Final = 37
 """The version of the protocol, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

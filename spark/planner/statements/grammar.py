@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Final, Literal, TypeVar
 
 from icecomb.catalog.table.ref_change import DropRef, MakeRef
-from icecomb.format.errors import ValidationError
 from icecomb.spark.planner.statements.statement import (
     AddPartitionField,
     Column,
@@ -22,7 +21,7 @@ from icecomb.spark.planner.statements.statement import (
     Statement,
     Term,
 )
-from icecomb.spark.planner.statements.token import END, Token, tokens
+from icecomb.spark.planner.statements.token import END, StatementError, Token, tokens
 
 T = TypeVar("T")
 
@@ -56,7 +55,7 @@ def parse_statement(text: str) -> Statement:
         text: The text after ``ALTER TABLE name``.
 
     Raises:
-        ValidationError: If it is not a statement, or repeats a clause.
+        StatementError: If it is not a statement, or repeats a clause.
     """
     return _Parser(text).statement()
 
@@ -261,14 +260,14 @@ class _Parser:
 
     def _once(self, what: str, *, given: bool) -> None:
         if given:
-            raise ValidationError(
+            raise StatementError(
                 f"The statement gives {what} twice: {self._text}", hint=f"write {_FORMS['WRITE']}"
             )
 
-    def _unexpected(self, wanted: str) -> ValidationError:
+    def _unexpected(self, wanted: str) -> StatementError:
         first = (token.text.upper() for token in self._tokens[:4] if token.kind == "word")
         form = next((form for word in first for key, form in _FORMS.items() if word == key), None)
-        return ValidationError(
+        return StatementError(
             f"Cannot read the statement {self._text!r}: {wanted} should stand where "
             f"{self._peek()} is",
             hint=f"write {form or '; '.join(_FORMS.values())}",

@@ -24,6 +24,10 @@ _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 Kind = Literal["number", "decimal", "word", "quoted", "string", "symbol", "end"]
 
 
+class StatementError(ValidationError):
+    """A statement cannot be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A word, number, string or symbol.
@@ -56,7 +60,7 @@ def tokens(text: str) -> Iterator[Token]:
     """Yield the tokens of a text, without comments; `END` is the last.
 
     Raises:
-        ValidationError: If a name in backquotes is empty.
+        StatementError: If a name in backquotes is empty.
     """
     for match in _TOKEN.finditer(text):
         kind, found = cast("Kind", match.lastgroup), match[0]
@@ -65,7 +69,7 @@ def tokens(text: str) -> Iterator[Token]:
         if kind == "quoted":
             found = found[1:-1].replace("``", "`")
             if not found:
-                raise ValidationError("A name is empty: ``", hint="write a name between the quotes")
+                raise StatementError("A name is empty: ``", hint="write a name between the quotes")
         elif kind == "string":
             found = _ESCAPE.sub(r"\1", found[1:-1])
         yield Token(kind, found)

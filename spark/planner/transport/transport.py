@@ -200,14 +200,19 @@ def error_json(error: Exception) -> dict[str, Any]:
     """Convert an error to JSON, from which the bridge makes Spark's; traces stay in the log."""
     if isinstance(error, IcecombError):
         _log.debug("refused", exc_info=error)
-        return {"type": type(error).__name__, "message": error.message, "hint": error.hint}
+        return {"types": _types(error), "message": error.message, "hint": error.hint}
     _log.debug("failed", exc_info=error)
     text = str(error) or "no message"
     return {
-        "type": type(error).__name__,
+        "types": _types(error),
         "message": f"icecomb's planner failed: {type(error).__name__}: {text}",
         "hint": "set ICECOMB_TRACE=1 in the driver's environment to get a traceback in its log",
     }
+
+
+def _types(error: Exception) -> list[str]:
+    """Return the names of an error's classes, the most specific first."""
+    return [each.__name__ for each in type(error).__mro__]
 
 
 def _handler(handlers: Mapping[str, Handler], method: str) -> Handler:

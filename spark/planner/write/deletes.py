@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from icecomb.format.cancellation import pause
-from icecomb.format.errors import ConflictError, UnsupportedError
+from icecomb.format.errors import ConflictError, UnsupportedError, ValidationError
 from icecomb.format.expressions.column_names import ColumnNames
 from icecomb.format.operation.written_schema import check_branch
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -48,9 +48,10 @@ class Deletes:
         is retried from the start, up to ``commit.retry.num-retries`` times.
 
         Raises:
-            UnsupportedError: If a filter has no exact equivalent, or the table is a past version.
+            UnsupportedError: If a filter has no exact equivalent.
             ConflictError: If each attempt conflicted with concurrent commits.
-            ValidationError: If the session's WAP settings contradict the change.
+            ValidationError: If the table is a past version, or the session's WAP settings
+                contradict the change.
             CommitFailedError: If it was certainly not committed.
             CommitStateUnknownError: If it is unknown whether it was committed.
         """
@@ -58,7 +59,7 @@ class Deletes:
 
         state = self._states.find(request.reference)
         if state.is_read_only:
-            raise UnsupportedError(
+            raise ValidationError(
                 f"A version of table {state.name} cannot be changed",
                 hint="delete from the table itself, or from a branch of it (….branch_name)",
             )

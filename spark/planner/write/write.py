@@ -450,7 +450,7 @@ def _check_writable(state: TableState, request: BeginWrite, *, rewritten: bool) 
     if not rewritten:
         _check_defaults(state, request)
     if state.is_read_only and not rewritten:
-        raise UnsupportedError(
+        raise ValidationError(
             f"A version of table {state.name} cannot be written to",
             hint="write to the table itself, or to a branch of it (….branch_name)",
         )

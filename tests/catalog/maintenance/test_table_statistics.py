@@ -13,7 +13,12 @@ from maintained_table import delete_by_value, interrupting
 from pyiceberg.table import StaticTable
 
 from icecomb.catalog.cli import main
-from icecomb.format.errors import IcecombError, NoSuchSnapshotError, UnsupportedError
+from icecomb.format.errors import (
+    IcecombError,
+    NoSuchSnapshotError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.rows.deletes.puffin_file import PuffinReader
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
@@ -296,3 +301,40 @@ def test_the_command_prints_the_file(lake, capsys, tmp_path):
     assert list(distinct(table)) == ["id", "in.x"]
     with pytest.raises(UnsupportedError):
         table.maintenance.compute_table_stats(columns=["in"])
+
+
+def test_statistics_that_others_computed_are_set_and_removed(lake):
+    table = lake.create_table("db.t", SCHEMA)
+    table.append(frame(0, 3))
+    first = table.metadata.current_snapshot_id
+    table.maintenance.compute_table_stats(columns=["id"])
+    (theirs,) = StaticTable.from_metadata(table.refresh().metadata_location).metadata.statistics
+    (own,) = table.metadata.statistics
+    table.append(frame(3, 5))
+    second = table.metadata.current_snapshot_id
+    with table.update_statistics() as update:
+        update.set_statistics({**own, "snapshot-id": second}).remove_statistics(first)
+    assert table.metadata.statistics == ({**own, "snapshot-id": second},)
+    with table.transaction() as both:
+        both.update_statistics().set_statistics(theirs).remove_statistics(second).commit()
+    assert table.metadata.statistics == (own,)
+    assert StaticTable.from_metadata(table.metadata_location).metadata.statistics == [theirs]
+    version = table.metadata_location
+    table.update_statistics().remove_statistics(second).commit()
+    with table.update_statistics():
+        pass
+    assert table.metadata.statistics == (own,)
+    assert table.metadata_location == version
+    with pytest.raises(NoSuchSnapshotError, match="statistics of snapshot 5: the table at"):
+        table.update_statistics().set_statistics({**own, "snapshot-id": 5}).commit()
+    asked = table.update_statistics()
+    for given, problem in (
+        ({**own, "snapshot-id": "5"}, "The snapshot-id of a statistics file cannot be '5'"),
+        ({"snapshot-id": first}, "The statistics-path of a statistics file cannot be None"),
+        ("/a/path", "is a mapping, not str"),
+        ({**own, "blob-metadata": [{b"k"}]}, "that JSON does not have"),
+    ):
+        with pytest.raises(ValidationError, match=problem):
+            asked.set_statistics(given)
+    with pytest.raises(ValidationError, match="Snapshot id must be a whole number"):
+        asked.remove_statistics("all")

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -455,6 +456,45 @@ def test_a_shredded_variant_that_a_null_struct_hides_is_not_looked_at(tmp_path):
     found = Projection([NestedField(2, "s", inner)], source, {}).apply(batch, 0).column(0)
     assert found.is_valid().to_pylist() == [False, True]
     assert variants_from_arrow(found.field("w"))[1] == Variant.of(pa.scalar(5, pa.int64()))
+
+
+def test_shredded_variants_in_lists_and_maps_are_put_together(tmp_path):
+    inside = pa.struct([pa.field("metadata", pa.binary(), nullable=False), ("value", pa.binary()), ("typed_value", pa.int64())])  # fmt: skip
+    typed, free = Variant.of(pa.scalar(5, pa.int64())), Variant.of({"a": "x"})
+    five = {"metadata": typed.metadata, "typed_value": 5}
+    rest = {"metadata": free.metadata, "value": free.value}
+
+    def own(name, kind, number, **more):
+        return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)}, **more)
+
+    lists = pa.list_(own("element", inside, 3))
+    maps = pa.map_(own("key", pa.string(), 5, nullable=False), own("value", inside, 6))
+    structs = pa.struct([own("w", lists, 8)])
+    schema = pa.schema([own("l", lists, 2), own("m", maps, 4), own("s", structs, 7)])
+    rows = {
+        "l": [[five, None, rest], None, []],
+        "m": [[("a", rest), ("b", five)], [], None],
+        "s": [{"w": [rest]}, {"w": None}, None],
+    }
+    structs = pa.struct([own("w", pa.list_(own("element", inside, 9)), 8)])
+    schema = schema.set(2, own("s", structs, 7))
+    columns = [pa.array(rows[field.name], field.type) for field in schema]
+    pq.write_table(pa.table(columns, schema=schema), tmp_path / "a.parquet")
+    batch = pq.read_table(tmp_path / "a.parquet").to_batches()[0]
+    variants = ListType(9, VariantType())
+    asked = [
+        NestedField(2, "l", ListType(3, VariantType())),
+        NestedField(4, "m", MapType(5, StringType(), 6, VariantType())),
+        NestedField(7, "s", StructType((NestedField(8, "w", variants),))),
+    ]
+    source = file_fields(batch.schema, None, "/file")
+    found = Projection(asked, source, {}).apply(batch, 0)
+    for array, nulls in zip(found.columns, ([1], [2], [2]), strict=True):
+        array.validate(full=True)
+        assert pc.indices_nonzero(array.is_null()).to_pylist() == nulls
+    assert variants_from_arrow(found["l"].flatten()) == [typed, None, free]
+    assert variants_from_arrow(found["m"].items) == [free, typed]
+    assert variants_from_arrow(found["s"].field("w").flatten()) == [free]
 
 
 SHAPES = st.recursive(

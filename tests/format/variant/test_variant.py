@@ -389,6 +389,16 @@ def test_columns_of_variants_go_to_arrow_and_back():
             variants_from_arrow(other)
 
 
+def test_what_is_no_variant_is_refused_by_name():
+    with pytest.raises(SchemaError, match="The metadata of a variant is bytes, not str"):
+        Variant("a", "b")
+    with pytest.raises(SchemaError, match="The value of a variant is bytes, not int"):
+        Variant(b"\x01\x00\x00", 5)
+    for each in (5, "text", b"bytes", {"a": 1}, None):
+        with pytest.raises(SchemaError, match=f"list of values, not of {type(each).__name__}"):
+            variants_to_arrow(each)
+
+
 @pytest.mark.parametrize(("given", "what"), [([1], "a list"), (None, "a NoneType")])
 def test_only_arrow_arrays_have_variants(given, what):
     with pytest.raises(SchemaError, match=f"from an Arrow array, not from {what}"):

@@ -159,9 +159,9 @@ def test_a_branch_is_written_to_by_its_name_or_by_an_option(planner, story):
     for selector in ("tag_kept", f"snapshot_id_{story.first}"):
         loaded = load(planner, below(story, selector))
         for operation in ("append", "replace_files", "overwrite"):
-            with pytest.raises(UnsupportedError, match=r"A version of table .* cannot be written"):
+            with pytest.raises(ValidationError, match=r"A version of table .* cannot be written"):
                 begin(planner, loaded, operation)
-        with pytest.raises(UnsupportedError, match=r"A version of table .* cannot be changed"):
+        with pytest.raises(ValidationError, match=r"A version of table .* cannot be changed"):
             planner.ask("delete_where", reference=loaded["reference"], filters=[])
     with pytest.raises(NoSuchSnapshotError):
         begin(planner, load(planner, below(story, "branch_none")))

@@ -264,8 +264,13 @@ abstract class BaseCatalog
 
   @Override
   public Table alterTable(Identifier table, TableChange... changes) {
-    return described(
-        table, catalog -> new AlterTable(catalog, name(table), Changes.toJson(changes)));
+    try {
+      return described(
+          table, catalog -> new AlterTable(catalog, name(table), Changes.toJson(changes)));
+    } catch (IllegalArgumentException e) {
+      // Spark would hide it in a SparkException
+      throw SparkErrors.unchecked(SparkErrors.analysis(e.getMessage(), e.getCause()));
+    }
   }
 
   @Override

@@ -1,7 +1,10 @@
 package org.icecomb.spark;
 
+import static java.util.Map.entry;
+
 import java.lang.reflect.Constructor;
 import java.util.Arrays;
+import java.util.function.BiFunction;
 import org.apache.spark.SparkException;
 import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
@@ -22,6 +25,25 @@ import scala.collection.immutable.Map;
 
 /** Conversion of the planner's errors to the exceptions that Spark's rules and users know. */
 public final class SparkErrors {
+
+  /**
+   * The exceptions of errors of planning and of commits by the names of the planner's classes:
+   * those of the JDK and of Spark that Iceberg's runtime throws, for programs that catch them.
+   * {@link AnalysisException} stands for all others, as for Iceberg's own classes.
+   */
+  private static final java.util.Map<String, BiFunction<String, Throwable, Throwable>> CLASSES =
+      java.util.Map.ofEntries(
+          entry("CommitFailedError", SparkException::new),
+          entry("CommitStateUnknownError", SparkException::new),
+          entry(PlannerException.LOST, SparkException::new),
+          entry(PlannerException.CANCELED, SparkException::new),
+          entry("AlreadyCommittedError", SparkErrors::analysis),
+          entry("AlreadyPublishedError", SparkErrors::analysis),
+          entry("ConflictError", SparkErrors::analysis),
+          entry("StatementError", SparkErrors::analysis),
+          entry("NoSuchSnapshotError", IllegalArgumentException::new),
+          entry("ValidationError", IllegalArgumentException::new),
+          entry("UnsupportedError", UnsupportedOperationException::new));
 
   private SparkErrors() {}
 
@@ -60,12 +82,13 @@ public final class SparkErrors {
 
   /** The exception for an error of planning or of a commit. */
   public static RuntimeException other(PlannerException error) {
-    if (error.leavesCommitUnknown()
-        || error.type().equals("CommitFailedError")
-        || error.type().equals(PlannerException.CANCELED)) {
-      return unchecked(new SparkException(error.explanation(), error));
-    }
-    return unchecked(analysis(error.explanation(), error));
+    return unchecked(
+        error.types().stream()
+            .filter(CLASSES::containsKey)
+            .findFirst()
+            .<BiFunction<String, Throwable, Throwable>>map(CLASSES::get)
+            .orElse(SparkErrors::analysis)
+            .apply(error.explanation(), error));
   }
 
   /** The exception for an unsupported statement, with a hint. */

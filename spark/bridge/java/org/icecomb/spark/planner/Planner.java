@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.net.SocketTimeoutException;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -192,7 +193,7 @@ public final class Planner {
     JsonNode error = answer.get("error");
     if (error != null && !error.isNull()) {
       throw new PlannerException(
-          error.path("type").asText("IcecombError"),
+          List.of(Json.names(error.path("types"))),
           error.path("message").asText("The icecomb planner failed"),
           Json.textOrNull(error, "hint"),
           null);
@@ -202,7 +203,7 @@ public final class Planner {
 
   private static PlannerException lost(String method, IOException cause) {
     return new PlannerException(
-        PlannerException.LOST,
+        List.of(PlannerException.LOST),
         "The icecomb planner was lost during " + method + ": " + cause.getMessage(),
         "look at the driver's error output for the reason, and at the table before repeating a change",
         cause);

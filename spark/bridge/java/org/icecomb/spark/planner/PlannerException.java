@@ -1,9 +1,11 @@
 package org.icecomb.spark.planner;
 
+import java.util.List;
+
 /**
  * The planner's error, or the reason why no answer came.
  *
- * <p>{@link #type()} is the name of the Python error class, by which the catalog chooses the Spark
+ * <p>{@link #types()} are the names of the Python error's classes, by which the catalog chooses the
  * exception that users and Spark's own code expect.
  */
 public final class PlannerException extends RuntimeException {
@@ -17,12 +19,15 @@ public final class PlannerException extends RuntimeException {
   /** Type of the error if no process could be started. */
   public static final String START = "PlannerStartError";
 
-  private final String type;
+  private final List<String> types;
   private final String hint;
 
-  public PlannerException(String type, String message, String hint, Throwable cause) {
+  /**
+   * @param types the names of the error's classes, the most specific first
+   */
+  public PlannerException(List<String> types, String message, String hint, Throwable cause) {
     super(message, cause);
-    this.type = type;
+    this.types = types;
     this.hint = hint;
   }
 
@@ -33,14 +38,19 @@ public final class PlannerException extends RuntimeException {
    */
   public static PlannerException canceled(String method, Exception cause) {
     return new PlannerException(
-        CANCELED,
+        List.of(CANCELED),
         "The statement was canceled while icecomb's planner was asked to " + method.replace('_', ' '),
         "nothing was changed; run it again if it is still wanted",
         cause);
   }
 
+  public List<String> types() {
+    return types;
+  }
+
+  /** The most specific class of the error. */
   public String type() {
-    return type;
+    return types.get(0);
   }
 
   /** The message and, on a second line, what the user can do next. */
@@ -50,6 +60,6 @@ public final class PlannerException extends RuntimeException {
 
   /** Whether a commit that failed with this error may nevertheless have happened. */
   public boolean leavesCommitUnknown() {
-    return type.equals(LOST) || type.equals("CommitStateUnknownError");
+    return types.contains(LOST) || types.contains("CommitStateUnknownError");
   }
 }

@@ -7,6 +7,7 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -100,7 +101,7 @@ final class PlannerProcess {
       if (greeting.path("protocol").asInt() != Protocol.VERSION) {
         process.destroyForcibly();
         throw new PlannerException(
-            "PlannerStartError",
+            List.of(PlannerException.START),
             "The icecomb planner does not fit icecomb's jar: "
                 + python
                 + " has icecomb "
@@ -130,7 +131,7 @@ final class PlannerProcess {
 
   private static PlannerException failed(String reason, Throwable cause) {
     return new PlannerException(
-        PlannerException.START,
+        List.of(PlannerException.START),
         "The icecomb planner does not run: " + reason,
         "set spark.sql.catalog.<name>.python or ICECOMB_PYTHON to a Python that has icecomb installed",
         cause);

@@ -56,18 +56,13 @@ public class IcecombScanBuilder
   /** Takes convertible filters, and returns those that do not select whole partitions. */
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
-    chooseFiles(predicates);
+    pushed = PushedConditions.of(predicates, table.schema());
     files = NamedFiles.of(predicates, table.schema());
     return pushed.onRows(
         conditions ->
             table
                 .ask(new DecideFilters(selection(conditions)), DecidedFilters.class)
                 .whole());
-  }
-
-  /** Takes convertible filters for leaving out files. */
-  final void chooseFiles(Predicate[] predicates) {
-    pushed = PushedConditions.of(predicates, table.schema());
   }
 
   @Override

@@ -111,9 +111,9 @@ public final class MetadataColumns {
     return own.add(ROW_ID, DataTypes.LongType).add(LAST_UPDATED, DataTypes.LongType);
   }
 
-  /** Whether a column is one of row lineage. */
+  /** Whether a column has the name of one of row lineage. */
   public static boolean isLineage(String name) {
-    return name.equals(ROW_ID) || name.equals(LAST_UPDATED);
+    return name.equalsIgnoreCase(ROW_ID) || name.equalsIgnoreCase(LAST_UPDATED);
   }
 
   /** The value of {@link #FILE_ID} in a file: {@code xxhash64(_file)}, the same in every scan. */

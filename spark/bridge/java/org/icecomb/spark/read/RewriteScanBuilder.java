@@ -1,7 +1,6 @@
 package org.icecomb.spark.read;
 
 import java.util.function.Consumer;
-import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
@@ -18,13 +17,6 @@ public final class RewriteScanBuilder extends IcecombScanBuilder {
       TableHandle table, CaseInsensitiveStringMap options, Consumer<RewriteScan> built) {
     super(table, options);
     this.built = built;
-  }
-
-  /** Only selects files: all their rows are read, and Spark decides about each. */
-  @Override
-  public Predicate[] pushPredicates(Predicate[] predicates) {
-    chooseFiles(predicates);
-    return predicates;
   }
 
   @Override

@@ -129,7 +129,8 @@ public final class CarriedLineage extends Rule<LogicalPlan> {
   private record Target(LogicalPlan plan, Attribute rowId, Attribute lastUpdated) {
 
     /**
-     * @param moves whether the statement certainly moves rows
+     * @param moves whether the statement certainly moves rows: then the planner also refuses a
+     *     table whose own columns hide those of lineage
      * @return null if the rows have no lineage, or are not moved
      */
     static Target of(LogicalPlan named, boolean moves) {
@@ -140,13 +141,9 @@ public final class CarriedLineage extends Rule<LogicalPlan> {
       }
       List<AttributeReference> columns =
           new ArrayList<>(JavaConverters.seqAsJavaList(relation.output()));
-      if (columns.stream().anyMatch(each -> MetadataAttribute.isValid(each.metadata()))) {
-        if (moves) {
-          throw ChangeScan.namesMetadata(table.name());
-        }
-        return null;
+      if (moves && columns.stream().anyMatch(each -> MetadataAttribute.isValid(each.metadata()))) {
+        throw ChangeScan.namesMetadata(table.name());
       }
-      // the planner refuses to move rows of a table that has its own columns of these names
       if (!moves && columns.stream().anyMatch(each -> MetadataColumns.isLineage(each.name()))) {
         return null;
       }

@@ -5,10 +5,11 @@ import com.fasterxml.jackson.databind.node.TextNode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.IcecombTable;
@@ -23,11 +24,16 @@ import org.icecomb.spark.planner.Protocol.TableName;
 import scala.Option;
 import scala.collection.JavaConverters;
 
-/** Execution of ANALYZE TABLE as a call of the procedure that computes the statistics. */
+/**
+ * Execution of ANALYZE TABLE as a call of the procedure that computes the statistics. With NOSCAN it
+ * has nothing to do: rows and bytes are what manifests tell.
+ */
 final class AnalyzeStatement {
 
-  private static final TableName PROCEDURE =
+  private static final TableName OF_COLUMNS =
       new TableName(List.of("system"), "compute_table_stats");
+  private static final TableName OF_PARTITIONS =
+      new TableName(List.of("system"), "compute_partition_stats");
 
   private AnalyzeStatement() {}
 
@@ -37,6 +43,9 @@ final class AnalyzeStatement {
    */
   static LogicalPlan command(LogicalPlan plan) {
     String statement = plan.getClass().getSimpleName();
+    if (statement.equals("AnalyzeTables")) {
+      return ofNamespace(plan);
+    }
     boolean ofColumns = statement.equals("AnalyzeColumn");
     if (!ofColumns && !statement.equals("AnalyzeTable")
         || !(plan.children().head() instanceof ResolvedTable found)
@@ -45,28 +54,102 @@ final class AnalyzeStatement {
       return null;
     }
     String name = catalog.name() + "." + found.identifier();
-    if (!ofColumns) {
-      check(plan, name);
-    }
+    boolean ofPartitions = !ofColumns && ofPartitions(plan, name, table);
+    boolean noScan = !ofColumns && Boolean.TRUE.equals(plan.productElement(2));
     List<String> columns = ofColumns ? columns(plan, table.schema()) : null;
-    return new StatementCommand(
+    return command(
         "AnalyzeTable",
         name,
-        new StructType(),
-        running -> compute(catalog.session(), name, columns));
+        () -> {
+          if (ofPartitions) {
+            compute(catalog.session(), OF_PARTITIONS, name, null);
+          } else if (!noScan) {
+            compute(catalog.session(), OF_COLUMNS, name, columns);
+          }
+        });
   }
 
-  private static void check(LogicalPlan plan, String name) {
-    if (((scala.collection.Map<?, ?>) plan.productElement(1)).nonEmpty()) {
-      throw SparkErrors.unsupported(
-          "ANALYZE TABLE " + name + " PARTITION: statistics of an Iceberg table are about a snapshot",
-          "leave the clause out");
+  private static LogicalPlan command(String name, String about, Runnable work) {
+    return new StatementCommand(
+        name,
+        about,
+        new StructType(),
+        running -> {
+          work.run();
+          return List.of();
+        });
+  }
+
+  /** The command for all tables of a namespace; null if icecomb does not have all of them. */
+  private static LogicalPlan ofNamespace(LogicalPlan plan) {
+    if (!(plan.children().head() instanceof ResolvedNamespace found)
+        || !(found.catalog() instanceof StatementCatalog catalog)
+        || !catalog.keepsViews()) {
+      return null;
     }
-    if (Boolean.TRUE.equals(plan.productElement(2))) {
+    String[] namespace =
+        JavaConverters.seqAsJavaList(found.namespace()).toArray(String[]::new);
+    String name = catalog.name() + "." + String.join(".", namespace);
+    boolean noScan = Boolean.TRUE.equals(plan.productElement(1));
+    return command(
+        "AnalyzeTables",
+        name,
+        () -> {
+          Identifier[] tables = tables(catalog, namespace, name);
+          if (!noScan) {
+            computeEach(catalog, tables, name);
+          }
+        });
+  }
+
+  private static Identifier[] tables(StatementCatalog catalog, String[] namespace, String name) {
+    try {
+      return catalog.listTables(namespace);
+    } catch (NoSuchNamespaceException e) {
       throw SparkErrors.unsupported(
-          "ANALYZE TABLE " + name + " COMPUTE STATISTICS NOSCAN: there is nothing to compute",
-          "leave it out: each commit stores counts and bounds of its files, which Spark gets");
+          "ANALYZE TABLES IN " + name + ": there is no such namespace", "SHOW NAMESPACES lists them");
     }
+  }
+
+  /** Analyzes every table, also after one that cannot be. */
+  private static void computeEach(StatementCatalog catalog, Identifier[] tables, String name) {
+    List<Exception> failures = new ArrayList<>();
+    for (Identifier each : tables) {
+      String table = catalog.name() + "." + each;
+      try {
+        compute(catalog.session(), OF_COLUMNS, table, null);
+      } catch (Exception e) {
+        // Spark's own are checked ones, which no signature tells
+        failures.add(e);
+      }
+    }
+    if (!failures.isEmpty()) {
+      Exception first = failures.get(0);
+      throw SparkErrors.unsupported(
+          "ANALYZE TABLES IN %s: %d of %d tables could not be analyzed, the first because: %s"
+              .formatted(name, failures.size(), tables.length, first.getMessage()),
+          "the others have their statistics; ANALYZE TABLE says it of each");
+    }
+  }
+
+  /**
+   * Whether the statement is about partitions, the values of which do not matter: a statistics file
+   * is about all.
+   */
+  private static boolean ofPartitions(LogicalPlan plan, String name, IcecombTable table) {
+    scala.collection.Map<?, ?> named = (scala.collection.Map<?, ?>) plan.productElement(1);
+    for (Object column : JavaConverters.asJavaCollection(named.keys())) {
+      boolean isKnown =
+          Arrays.stream(table.partitioning())
+              .flatMap(field -> Arrays.stream(field.references()))
+              .anyMatch(source -> isSame(String.join(".", source.fieldNames()), column.toString()));
+      if (!isKnown) {
+        throw SparkErrors.unsupported(
+            "ANALYZE TABLE " + name + " PARTITION: no partition field is made of " + column,
+            "name the columns that partitions are made of, see DESCRIBE TABLE");
+      }
+    }
+    return named.nonEmpty();
   }
 
   /** The named columns as the table has them; null for all. */
@@ -92,7 +175,8 @@ final class AnalyzeStatement {
         : column.equalsIgnoreCase(name);
   }
 
-  private static List<Row> compute(PlannerSession planner, String table, List<String> columns) {
+  private static void compute(
+      PlannerSession planner, TableName procedure, String table, List<String> columns) {
     List<ProcedureArgument> arguments = new ArrayList<>();
     arguments.add(new ProcedureArgument("table", TextNode.valueOf(table)));
     if (columns != null) {
@@ -103,11 +187,10 @@ final class AnalyzeStatement {
     ProcedureDescription description;
     try {
       description =
-          planner.ask(catalog -> new LoadProcedure(catalog, PROCEDURE), ProcedureDescription.class);
+          planner.ask(catalog -> new LoadProcedure(catalog, procedure), ProcedureDescription.class);
     } catch (PlannerException e) {
       throw SparkErrors.other(e);
     }
-    PlannedCalls.call(planner, PROCEDURE, description, arguments);
-    return List.of();
+    PlannedCalls.call(planner, procedure, description, arguments);
   }
 }

@@ -107,11 +107,6 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
           Map.entry("AnalyzeTable", new Refusal("ANALYZE TABLE %s" + NO_ROWS, OF_ROWS)),
           Map.entry("AnalyzeColumn", new Refusal("ANALYZE TABLE %s" + NO_ROWS, OF_ROWS)),
           Map.entry(
-              "AnalyzeTables",
-              new Refusal(
-                  "ANALYZE TABLES IN %s: each table of icecomb is analyzed by itself",
-                  "ANALYZE TABLE %1$s.… COMPUTE STATISTICS FOR ALL COLUMNS")),
-          Map.entry(
               "SetTableSerDeProperties",
               new Refusal(
                   "ALTER TABLE %s SET SERDE" + NO_SERDE,
