@@ -188,6 +188,42 @@ def test_a_merge_with_schema_evolution_names_them_too(sql_on, catalog, name, min
 
 
 @pytest.mark.sparks("4.3", "4.1")
+@pytest.mark.parametrize("mode", MODES)
+def test_a_merge_names_metadata_columns_of_both_of_its_tables(sql_on, catalog, name, minor, mode):
+    sql, there = sql_on(minor), f"lake.{name}"
+    made(catalog, name, mode)
+    rows = start()
+    sql(
+        f"MERGE INTO {there} t USING {there} s "
+        "ON t._row_id = s._row_id + 1 AND s._row_id = 3 AND s._pos = t._pos - 1 "
+        "WHEN MATCHED THEN UPDATE SET k = string(s._row_id)"
+    )
+    rows[4] = ("3", 3)
+    assert seen(sql, name) == rows
+    sql(
+        f"MERGE INTO {there} t USING {there} s ON t._row_id = s._row_id AND s.id = 8 "
+        "WHEN MATCHED THEN DELETE"
+    )
+    del rows[8]
+    assert seen(sql, name) == rows
+
+
+@pytest.mark.sparks("4.3", "4.1")
+def test_metadata_columns_are_given_no_values(sql_on, catalog, name, minor):
+    sql, there = sql_on(minor), f"lake.{name}"
+    made(catalog, name, "copy-on-write")
+    merge = f"MERGE INTO {there} t USING (SELECT 1L AS id) s ON t.id = s.id WHEN"
+    for statement in (
+        f"UPDATE {there} SET k = 'x', _row_id = 5 WHERE id = 1",
+        f"{merge} MATCHED THEN UPDATE SET t._row_id = 5",
+        f"{merge} NOT MATCHED THEN INSERT (id, _row_id) VALUES (s.id, 5)",
+    ):
+        with pytest.raises(Exception, match=r"Cannot assign a value to _row_id of table lake\."):
+            sql(statement)
+    assert seen(sql, name) == start()
+
+
+@pytest.mark.sparks("4.3", "4.1")
 def test_columns_that_are_not_there_are_told_as_ever(sql_on, catalog, name, minor):
     sql, there = sql_on(minor), f"lake.{name}"
     made(catalog, name, "merge-on-read", version="2")

@@ -17,23 +17,28 @@ import org.apache.spark.sql.catalyst.analysis.RewriteDeleteFromTable$;
 import org.apache.spark.sql.catalyst.analysis.RewriteMergeIntoTable$;
 import org.apache.spark.sql.catalyst.analysis.RewriteUpdateTable$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Exists;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.MetadataAttribute;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.OuterReference;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Assignment;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceData;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.icecomb.spark.IcecombTable;
+import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.read.MetadataColumns;
 import org.icecomb.spark.statement.CommandPlan;
 import scala.Function1;
@@ -53,9 +58,11 @@ import scala.runtime.AbstractPartialFunction;
  */
 public final class NamedMetadata extends Rule<LogicalPlan> {
 
+  private final SparkSession session;
   private final boolean holds;
 
-  private NamedMetadata(boolean holds) {
+  private NamedMetadata(SparkSession session, boolean holds) {
+    this.session = session;
     this.holds = holds;
   }
 
@@ -65,14 +72,14 @@ public final class NamedMetadata extends Rule<LogicalPlan> {
         new AbstractFunction1<SparkSession, Rule<LogicalPlan>>() {
           @Override
           public Rule<LogicalPlan> apply(SparkSession session) {
-            return new NamedMetadata(true);
+            return new NamedMetadata(session, true);
           }
         });
     extensions.injectResolutionRule(
         new AbstractFunction1<SparkSession, Rule<LogicalPlan>>() {
           @Override
           public Rule<LogicalPlan> apply(SparkSession session) {
-            return new NamedMetadata(false);
+            return new NamedMetadata(session, false);
           }
         });
   }
@@ -138,7 +145,7 @@ public final class NamedMetadata extends Rule<LogicalPlan> {
         || JavaConverters.seqAsJavaList(plan.children()).stream().anyMatch(NamedMetadata::names);
   }
 
-  private static LogicalPlan released(LogicalPlan held, HeldCondition condition) {
+  private LogicalPlan released(LogicalPlan held, HeldCondition condition) {
     LogicalPlan statement = with(held, condition, condition.condition());
     if (!statement.resolved()) {
       return held;
@@ -151,6 +158,8 @@ public final class NamedMetadata extends Rule<LogicalPlan> {
     if (named.isEmpty()) {
       return statement;
     }
+    JavaConverters.seqAsJavaList(statement.expressions())
+        .forEach(each -> checkAssigned(each, named, target));
     LogicalPlan aligned = ResolveRowLevelCommandAssignments$.MODULE$.apply(statement);
     DataSourceV2Relation found = target(aligned);
     DataSourceV2Relation reading =
@@ -198,6 +207,22 @@ public final class NamedMetadata extends Rule<LogicalPlan> {
         : RewriteDeleteFromTable$.MODULE$.apply(statement);
   }
 
+  private static void checkAssigned(
+      Expression part, Map<ExprId, String> named, DataSourceV2Relation target) {
+    if (part instanceof Assignment assignment) {
+      for (Attribute column : JavaConverters.seqAsJavaList(assignment.key().references().toSeq())) {
+        if (named.containsKey(column.exprId())) {
+          throw SparkErrors.unsupported(
+              "Cannot assign a value to " + column.name() + " of table " + target.table().name()
+                  + ": it is a metadata column",
+              "assign values to the table's own columns only");
+        }
+      }
+    }
+    JavaConverters.seqAsJavaList(part.children())
+        .forEach(each -> checkAssigned(each, named, target));
+  }
+
   /** The relation of the icecomb table that a statement changes, or null. */
   private static DataSourceV2Relation target(LogicalPlan statement) {
     LogicalPlan table = JavaConverters.seqAsJavaList(statement.children()).get(0);
@@ -207,11 +232,32 @@ public final class NamedMetadata extends Rule<LogicalPlan> {
         : null;
   }
 
-  private static LogicalPlan over(LogicalPlan statement, DataSourceV2Relation target) {
+  private LogicalPlan over(LogicalPlan statement, DataSourceV2Relation target) {
     List<LogicalPlan> children =
         new ArrayList<>(JavaConverters.seqAsJavaList(statement.children()));
+    children.replaceAll(source -> withMetadata(source, statement));
     children.set(0, target);
     return statement.withNewChildren(CommandPlan.list(children));
+  }
+
+  /**
+   * The source of a MERGE with its metadata columns that the statement names: Spark's own rule would
+   * not find them in the plan of the statement.
+   */
+  private LogicalPlan withMetadata(LogicalPlan source, LogicalPlan statement) {
+    List<NamedExpression> output =
+        new ArrayList<>(JavaConverters.seqAsJavaList(source.output()));
+    int own = output.size();
+    JavaConverters.seqAsJavaList(source.metadataOutput()).stream()
+        .filter(each -> statement.references().contains(each) && !source.outputSet().contains(each))
+        .forEach(output::add);
+    return output.size() == own
+        ? source
+        : session
+            .sessionState()
+            .analyzer()
+            .AddMetadataColumns()
+            .apply(new Project(CommandPlan.list(output), source));
   }
 
   /**
