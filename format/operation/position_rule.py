@@ -5,7 +5,7 @@ same commit. A data file has at most one: a commit that adds one must remove the
 
 A data file may be in several partitions of a table, if two partitions of a Hive table share a
 folder. Readers find deletes for a data file by its path, whatever its partition; so rows of a
-single entry cannot be deleted.
+single entry cannot be deleted. Entries of one partition have the same rows, but for their lineage.
 """
 
 from __future__ import annotations
@@ -204,7 +204,12 @@ def refuse_added_again(
 
 
 def refuse_shared(
-    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: Collection[str]
+    io: FileIO,
+    metadata: TableMetadata,
+    manifests: Iterable[ManifestFile],
+    paths: Collection[str],
+    *,
+    by_lineage: bool = False,
 ) -> None:
     """Refuse position deletes of files that are in several partitions.
 
@@ -213,22 +218,32 @@ def refuse_shared(
         metadata: The table metadata.
         manifests: The manifests of one snapshot.
         paths: The files from which rows are to be deleted.
+        by_lineage: Whether rows were found by their lineage, which is another in each entry: files
+            that are in one partition more than once are refused, too.
 
     Raises:
-        ValidationError: If a file is in several partitions.
+        ValidationError: If there is such a file.
     """
-    for path in shared_files(io, metadata, manifests, paths):
+    for path in shared_files(io, metadata, manifests, paths, by_lineage=by_lineage):
+        where = "and each entry" if by_lineage else "in several partitions, and all of them"
         raise ValidationError(
             f"Cannot delete rows of {path} by position: the table has it more than once, "
-            "in several partitions, and all of them would lose the rows",
-            hint="remove the file, and add it once; or write with write.delete.mode and "
+            f"{where} would lose the rows",
+            hint="remove the file, and add it once"
+            if by_lineage
+            else "remove the file, and add it once; or write with write.delete.mode and "
             "write.merge.mode copy-on-write",
             path=path,
         )
 
 
 def shared_files(
-    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: Iterable[str]
+    io: FileIO,
+    metadata: TableMetadata,
+    manifests: Iterable[ManifestFile],
+    paths: Iterable[str],
+    *,
+    by_lineage: bool = False,
 ) -> set[str]:
     """Return those of some data files that are in several partitions.
 
@@ -237,11 +252,14 @@ def shared_files(
         metadata: The table metadata.
         manifests: The manifests of one snapshot.
         paths: The files.
+        by_lineage: Whether to return also those that are in one partition more than once.
     """
     wanted = texts(list(paths))
     data = [m for m in manifests if m.content is ManifestContent.DATA and m.has_live_files()]
     specs = {manifest.partition_spec_id for manifest in data}
-    if not len(wanted) or (len(specs) == 1 and metadata.spec_by_id(*specs).is_unpartitioned):
+    if not len(wanted):
+        return set()
+    if not by_lineage and len(specs) == 1 and metadata.spec_by_id(*specs).is_unpartitioned:
         return set()
     found: dict[str, PartitionKey] = {}
     shared: set[str] = set()
@@ -250,6 +268,7 @@ def shared_files(
         rows = pc.indices_nonzero(pc.and_(columns.live, named))
         names = columns.column("file_path").take(rows).to_pylist()
         for path, key in zip(names, partition_keys(columns, rows), strict=True):
-            if found.setdefault(path, key) != key:
+            if path in found and (by_lineage or found[path] != key):
                 shared.add(path)
+            found[path] = key
     return shared

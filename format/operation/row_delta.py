@@ -32,6 +32,7 @@ class RowDelta(MergingProducer):
     _validate_deleted_files = False
     _no_conflicting_deletes = False
     _no_removed_rows = False
+    _by_lineage = False
 
     def add_rows(self, file: DataFile) -> Self:
         """Add a data file."""
@@ -56,6 +57,14 @@ class RowDelta(MergingProducer):
     def conflict_detection_filter(self, row_filter: str | BooleanExpression) -> Self:
         """Limit conflicts to commits about matching rows; by default, about any rows."""
         self._conflict_filter = parse(row_filter) if isinstance(row_filter, str) else row_filter
+        return self
+
+    def found_by_lineage(self) -> Self:
+        """Refuse deletes of rows of files that the table has more than once.
+
+        Deletes are about the rows of all entries of a file; ids of rows are about those of one.
+        """
+        self._by_lineage = True
         return self
 
     def validate_data_files_exist(self, paths: Iterable[str]) -> Self:
@@ -108,7 +117,8 @@ class RowDelta(MergingProducer):
         targets = [vector.referenced_data_file or "" for vector in vectors]
         named = self._referenced.union(targets)
         if self.adds_delete_files and named:
-            refuse_shared(self.io, base, parent_manifests(self.io, base, parent), named)
+            manifests = parent_manifests(self.io, base, parent)
+            refuse_shared(self.io, base, manifests, named, by_lineage=self._by_lineage)
         both = sorted(named & self.removed_data_files.keys())
         if both:
             raise ValidationError(

@@ -171,7 +171,9 @@ class _Merge:
         self._rest = condition.rest
         self._one_row_decides = clauses.one_row_decides
         schema = target.metadata.schema()
-        known = (*schema.fields, *_named(target.metadata, condition, clauses))
+        named = _named(target.metadata, condition, clauses)
+        change.by_lineage = bool(named)
+        known = (*schema.fields, *named)
         self._known, self._own = len(known), len(schema.fields)
         old = schema_to_pyarrow(Schema(known), include_field_ids=False).empty_table()
         sides = self._sides(_batch(old), source.schema.empty_table())

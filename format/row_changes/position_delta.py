@@ -27,6 +27,7 @@ class PositionDelta:
         referenced: The data files of which these delete rows.
         replaces_rows: Whether rows are deleted because new rows replace them.
         serializable: Whether rows added by other writers are a conflict.
+        by_lineage: Whether rows were found by their lineage.
     """
 
     rows: BooleanExpression
@@ -35,6 +36,7 @@ class PositionDelta:
     referenced: Collection[str]
     replaces_rows: bool
     serializable: bool
+    by_lineage: bool = False
 
     def add_to(self, operation: RowDelta) -> None:
         """Add the files and the checks to an operation that knows its starting snapshot."""
@@ -48,3 +50,5 @@ class PositionDelta:
             operation.validate_deleted_files().validate_no_conflicting_delete_files()
         if self.serializable:
             operation.validate_no_conflicting_data_files()
+        if self.by_lineage:
+            operation.found_by_lineage()

@@ -54,10 +54,14 @@ class RowLevelChange(ABC):
     Args:
         target: The table.
         command: The command whose properties apply: `delete` or `merge`.
+
+    Attributes:
+        by_lineage: Whether rows are found by their lineage.
     """
 
     def __init__(self, target: WriteTarget, command: str) -> None:
         self.target = target
+        self.by_lineage = False
         self.serializable = target.is_serializable(command)
         self.operation_id = str(uuid.uuid4())
         self.removed: list[DataFile] = []
@@ -346,6 +350,7 @@ class MergeOnRead(RowLevelChange):
             self._referenced,
             replaces_rows=self._replaces_rows,
             serializable=self.serializable,
+            by_lineage=self.by_lineage,
         )
         delta.add_to(operation)
         for file in (*self._replaced, *self._removed_deletes()):

@@ -8,6 +8,7 @@ import numpy as np
 
 from icecomb.format.arrow.number_view import numbers_of
 from icecomb.format.errors import ValidationError
+from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.operation.overwrite import ReplacePartitions
@@ -19,7 +20,7 @@ from icecomb.format.row_changes.row_level_change import (
 )
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.read.arrow_scan import ArrowScan
-from icecomb.format.rows.values.metadata_columns import ROW_POSITION
+from icecomb.format.rows.values.metadata_columns import LINEAGE_IDS, ROW_POSITION
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.schema import Schema
 
@@ -48,7 +49,7 @@ def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenCh
         ExpressionError: If a column is unknown, or a value does not fit its type.
         ConfigurationError: If the mode or the isolation level is unknown.
     """
-    target.check_filter(row_filter)
+    target.bound(row_filter)
     with row_level_change(target, "delete") as change:
         _remove_matching(change, row_filter)
         return change.finish(row_filter)
@@ -71,7 +72,7 @@ def overwrite_rows(
         ValidationError: If a required column holds a null.
         ExpressionError: If a column is unknown, or a value does not fit its type.
     """
-    target.check_filter(row_filter)
+    target.bound(row_filter)
     with CopyOnWrite(target, "delete") as change:
         change.write_all(data)
         _remove_matching(change, row_filter)
@@ -104,6 +105,7 @@ def replace_partitions(target: WriteTarget, data: GivenRows) -> WrittenChange | 
 
 def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> None:
     target = change.target
+    change.by_lineage = not LINEAGE_IDS.isdisjoint(bound_references(target.bound(row_filter)))
     whole: set[tuple[str, PartitionKey]] | None = None
     scan = ArrowScan(
         target.metadata,

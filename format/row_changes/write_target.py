@@ -126,15 +126,15 @@ class WriteTarget:
         """
         check_branch(self.metadata, self.start(), self.branch)
 
-    def check_filter(self, row_filter: BooleanExpression) -> None:
-        """Refuse a filter that does not fit the table, before any file is read or written.
+    def bound(self, row_filter: BooleanExpression) -> BooleanExpression:
+        """Return a filter bound to the table's columns, and to those of row lineage.
 
         Raises:
             ExpressionError: If a column is unknown, or a value does not fit its type.
             UnsupportedError: If it is one of row lineage, which the table's version does not have.
         """
         schema = self.metadata.schema()
-        bind_rows(self.metadata, schema, row_filter, case_sensitive=self.case_sensitive)
+        return bind_rows(self.metadata, schema, row_filter, case_sensitive=self.case_sensitive)
 
     def start(self) -> Snapshot | None:
         """Return the head of the branch, or of main if the commit will create the branch."""

@@ -305,6 +305,32 @@ def test_a_merge_finds_rows_by_their_lineage(lake, mode):
         table.upsert(rows, ["_row_id"])
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_rows_of_one_entry_of_a_file_are_not_found_by_their_lineage(lake, tmp_path, mode):
+    table = new_table(lake, write_delete_mode=mode, write_merge_mode=mode)
+    file = str(tmp_path / "file.parquet")
+    pq.write_table(frame((0, "a"), (1, "b"), (2, "c")), file)
+    for _ in range(2):
+        table.refresh().add_files([file], check_duplicate_files=False)
+    rows = pa.table({"id": [1], "own": [4], "s": ["new"]})
+    by_id = table.refresh().merge(rows, on="t._row_id = s.own")
+    by_clause = table.merge(rows, ["id"])
+    for change in (
+        lambda: table.delete("_row_id = 4"),
+        lambda: table.delete("id = 1 and _last_updated_sequence_number = 2"),
+        lambda: by_id.when_matched_update({"s": "s.s"}).execute(),
+        lambda: by_clause.when_matched_delete("t._row_id = 4").execute(),
+    ):
+        # a vector is about the rows of both entries, and a rewritten file is gone from both
+        with pytest.raises(
+            ValidationError, match=r"has it (more than once, and each entry|2 times)"
+        ):
+            change()
+    assert table.refresh().scan().count() == 6
+    table.delete("id = 1")
+    assert table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist() == [0, 2, 0, 2]
+
+
 def test_files_older_than_a_last_update_are_not_read(lake):
     table = new_table(lake, [(0, "a")], [(1, "b")], [(2, "c")])
     table.upsert(frame((0, "A")), ["id"])

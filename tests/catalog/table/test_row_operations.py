@@ -709,7 +709,7 @@ def test_deletes_of_a_file_stay_while_another_partition_has_it(lake):
     table.commit(OverwriteFiles(table.io).append_data_file(shared))
     # as a writer that does not look at other partitions does
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("icecomb.format.operation.row_delta.refuse_shared", lambda *_: None)
+        patch.setattr("icecomb.format.operation.row_delta.refuse_shared", lambda *_, **__: None)
         table.refresh().commit(RowDelta(table.io).add_deletes(deletes))
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [2, 2]
     table.delete("x = 1.0")
