@@ -26,6 +26,9 @@ _RELEASES: Final = {
 
 They are listed one by one, because resolving all of Spark's dependencies takes twice as long.
 """
+_SKETCHES: Final = {"3.5": ("3.3.0", "2.1.0"), "4.0": ("6.1.1", "3.0.2")}
+"""By minor version: the library of sketches, and of its memory; newer Sparks have those below."""
+_NEWER_SKETCHES: Final = ("6.2.0", "3.0.2")
 
 _SCALA: Final = {"2.12": "2.12.18", "2.13": "2.13.8"}
 _OF_SPARK: Final = "catalyst common-utils core launcher network-common sql sql-api tags unsafe"
@@ -95,6 +98,7 @@ def _module(minor: str, scala: str) -> str:
     of_spark = _OF_SPARK.split()
     if minor not in {"3.5", "4.0"}:
         of_spark.append("common-utils-java")
+    sketches, memory = _SKETCHES.get(minor, _NEWER_SKETCHES)
     shaded = ' m:classifier="shaded-protobuf"'
     wanted = [
         *(("org.apache.spark", f"spark-{name}_{scala}", spark, "") for name in of_spark),
@@ -113,6 +117,8 @@ def _module(minor: str, scala: str) -> str:
         ("org.apache.arrow", "arrow-vector", arrow, ""),
         ("org.apache.arrow", "arrow-memory-core", arrow, ""),
         ("org.roaringbitmap", "RoaringBitmap", "0.9.45", ""),
+        ("org.apache.datasketches", "datasketches-java", sketches, ""),
+        ("org.apache.datasketches", "datasketches-memory", memory, ""),
         ("org.slf4j", "slf4j-api", "2.0.7", ""),
         ("com.fasterxml.jackson.core", "jackson-annotations", annotations, ""),
         ("com.fasterxml.jackson.core", "jackson-core", jackson, ""),

@@ -19,6 +19,7 @@ from icecomb.format.errors import (
     ConfigurationError,
     NoSuchSnapshotError,
     UnsupportedError,
+    ValidationError,
 )
 from icecomb.spark.planner.files.planned_files import encode_positions
 from icecomb.spark.planner.write.write import _only_proven_failures
@@ -130,7 +131,7 @@ def test_a_version_that_is_not_there_names_the_table(planner, name, version):
 
 def test_a_version_cannot_be_begun_to_write(planner, name):
     table = planner.load(name, version="main")
-    with pytest.raises(UnsupportedError, match="cannot be written to"):
+    with pytest.raises(ValidationError, match="cannot be written to"):
         planner.ask("begin_write", reference=table["reference"], operation="append")
 
 

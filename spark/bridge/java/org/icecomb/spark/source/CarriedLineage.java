@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.MetadataAttribute;
 import org.apache.spark.sql.catalyst.plans.logical.Assignment;
@@ -213,7 +214,7 @@ public final class CarriedLineage extends Rule<LogicalPlan> {
     }
 
     private static Expression nothing() {
-      return Literal$.MODULE$.create(null, DataTypes.LongType);
+      return new Literal(null, DataTypes.LongType);
     }
   }
 }
