@@ -1,12 +1,13 @@
 """Single values as bytes and JSON, compared with the specification and PyIceberg."""
 
 import json
+import math
 import struct
 import uuid
 from decimal import Decimal
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from pyiceberg import conversions
 from pyiceberg import types as peer_types
@@ -76,6 +77,7 @@ def test_json_comes_back(kind, peer, strategy, data):
     value = data.draw(strategy)
     if isinstance(kind, (TimestampType, TimestamptzType)):
         value //= 16  # five digits of a year
+    assume(not isinstance(value, float) or math.isfinite(value))  # JSON has no form of others
     assert single_value.from_json(kind, single_value.to_json(kind, value)) == value
 
 
