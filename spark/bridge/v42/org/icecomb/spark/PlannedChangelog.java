@@ -31,20 +31,25 @@ final class PlannedChangelog implements Changelog {
   }
 
   static Changelog load(BaseCatalog catalog, Identifier name, ChangelogContext context) {
-    LoadedChangelog found =
-        catalog.askTable(
-            name,
-            handle ->
-                new LoadChangelog(
-                    handle,
-                    BaseCatalog.name(name),
-                    range(context),
-                    context.deduplicationMode().value(),
-                    context.computeUpdates(),
-                    AuditSettings.now()),
-            LoadedChangelog.class);
-    return new PlannedChangelog(
-        TableHandle.of(catalog.session(), catalog.shown(name), found.table()), found);
+    try {
+      LoadedChangelog found =
+          catalog.askTable(
+              name,
+              handle ->
+                  new LoadChangelog(
+                      handle,
+                      BaseCatalog.name(name),
+                      range(context),
+                      context.deduplicationMode().value(),
+                      context.computeUpdates(),
+                      AuditSettings.now()),
+              LoadedChangelog.class);
+      return new PlannedChangelog(
+          TableHandle.of(catalog.session(), catalog.shown(name), found.table()), found);
+    } catch (UnsupportedOperationException refusal) {
+      // Spark takes it for that of a catalog without changes, and does not show its message
+      throw SparkErrors.refused(refusal.getMessage());
+    }
   }
 
   private static ChangelogRange range(ChangelogContext context) {
