@@ -35,7 +35,8 @@ abstract class CatalogWithProcedures extends CatalogWithViews implements Procedu
                   ProcedureDescription.class);
       return new PlannedProcedure(session(), name(procedure), found);
     } catch (PlannerException e) {
-      throw SparkErrors.other(e);
+      // Spark hides what any other exception says
+      throw SparkErrors.refused(e.explanation());
     }
   }
 }
