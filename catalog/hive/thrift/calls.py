@@ -74,7 +74,10 @@ class Calls:
         )
         self._thread = threading.local()
         self.counts: dict[str, int] = {}
-        """Number of times each call was sent, by the server's name of it."""
+        """Number of times each call was sent, by the server's name of it.
+
+        Calls of daemon threads (a lock's heartbeat, a late release) are not counted.
+        """
 
     @property
     def uri(self) -> str | None:
@@ -158,7 +161,8 @@ class Calls:
             if method in connection.missing:
                 raise _missing(connection, method, f"Invalid method name: {method!r}")
             connection.expect_reply()
-            self.counts[method] = self.counts.get(method, 0) + 1
+            if not threading.current_thread().daemon:
+                self.counts[method] = self.counts.get(method, 0) + 1
             try:
                 with timed(_LOG, connection.uri, method):
                     return send(connection)

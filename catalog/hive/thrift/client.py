@@ -114,7 +114,7 @@ class HiveClient:
 
     @property
     def calls(self) -> dict[str, int]:
-        """The number of times each call was sent, by the server's name of it."""
+        """The number of times each call was sent, without those of a lock's background threads."""
         return self._calls.counts
 
     @property
