@@ -17,7 +17,7 @@ READ_BY_PEER = ("v1", "parquet")
 SECONDS = ("ts", "tz")
 
 
-@pytest.fixture(scope="module", params=TABLES)
+@pytest.fixture(scope="module", params=sampled(TABLES, keep=2))
 def kind(request):
     return request.param
 

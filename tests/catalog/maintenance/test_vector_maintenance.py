@@ -451,7 +451,7 @@ def test_vectors_that_are_committed_while_orphans_are_looked_for_stay(lake, monk
 
 
 @pytest.mark.gate("six tables that others change all the time")
-@pytest.mark.seeds(60, gate=6)
+@pytest.mark.seeds(60, gate=4)
 def test_whatever_happens_rows_are_exact_and_a_data_file_has_one_vector(
     lake, seed, monkeypatch, unlocked
 ):

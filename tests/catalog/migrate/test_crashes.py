@@ -153,7 +153,7 @@ def small(*values: int) -> pa.Table:
     return numbers(*values).rename_columns(["id"])
 
 
-@pytest.mark.parametrize("which", some_steps(every=9))
+@pytest.mark.parametrize("which", some_steps(every=14))
 def test_apply_killed_at_any_step_goes_on_and_goes_back(
     make_hive_table: Any, mortal: Mortal, which: slice
 ) -> None:
@@ -207,7 +207,7 @@ def test_apply_killed_at_any_step_goes_on_and_goes_back(
 
 
 @pytest.mark.parametrize(
-    ("kind", "which"), some_steps("partitioned", "plain", every=9, keep=1, shared=True)
+    ("kind", "which"), some_steps("partitioned", "plain", every=14, keep=1, shared=True)
 )
 def test_revert_killed_at_any_step_goes_on(
     make_hive_table: Any, mortal: Mortal, kind: str, which: slice
@@ -252,7 +252,7 @@ def test_revert_killed_at_any_step_goes_on(
 FORMATS = {"orc": (ORC, orc.write_table), "avro": (AVRO, write_avro)}
 
 
-@pytest.mark.parametrize(("kind", "which"), some_steps(*FORMATS, every=9, keep=1, shared=True))
+@pytest.mark.parametrize(("kind", "which"), some_steps(*FORMATS, every=14, keep=1, shared=True))
 def test_apply_of_other_formats_killed_at_any_step_goes_on_and_goes_back(
     make_hive_table: Any, mortal: Mortal, kind: str, which: slice
 ) -> None:

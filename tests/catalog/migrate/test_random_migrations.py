@@ -120,7 +120,7 @@ def ordered(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
-@pytest.mark.seeds(8, gate=3)
+@pytest.mark.seeds(8, gate=2)
 def test_rows_are_those_of_the_files_before_and_after_and_on_the_way_back(make_hive_table, seed):
     random = Random(seed)
     table = RandomHiveTable(random, make_hive_table)

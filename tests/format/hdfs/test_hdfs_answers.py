@@ -359,7 +359,7 @@ def test_an_answer_of_which_each_byte_comes_in_time_is_late_as_a_whole(
 
 @pytest.mark.parametrize(
     ("renamed", "fault"),
-    sampled(itertools.product(RENAMES, ["login", "done_login", "later"]), keep=4),
+    sampled(itertools.product(RENAMES, ["login", "done_login", "later"]), keep=3),
 )
 def test_an_append_is_there_or_it_failed_and_never_comes(
     memory_proxy, memory_settings, fault, renamed
